@@ -92,6 +92,7 @@ typedef struct op_cpp_frame {
 /* A line of the user's own code: ids of its file's path and its function's name. */
 typedef struct op_site {
     uint32_t file, function, line;
+    uint32_t caller; /* the site that called the function; 0: none was noted */
 } op_site;
 
 /* How often an op or range was called from a site in the steps, with what runs inside of ops. */

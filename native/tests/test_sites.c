@@ -132,8 +132,9 @@ static void a_memo_ends_with_its_epoch(void) {
     free(t.sites);
 }
 
-static uint16_t here(enum op_caller caller) {
+static uint16_t here(enum op_caller caller, bool in_node) {
     CHECK_EQ(caller, OP_CALLED_BY_PYTHON);
+    CHECK(!in_node);
     return 2;
 }
 
@@ -180,6 +181,39 @@ static void numbers_are_given_anew(void) {
     CHECK_EQ(op_sites_add(&again, &place), 1);
 }
 
+/* Each way to a place has a number, and the same way the same; recursion does not take all of them. */
+static void a_place_is_told_by_what_called_it(void) {
+    static char codes[3];
+    uint16_t sites[3];
+    folder f = make_folder();
+    open_session(&f);
+    CHECK_OK(op_window_start());
+    op_sites_begin();
+    for (uint32_t i = 0; i < 3; i++) {
+        const op_instruction met = instruction(&codes[i], 3000);
+        const op_site place = {.file = 1, .function = 2, .line = i + 1};
+        sites[i] = op_sites_add(&met, &place);
+    }
+    CHECK_EQ(op_sites_under(sites[0], OP_SITE_NONE), sites[0]);
+    uint16_t by_second = op_sites_under(sites[0], sites[1]);
+    uint16_t by_third = op_sites_under(sites[0], sites[2]);
+    uint16_t by_both = op_sites_under(sites[0], op_sites_under(sites[1], sites[2]));
+    CHECK(by_second != sites[0] && by_third != by_second && by_both != by_second);
+    CHECK_EQ(op_sites_under(sites[0], sites[1]), by_second);
+    uint32_t count;
+    op_site *places = op_sites_take(op_open_window(), &count);
+    CHECK_EQ(places[by_second - 1].line, 1);
+    CHECK_EQ(places[by_second - 1].caller, sites[1]);
+    CHECK_EQ(places[places[by_both - 1].caller - 1].caller, sites[2]);
+    free(places);
+    uint16_t chain = sites[0];
+    for (uint32_t i = 0; i < UINT16_MAX; i++)
+        chain = op_sites_under(sites[i % 3], chain);
+    CHECK(chain == sites[(UINT16_MAX - 1) % 3]); /* where no number is left */
+    op_result_free(stop_window());
+    close_session(&f);
+}
+
 int main(void) {
     RUN(instructions_of_one_function_are_spread);
     RUN(what_runs_inside_of_an_op_is_called_from_its_line);
@@ -189,5 +223,6 @@ int main(void) {
     RUN(a_memo_ends_with_its_epoch);
     RUN(a_window_has_its_places);
     RUN(numbers_are_given_anew);
+    RUN(a_place_is_told_by_what_called_it);
     return 0;
 }

@@ -14,6 +14,7 @@ from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 
 SITES: Final = "sites"
+CALLERS: Final = "callers"
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
@@ -24,11 +25,13 @@ class CallSite(NamedTuple):
         file: The path of its file, as Python imported it.
         function: The qualified name of the function.
         line: The number of the line, from 1; 0 where it is unknown.
+        caller: The line that called the function; None where callers were not noted, or none is the user's.
     """
 
     file: str
     function: str
     line: int
+    caller: CallSite | None = None
 
 
 class CalledFrom(NamedTuple):
@@ -72,7 +75,8 @@ def read_called_from(result: Any) -> list[CalledFrom]:
     @functools.cache
     def site_of(number: int) -> CallSite:
         found = sites[number - 1]
-        return CallSite(name_text(found.file), name_text(found.function), found.line)
+        caller = site_of(found.caller) if found.caller else None
+        return CallSite(name_text(found.file), name_text(found.function), found.line, caller)
 
     return [
         CalledFrom(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pytest_opprof.capture.call_sites import SITES, library_folders
+from pytest_opprof.capture.call_sites import CALLERS, SITES, library_folders
 from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import MEMORY_CUDA, TENSORS_CUDA, CudaSource
@@ -323,7 +323,7 @@ class Collector:
         self._enable_torch()
         self._window_sources += self._enable_calls()
         if SITES in self._sources and "python" not in self._window_sources:
-            fast.sites_start(library_folders())
+            fast.sites_start(library_folders(), CALLERS in self._sources)
         if self._with_memory and not self._sees_tensors:  # last, so as not to see what we take for ourselves
             self._enable_memory()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pytest_opprof.capture.call_sites import SITES
+from pytest_opprof.capture.call_sites import CALLERS, SITES
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.native import lib
@@ -13,7 +13,7 @@ from pytest_opprof.errors import UsageError
 
 MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
 SOURCES: Final = (
-    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp", SITES, WORK})
+    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp", SITES, CALLERS, WORK})
     | CUDA_SOURCES
     | MEMORY_SOURCES
 )

@@ -7,8 +7,8 @@ aligned like those of a diff: function by function, by their texts.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cached_property
 
@@ -69,12 +69,7 @@ class CallSites:
         return self._line(suspects[0], is_certain=len(suspects) == 1)
 
     def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
-        function, _, where = place.partition(", ")
-        file, _, number = where.rpartition(":")
-        if not (function and file and number.isdecimal()):
-            return None
-        text = self._sides[1].lines.get(place, "")
-        return CallLine(function=function, file=file, number=int(number), text=text, is_certain=is_certain)
+        return _line_at(place, self._sides[1], is_certain=is_certain)
 
     def _rises(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
         """By line of the head: how many calls there are more, each side as long as both together."""
@@ -117,6 +112,39 @@ class CallSites:
             if function not in after and (renamed := _most_alike(lines, left)) is not None:
                 found.update(_aligned(lines, left.pop(renamed)))
         return found
+
+
+def edited_caller(line: CallLine, head: TestResult, edited: Mapping[str, Container[int]]) -> CallLine | None:
+    """The nearest edited line on the way to one that calls an op more often, and was not edited itself.
+
+    A model that is called once more runs all of its ops more often: the line to look at calls the model.
+
+    Args:
+        line: The line that calls the op.
+        head: The test that ran it, with the callers of its lines.
+        edited: By file, the numbers of the lines that are new or edited.
+
+    Returns:
+        The line; None where no edited line is known on the way. It is certain if it is the only one so near.
+    """
+    near, seen = [line.place], {line.place}
+    while near:
+        near = sorted({caller for place in near for caller in head.callers.get(place, ())} - seen)
+        seen.update(near)
+        lines = [_line_at(place, head, is_certain=line.is_certain) for place in near]
+        found = [one for one in lines if one is not None and one.number in edited.get(one.file, ())]
+        if found:
+            return replace(found[0], is_edited=True, is_certain=line.is_certain and len(found) == 1)
+    return None
+
+
+def _line_at(place: str, test: TestResult, *, is_certain: bool) -> CallLine | None:
+    function, _, where = place.partition(", ")
+    file, _, number = where.rpartition(":")
+    if not (function and file and number.isdecimal()):
+        return None
+    text = test.lines.get(place, "")
+    return CallLine(function=function, file=file, number=int(number), text=text, is_certain=is_certain)
 
 
 def _function(place: str) -> str:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.compare.accepting import SPENT
+from pytest_opprof.compare.call_sites import edited_caller
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
@@ -187,7 +188,12 @@ def _with_edit(
         return change
     if change.op is None and change.about.slack:  # a function, and no line of it
         return with_grown_functions(change, before, test, edited=edited.keys())
-    return replace(change, line=replace(line, is_edited=line.number in edited.get(line.file, ())))
+    if line.number in edited.get(line.file, ()):
+        return replace(change, line=replace(line, is_edited=True))
+    caller = edited_caller(line, test, edited)
+    if caller is None:
+        return change
+    return replace(change, line=caller, cause=change.cause.replace(line.place, caller.place))
 
 
 def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:

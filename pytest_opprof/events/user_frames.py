@@ -50,6 +50,23 @@ def places_of_sites(
     return found
 
 
+def callers_of_places(called_from: Iterable[CalledFrom]) -> dict[Place, set[Place]]:
+    """By line that calls ops: the lines that its function was called from, and so on outwards.
+
+    Args:
+        called_from: What was noted; nothing comes of what was noted without callers.
+    """
+    found: defaultdict[Place, set[Place]] = defaultdict(set)
+    for site in {called.site for called in called_from}:
+        inner = site
+        while (outer := inner.caller) is not None:
+            place, around = (_place(one.file, one.line, one.function) for one in (inner, outer))
+            if place is not None and around is not None and place != around:
+                found[place].add(around)
+            inner = outer
+    return dict(found)
+
+
 def places_of_ops(recording: RecordingView) -> dict[str, Counter[Place]]:
     """Per op, range or Python call, from which lines it was called in the steps, and how often.
 

@@ -10,7 +10,7 @@ from typing import Any, Required, TypedDict, Unpack
 
 import pytest
 
-from pytest_opprof.capture.call_sites import SITES
+from pytest_opprof.capture.call_sites import CALLERS, SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
@@ -70,7 +70,7 @@ class BenchmarkStepping(Stepping):
                 again = BenchmarkStepping(
                     self.request,
                     fixture=self.fixture,
-                    sources=self.sources | {SITES},
+                    sources=self.sources | {SITES, CALLERS},
                     seeds=self._seeds,
                 )
                 self.again = again

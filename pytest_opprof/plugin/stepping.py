@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_opprof.capture.call_sites import SITES
+from pytest_opprof.capture.call_sites import CALLERS, SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
@@ -223,7 +223,7 @@ class Stepping:
             self.request, self.one_step = whole, unanswered
             yield from self.planned_calls(decides=not self._calls_before)
             if self._needs_a_second_look():
-                sources = self.sources | {SITES}
+                sources = self.sources | {SITES, CALLERS}
                 self.again = Stepping(whole, sources=sources, keep_events=self._keep_events)
                 yield from self.again.planned_calls(decides=False)
         if self.request.steps_itself:

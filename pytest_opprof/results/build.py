@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -71,6 +71,7 @@ def with_measurement(
     tree = _merged_tree(cycles)
     rows = _with_places(rows_of(cycles, steps=steps, parents=_parents(tree)), cycles)
     kept = _costliest(rows)
+    callers = _callers_of_places(cycles)
     return replace(
         test,
         steps=steps,
@@ -81,7 +82,8 @@ def with_measurement(
         | dict(extra_totals or {}),
         functions=_functions(cycles),
         ops=kept,
-        lines=_lines(kept, cycles),
+        lines=_lines(kept, callers, cycles),
+        callers=callers,
         ops_omitted=len(rows) - len(kept),
         tree=tree,
     )
@@ -270,13 +272,25 @@ def _by_place(cycles: Iterable[Mapping[str, Mapping[Place, int]]]) -> dict[str, 
     return found
 
 
-def _lines(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> dict[str, str]:
-    """What stands in the lines that the rows name."""
-    named = {place for row in rows for place in row.places}
+def _callers_of_places(cycles: Sequence[Cycle]) -> dict[str, tuple[str, ...]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for cycle in cycles:
+        for place, callers in cycle.callers.items():
+            found[bounded(place.name, length=MAX_PLACE)] |= {
+                bounded(caller.name, length=MAX_PLACE) for caller in callers
+            }
+    return {place: tuple(sorted(found[place])[:MAX_PLACES]) for place in sorted(found)[:MAX_LINES]}
+
+
+def _lines(
+    rows: Iterable[OpRow], callers: Mapping[str, Iterable[str]], cycles: Sequence[Cycle]
+) -> dict[str, str]:
+    """What stands in the lines that the rows and the callers name."""
+    named = {place for row in rows for place in row.places}.union(*callers.values())
     texts = {
         bounded(place.name, length=MAX_PLACE): place.text[:MAX_LINE]
         for cycle in cycles
-        for places in cycle.places.values()
+        for places in (*cycle.places.values(), *cycle.callers.values())
         for place in places
     }
     told = sorted(place for place in named if texts.get(place))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_opprof.capture.call_tree import CallNode
     from pytest_opprof.capture.device_use import DeviceUse
@@ -25,6 +25,8 @@ class Cycle:
         device_memory: Each step's, of all devices.
         places: Per op, the user's lines that it was called from, and how often; empty where neither call
             sites nor stacks were recorded.
+        callers: By such a line: the user's lines that its function was called from, and theirs in turn; empty
+            where they were not noted.
         parts: The same of what calls from each line add to a metric of the op, by the metric.
         device: What devices did; None where none was used.
         totals: Further totals, by the names of `metrics.TOTALS`: a number for each step.
@@ -38,6 +40,7 @@ class Cycle:
     memory: Sequence[MemoryUse] = ()
     device_memory: Sequence[MemoryUse] = ()
     places: Mapping[str, Mapping[Place, int]] = field(default_factory=dict)
+    callers: Mapping[Place, Collection[Place]] = field(default_factory=dict)
     parts: Mapping[str, Mapping[str, Mapping[Place, int]]] = field(default_factory=dict)
     device: DeviceUse | None = None
     totals: Mapping[str, Sequence[int]] = field(default_factory=dict)

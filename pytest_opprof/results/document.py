@@ -34,7 +34,7 @@ from pytest_opprof.results.samples import Samples, SamplesDocument
 
 RUN_KIND = "opprof-run"
 RUN_SCHEMA_VERSION = 2
-_ASKED_FOR = ("accepted", "functions", "lines", "ranks")
+_ASKED_FOR = ("accepted", "functions", "lines", "callers", "ranks")
 
 
 def run_to_document(run: Run) -> Document:
@@ -162,6 +162,7 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
             entry: time_from_document(created, where=where, path=f"{path}.accepted[{entry!r}]")
             for entry, created in document.get("accepted", {}).items()
         },
+        callers={place: tuple(callers) for place, callers in document.get("callers", {}).items()},
         totals={
             name: samples_from_document(
                 samples, steps=bare.steps_of(name), where=where, path=f"{path}.totals[{name!r}]"

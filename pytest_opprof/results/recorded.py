@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.capture.torch_source import OF_WORK, WORK
-from pytest_opprof.events.user_frames import places_of_ops, places_of_sites
+from pytest_opprof.events.user_frames import callers_of_places, places_of_ops, places_of_sites
 from pytest_opprof.metrics import (
     BYTES,
     FLOPS,
@@ -48,6 +48,7 @@ def cycle_of(recording: Recording) -> Cycle:
         memory=recording.memory_use()[0],
         device_memory=recording.memory_use(on_device=True)[0],
         places=places_of_sites(called_from) or places_of_ops(recording),
+        callers=callers_of_places(called_from),
         parts={metric: places_of_sites(called_from, amount) for metric, amount in _PARTS.items()},
         device=recording.device_use(),
         totals=_compiled(recording.compilations),

@@ -280,7 +280,9 @@ class TestResult:
             torch.compile did, with the reason behind a colon.
         ops: Costliest first.
         ops_omitted: Rows past the cap.
-        lines: What stands in the lines that ``places`` of the ops name, by the place.
+        lines: What stands in the lines that ``places`` of the ops and ``callers`` name, by the place.
+        callers: By place: those that its function was called from, and so on outwards. Empty where nobody
+            looked: a test that is measured once more, as it would fail, has them.
         tree: The call tree, parents before children.
         ranks: Of a merged run of several ranks, by rank and total, the mean of a step, rounded.
         carried_from: Set in a stored run, for a test that did not run when it was saved.
@@ -310,6 +312,7 @@ class TestResult:
     ops: tuple[OpRow, ...] = ()
     ops_omitted: int = 0
     lines: Mapping[str, str] = field(default_factory=dict)
+    callers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tree: tuple[TreeNode, ...] = ()
     ranks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     carried_from: CarriedFrom | None = None

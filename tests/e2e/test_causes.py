@@ -73,3 +73,61 @@ def test_the_cause_stands_first(compared: Session, name: str, rows: tuple[str, s
     )
     assert cause in first
     assert any(line.lstrip().startswith(follows) for line in others)
+
+
+MODEL = """\
+    import torch
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x): return x * 2
+
+        @staticmethod
+        def backward(context, gradient):
+            return gradient * 2
+
+    def evaluated(x):
+        x = torch.relu(x)
+        return (x + 1).exp()
+
+    def trained(x):
+        loss = evaluated(Scaled.apply(x)).sum()
+        loss.backward()
+        return loss
+"""
+# What is edited, what it becomes, and the line that is to be named first.
+EDITED = {
+    "called once more": ("    loss.backward()", "    evaluated(x)\n    loss.backward()", "evaluated(x)"),
+    "a custom backward": (
+        "return gradient * 2",
+        "return (gradient * 2).clone()",
+        "return (gradient * 2).clone()",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "line"), EDITED.values(), ids=EDITED)
+def test_the_edited_line_on_the_way_to_the_ops_is_named(
+    make_project: MakeProject, torch_installed: None, old: str, new: str, line: str
+) -> None:
+    project = make_project("edited")
+    project.git("init", "-q")
+    project.write("model.py", MODEL)
+    project.write(
+        "test_it.py",
+        """\
+        import pytest, torch
+        from model import trained
+
+        @pytest.mark.profile
+        def test_it(): trained(torch.ones(4, requires_grad=True))
+        """,
+    )
+    project.commit()
+    project.pytest("--opprof-save=main")
+    project.replace("model.py", old, new)
+    failure = project.pytest("--opprof-baseline=main").failures["test_it"].splitlines()
+    where = next(at for at, text in enumerate(failure) if text.startswith("model.py:"))
+    assert failure[where].endswith("changed in this branch")
+    assert failure[where + 1].strip() == line
+    assert not any(text.startswith("model.py:") for text in failure[where + 1 :]), "all of it is one block"

@@ -12,10 +12,10 @@ from types import ModuleType
 import pytest
 
 from pytest_opprof import record_function
-from pytest_opprof.capture.call_sites import SITES
+from pytest_opprof.capture.call_sites import CALLERS, SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.events.user_frames import places_of_ops, places_of_sites
+from pytest_opprof.events.user_frames import callers_of_places, places_of_ops, places_of_sites
 
 torch = pytest.importorskip("torch")
 
@@ -251,6 +251,50 @@ def test_an_engine_in_a_node_has_the_line_that_runs_it(user: ModuleType, collect
         == 2
     )
     assert lines(found, "aten::rsqrt") == {at("Inner.backward", "x.grad.rsqrt()"): 2}
+
+
+@pytest.mark.parametrize("most_events", [0, 5], ids=["rows", "sums"])
+def test_callers_are_noted_on_demand(user: ModuleType, collector: Collector, most_events: int) -> None:
+    """Up to the test, through installed code, and through the engine to what runs it."""
+    x = torch.ones(2, 4, requires_grad=True)
+    model = torch.nn.Sequential(user.Block(), user.Block())
+
+    def step() -> None:
+        for _ in range(2):
+            model(x)
+        user.checkpointed(user.Double.apply(x))
+
+    step()  # from here on gradients are added up
+    by_default = recorded(collector, step, most_events=most_events)
+    assert callers_of_places(by_default.called_from()) == {}
+    collector.open(sources=frozenset({"ranges", "ops", SITES, CALLERS}))
+    found = recorded(collector, step, most_events=most_events)
+    assert places_of_sites(found.called_from()) == places_of_sites(by_default.called_from())
+    callers = {
+        place.text: {caller.text for caller in around}
+        for place, around in callers_of_places(found.called_from()).items()
+    }
+    assert callers["x = torch.relu(x).clone()"] == {"model(x)"}
+    assert callers["return gradient.exp()"] == {
+        "torch.utils.checkpoint.checkpoint(again, x, use_reentrant=False).sum().backward()"
+    }
+    assert callers["return x.erf()"] == callers["return gradient.exp()"]
+    (applied,) = callers["torch.utils.checkpoint.checkpoint(again, x, use_reentrant=False).sum().backward()"]
+    assert applied == "user.checkpointed(user.Double.apply(x))"
+
+
+def test_recursion_does_not_take_all_numbers(user: ModuleType, collector: Collector) -> None:
+    collector.open(sources=frozenset({"ranges", "ops", SITES, CALLERS}))
+
+    def deep(x: object, depth: int) -> object:
+        return deep(x, depth - 1) if depth else user.twice(x)
+
+    found = recorded(collector, lambda: [deep(torch.ones(2), depth) for depth in range(200)])
+    assert lines(found, "aten::sigmoid") == {at("twice", "x = x.sigmoid(); x"): 400}
+    around = callers_of_places(found.called_from())
+    assert {place.text for places in around.values() for place in places} >= {
+        "return deep(x, depth - 1) if depth else user.twice(x)"
+    }
 
 
 def test_threads_have_lines_of_their_own(user: ModuleType, collector: Collector) -> None:

@@ -23,6 +23,9 @@ typedef struct folders {
 } folders;
 
 static folders *libraries;
+static bool with_callers; /* a site is noted with those that it is reached from */
+
+#define MOST_CALLERS 32 /* of one op: recursion would take all numbers */
 
 /* A string that a code object holds, in UTF-8 (surrogates pass), without the GIL: nobody changes it,
  * and the frame that runs keeps it. */
@@ -102,9 +105,29 @@ static uint16_t site_of(op_frame *f, PyCodeObject *code) {
     return known ? known->site : meet(&here, code);
 }
 
+/* The innermost site under those that it is reached from, down to the engine's where that is around it.
+ * This takes the lock for each: it is for a test that is measured once more, as it fails. */
+static __attribute__((noinline)) uint16_t chain_from(op_frame *innermost, const op_frame *end,
+                                                     uint16_t outermost) {
+    uint16_t sites[MOST_CALLERS], chain = outermost;
+    uint32_t count = 0;
+    for (op_frame *f = innermost; f && f != end && count < MOST_CALLERS; f = f->previous) {
+        uint16_t site = _PyFrame_IsIncomplete(f) ? OP_SITE_NONE : site_of(f, op_frame_code(f));
+        if (site != OP_SITE_NONE && site != OP_SITE_BEYOND)
+            sites[count++] = site;
+    }
+    if (!count)
+        return OP_SITE_NONE;
+    while (count)
+        chain = op_sites_under(sites[--count], chain);
+    return chain;
+}
+
 /* Most of its time a walk waits for memory that the op before pushed out of the caches: it looks at as
  * few lines as it can. */
 static uint16_t site_from(op_thread *t, op_frame *innermost, const op_frame *end) {
+    if (__builtin_expect(__atomic_load_n(&with_callers, __ATOMIC_RELAXED), 0))
+        return chain_from(innermost, end, end ? t->engine_site : OP_SITE_NONE);
     op_site_memo *memo = op_site_memo_of(t);
     if (!memo)
         return OP_SITE_NONE;
@@ -218,15 +241,16 @@ static void watch_code(void) {
     PyCode_Type.tp_dealloc = free_code_and_memos;
 }
 
-static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *paths) {
-    if (!PyTuple_Check(paths)) {
-        PyErr_SetString(PyExc_TypeError, "sites_start() takes a tuple of folders");
+static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *args) {
+    PyObject *paths;
+    int callers;
+    if (!PyArg_ParseTuple(args, "O!p:sites_start", &PyTuple_Type, &paths, &callers))
         return NULL;
-    }
     if (!is_known(paths) && keep_libraries(paths))
         return NULL;
     watch_code();
     op_sites_begin();
+    __atomic_store_n(&with_callers, callers != 0, __ATOMIC_RELAXED);
     __atomic_store_n(&op_lines_noted.here, site_here, __ATOMIC_RELEASE);
     Py_RETURN_NONE;
 }
@@ -237,7 +261,8 @@ static PyObject *sites_stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)
 }
 
 PyMethodDef op_pysite_functions[] = {
-    {"sites_start", sites_start, METH_O,
-     PyDoc_STR("Note the call site of each outermost op and range from here on.")},
+    {"sites_start", sites_start, METH_VARARGS,
+     PyDoc_STR(
+         "Note the call site of each outermost op and range from here on, perhaps with its callers.")},
     {"sites_stop", sites_stop, METH_NOARGS, PyDoc_STR("Note no more call sites.")},
     {NULL, NULL, 0, NULL}};

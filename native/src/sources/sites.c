@@ -15,6 +15,7 @@ op_instructions *op_sites_known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static op_site *places;
 static uint32_t place_count, place_room;
+static uint16_t *reached; /* places with a caller, by it and the place itself; 0: empty */
 static uint32_t window_with_sites;
 
 static void put(op_instructions *table, const op_instruction *met) {
@@ -83,6 +84,30 @@ uint16_t op_sites_add(const op_instruction *met, const op_site *place) {
     return fresh.site;
 }
 
+#define REACHED_MASK (2u * (UINT16_MAX + 1) - 1) /* of twice as many entries as there are numbers */
+
+uint16_t op_sites_under(uint16_t site, uint16_t caller) {
+    if (!caller)
+        return site;
+    pthread_mutex_lock(&lock);
+    if (!reached)
+        reached = op_calloc(REACHED_MASK + 1, sizeof *reached);
+    uint16_t found = site;
+    if (reached) {
+        op_site wanted = places[site - 1];
+        wanted.caller = caller;
+        uint64_t hash = ((uint64_t)caller << 16 | site) * UINT64_C(0x9e3779b97f4a7c15);
+        uint32_t at = (uint32_t)(hash >> 40) & REACHED_MASK;
+        while (reached[at] && memcmp(&places[reached[at] - 1], &wanted, sizeof wanted) != 0)
+            at = (at + 1) & REACHED_MASK;
+        uint16_t number = reached[at] ? reached[at] : number_of(&wanted);
+        if (number != OP_SITE_BEYOND)
+            found = reached[at] = number;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 op_site_memo *op_site_memo_anew(op_thread *t, uint64_t epoch) {
     if (!t->sites)
         t->sites = op_malloc(sizeof *t->sites);
@@ -100,6 +125,8 @@ void op_sites_begin(void) {
         if (anew) {
             anew->outgrown = op_sites_known;
             place_count = 0;
+            if (reached)
+                memset(reached, 0, (REACHED_MASK + 1) * sizeof *reached);
             __atomic_fetch_add(&op_sites_epoch, 1, __ATOMIC_RELEASE);
             __atomic_store_n(&op_sites_known, anew, __ATOMIC_RELEASE);
         }

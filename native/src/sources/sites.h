@@ -95,6 +95,10 @@ static inline uint32_t op_site_memo_slot(const void *at) {
  * Without memory it is new the next time too. */
 uint16_t op_sites_add(const op_instruction *met, const op_site *place);
 
+/* A site where it is reached from another one, each such pair with a number of its own; the site itself
+ * where no number is left for it. */
+uint16_t op_sites_under(uint16_t site, uint16_t caller);
+
 /* Sites are noted in the open window from here on. Where few numbers are left, all are given anew. */
 void op_sites_begin(void);
 /* A copy of all places, by their numbers less 1, where the window noted sites; NULL: it did not, or

@@ -40,6 +40,7 @@ names = st.one_of(
     st.text(min_size=1, max_size=20),
 )
 sentences = st.text(max_size=40)
+places = st.sampled_from(["f, a.py:1", "g, b.py:20"])
 moments = st.datetimes(
     min_value=datetime(2020, 1, 1),  # noqa: DTZ001 - hypothesis adds the zone
     max_value=datetime(2100, 1, 1),  # noqa: DTZ001
@@ -156,7 +157,8 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
         | ({"wall_time": draw(samples(timed))} if timed else {}),
         ops=tuple(draw(st.lists(rows(steps), max_size=5, unique_by=lambda row: row.key))),
         ops_omitted=draw(st.integers(0, 3)),
-        lines=draw(st.dictionaries(st.sampled_from(["f, a.py:1", "g, b.py:20"]), sentences)),
+        lines=draw(st.dictionaries(places, sentences)),
+        callers=draw(st.dictionaries(places, st.lists(places, max_size=2).map(tuple))),
         tree=draw(trees()),
         carried_from=draw(
             st.none()

@@ -164,3 +164,25 @@ def test_an_edited_line_comes_before_the_function_that_it_calls_once_more() -> N
         )
         found.append(common_causes(compared_with_edits)[0].beginnings[0].change.op)
     assert found == ["aten::conv2d", "aten::add"]
+
+
+def test_a_function_that_is_called_once_more_is_one_cause_at_the_line_that_calls_it() -> None:
+    """Where the line that was added adds no op of its own, and the function is as it was."""
+    scaling, adding, calling_it = "scaled, m.py:5", "scaled, m.py:6", "fit, train.py:9"
+    base = calling("test_a", ("aten::mul", 5, scaling), ("aten::add", 5, adding))
+    head = replace(
+        calling("test_a", ("aten::mul", 6, scaling), ("aten::add", 6, adding)),
+        callers={scaling: (calling_it,), adding: (calling_it,)},
+    )
+    policy = Policy(edits={MAIN.id: {"train.py": {9}}}.__getitem__)
+    found = compare_runs(
+        simple_run(base, name="main", commit=MAIN),
+        simple_run(head),
+        created=NOW,
+        opprof_version="0.1.0",
+        policy=policy,
+    )
+    (cause,) = common_causes(found)
+    places = {beginning.place for beginning in cause.beginnings}
+    assert places == {"in fit, train.py:9"}
+    assert all(change.line is None or change.line.is_edited for change in found.tests[0].changes)

@@ -105,6 +105,16 @@ def test_times_may_disagree() -> None:
     assert repeated(FIRST, slower, fresh_process=False) == FIRST
 
 
+def test_the_callers_of_a_second_look_are_taken_with_their_lines() -> None:
+    first = replace(FIRST, lines={"f, a.py:1": "x * 2"})
+    again = replace(
+        FIRST, callers={"f, a.py:1": ("g, b.py:20",)}, lines={"f, a.py:1": "x * 2", "g, b.py:20": "f(x)"}
+    )
+    both = repeated(first, again, fresh_process=False)
+    assert both.callers == again.callers
+    assert both.lines == again.lines
+
+
 def test_failed_repetition_changes_nothing() -> None:
     failed = replace(FIRST, outcome=Outcome.FAILED)
     assert repeated(FIRST, failed, fresh_process=True) is FIRST
