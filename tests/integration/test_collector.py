@@ -49,7 +49,7 @@ def test_there_is_one_collector() -> None:
 def test_unknown_source_is_a_usage_error(collector: Collector) -> None:
     with pytest.raises(
         UsageError,
-        match="unknown source 'opz': there are cpp, cuda, cuda-if-used, itt, memory-malloc, memory-python, modules, nvtx",
+        match="unknown source 'opz': there are callers, cpp, cuda, cuda-if-used, itt, memory-malloc, memory-python, modules, nvtx",
     ):
         collector.open(sources=frozenset({"ranges", "opz"}))
 

@@ -45,11 +45,11 @@ def several(project: Project) -> Project:
 
 
 CAUSES = [
-    "cause 1, 2 tests: test_it.py:6 in shared: work +1 a step",
+    "cause 1, 2 tests: test_it.py:16 in test_shared: work +1 a step",
     "    test_shared[[]a b]  3 ranges (+1)",
     "    test_shared[[]c]    3 ranges (+1)",
     '    intended? opprof accept --cause 1 --reason "..."',
-    "cause 2, 1 test: test_it.py:11 in alone: other work +2 a step",
+    "cause 2, 1 test: test_it.py:19 in test_alone: other work +2 a step",
     "    test_alone  4 ranges (+2)",
     '    intended? opprof accept test_it.py::test_alone --reason "..."',
     'all of it intended? opprof accept --all --reason "..."',
@@ -119,8 +119,8 @@ def test_causes_have_the_same_numbers_everywhere(several: Project) -> None:
 def test_quiet_session_names_what_failed(several: Project) -> None:
     failed = several.pytest("-q", "--opprof-baseline=main")
     assert [line for line in failed.told if "regressed" not in line] == [
-        "opprof: cause 1, 2 tests: test_it.py:6 in shared: work +1 a step: test_shared[a b], test_shared[c]",
-        "opprof: cause 2, 1 test: test_it.py:11 in alone: other work +2 a step: test_alone",
+        "opprof: cause 1, 2 tests: test_it.py:16 in test_shared: work +1 a step: test_shared[a b], test_shared[c]",
+        "opprof: cause 2, 1 test: test_it.py:19 in test_alone: other work +2 a step: test_alone",
         "opprof: 1 test ran no op or range: nothing is compared",
     ]
 
