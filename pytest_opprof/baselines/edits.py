@@ -23,7 +23,7 @@ def edits_since(folder: Path, commit: str) -> Mapping[str, frozenset[int]]:
         folder: Paths are as seen from here, which is in the repository.
         commit: What the work tree is compared with.
     """
-    names = ("-c", "core.quotePath=false")
+    names = ("-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false")
     options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")
     try:
         done = run_git(folder, *names, "diff", *options, "--end-of-options", commit, "--", "*.py")
