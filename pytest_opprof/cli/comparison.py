@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,17 +69,12 @@ def compare_run(
     Raises:
         OpprofError: See `compare_now`.
     """
-    from pytest_opprof.baselines.edits import edits_since  # noqa: PLC0415
-    from pytest_opprof.baselines.git import head_commit  # noqa: PLC0415
     from pytest_opprof.baselines.resolve import find_base  # noqa: PLC0415
     from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
     from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415
 
     project = Project.here()
     policy, renamed = project.policy(gates), project.renames(renames)
-    if after.commit is not None and head_commit(Path.cwd()) == after.commit:
-        # What was measured is checked out: git knows which of its lines were edited.
-        policy = replace(policy, edits=cache(partial(edits_since, Path.cwd())))
     now = datetime.now(UTC)
     before: Run | None = None
     notes: tuple[str, ...] = ()

@@ -104,12 +104,14 @@ def test_causes_have_the_same_numbers_everywhere(several: Project) -> None:
     comment = (several.folder / "comment.md").read_text().replace("\\", "").replace("`", "")
     compare = ("-m", "pytest_opprof.cli.main", "compare", "main", str(failed.document))
     done = several.python(*compare, "-o", "cmp.json")
-    assert [line for line in done.stdout.splitlines() if line.startswith("cause ")] == titles
+    compared = [line for line in done.stdout.splitlines() if line.startswith("cause ")]
+    # Of two documents nobody knows which lines were edited.
+    assert [line.partition(":")[0] for line in compared] == [line.partition(":")[0] for line in titles]
     command = 'opprof accept --comparison cmp.json --cause 1 --reason "..."'
     # In the section of the first test, and in the summary.
     assert done.stdout.count(f"intended? {command}") == 2
     shown = several.python("-m", "pytest_opprof.cli.main", "show", "cmp.json")
-    assert [line for line in shown.stdout.splitlines() if line.startswith("cause ")] == titles
+    assert [line for line in shown.stdout.splitlines() if line.startswith("cause ")] == compared
     for number, title in enumerate(titles, start=1):
         place = title.partition(": ")[2].partition(": ")[0]
         assert f"Cause {number}: {place}" in comment.replace("*", "")
