@@ -94,7 +94,7 @@ def unchanged_rows(
 
     Args:
         found: The runs.
-        what: What they are of.
+        what: Of which bench they are, as a row names it.
         peers: What stands beside either figure.
         most: How many may flag one; None where that is only printed.
     """

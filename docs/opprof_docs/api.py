@@ -120,7 +120,7 @@ def _annotation(value: Any) -> Any:
     """As the source has it, whatever a release of Python makes of it."""
     if isinstance(value, ForwardRef):
         return _Written(value.__forward_arg__)
-    # An argument of a dataclass that is not a field is told as what it takes.
+    # An `InitVar` is an argument, and no field: what it takes is shown.
     return _Written(re.sub(r"^InitVar\[(.+)]$", r"\1", value)) if isinstance(value, str) else value
 
 

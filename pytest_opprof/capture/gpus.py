@@ -78,8 +78,8 @@ def expected_architecture() -> str:
     """The compute capability that CUDA will find here, ``9.0``; "" where nobody can say.
 
     The driver's management library is asked before the first test runs: that neither starts CUDA nor takes
-    memory of a device. Which of the devices a process will use is known only then, so it is told where all
-    are alike.
+    memory of a device. Which of the devices a process will use is known only then, so there is an answer
+    only where all are alike.
     """
     if os.environ.get(_VISIBLE, "all").strip() in {"", "-1"}:
         return ""

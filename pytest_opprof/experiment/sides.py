@@ -208,7 +208,7 @@ def made_ready(spot: Spot, *, setup: str, side: str, whose: str) -> Spot:
     Args:
         spot: Its interpreter is a path from its folder on, the name of a program, or "" for this interpreter.
         setup: The user's command that builds it; "" for none.
-        side: What the command is told.
+        side: What the command finds in the variable `OPPROF_SIDE`.
         whose: "the base", for a sentence.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from pytest_opprof.metrics import (
     BOUNDED_PERCENT,
@@ -15,6 +16,7 @@ from pytest_opprof.metrics import (
     MetricPath,
     Source,
 )
+from pytest_opprof.results.build import MAX_LINES
 from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -46,7 +48,7 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
         first,
         totals=totals,
         ops=tuple(row for row, _ in rows),
-        lines={**again.lines, **first.lines} if again.callers else first.lines or again.lines,
+        lines=dict(islice({**first.lines, **again.lines}.items(), MAX_LINES)),
         callers=first.callers or again.callers,
         unstable=tuple(unstable),
         compile_cache=tuple(sorted({*first.compile_cache, *again.compile_cache})),

@@ -1,4 +1,4 @@
-"""What pytest-benchmark knows of the machine is asked for once, and stays as it was."""
+"""What pytest-benchmark says of the machine: it is read once, and is not changed."""
 
 import json
 

@@ -218,7 +218,7 @@ TABLES: Final = (
     ),
     _tells(
         name="advisories that are not kept",
-        tells="How many changes are not judged, past those that are told.",
+        tells="How many changes are not judged, beyond those that are listed.",
         file="pytest_opprof/compare/sentences.py",
         text='    return (f"{cut + 1} more are not gated", *told[cut + 1 :]) if cut > 0 else tuple(told)',
         without="    return tuple(told[cut:]) if cut > 0 else tuple(told)",

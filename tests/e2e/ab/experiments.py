@@ -37,7 +37,7 @@ TESTS = """\
     def test_unmarked():
         work.other()
 """
-# A test's process that ends, stops or changes things once, in the process that it is told of.
+# One process of this test ends, stops or changes things: the one whose number the environment gives.
 DISTURBING = """\
     import os, pathlib, signal
     import pytest

@@ -1,6 +1,6 @@
 """What shows that each argument of each command of ``opprof`` does something: words to type, or a test that gives it."""
 
-# What is typed without the argument and with it: what is told or written must differ.
+# A command line without the argument and one with it: what they print or write must differ.
 Typed = tuple[str, str]
 PROOFS: dict[str, Typed] = {
     "show run": ("show base.json", "show head.json"),

@@ -1,5 +1,6 @@
 """Which lines a branch has changed."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def test_new_and_edited_lines_are_told(repository: Path) -> None:
     assert edits_since(repository, first) == {"model.py": {2, 4, 5}, "sub/été.py": frozenset()}
     (repository / "sub" / "été.py").write_text("a\nb\nc\n")
     assert edits_since(repository / "sub", first) == {"été.py": {3}}
+
+
+def test_gits_index_stays_as_it_is(repository: Path) -> None:
+    """A plain `git diff` writes it anew for a file that has another time, and the same text."""
+    index, model = repository / ".git" / "index", repository / "model.py"
+    os.utime(model, (1, 1))
+    before = index.read_bytes()
+    assert edits_since(repository, "HEAD") == {}
+    assert index.read_bytes() == before
 
 
 def test_a_commit_that_git_does_not_know_tells_nothing(

@@ -167,7 +167,7 @@ def test_an_edited_line_comes_before_the_function_that_it_calls_once_more() -> N
 
 
 def test_a_function_that_is_called_once_more_is_one_cause_at_the_line_that_calls_it() -> None:
-    """Where the line that was added adds no op of its own, and the function is as it was."""
+    """The added line calls no op itself, and nobody edited the function."""
     scaling, adding, calling_it = "scaled, m.py:5", "scaled, m.py:6", "fit, train.py:9"
     base = calling("test_a", ("aten::mul", 5, scaling), ("aten::add", 5, adding))
     head = replace(

@@ -7,6 +7,7 @@ import pytest
 from support.documents.strategies import cuda_test, simple_test
 
 from pytest_opprof.results.agreement import repeated, settled
+from pytest_opprof.results.build import MAX_LINES
 from pytest_opprof.results.run import CaptureStats, Outcome, TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -113,6 +114,16 @@ def test_the_callers_of_a_second_look_are_taken_with_their_lines() -> None:
     both = repeated(first, again, fresh_process=False)
     assert both.callers == again.callers
     assert both.lines == again.lines
+
+
+def test_both_looks_together_have_no_more_lines_than_a_document_may() -> None:
+    first, again = (
+        replace(FIRST, lines={f"{function}, a.py:{number}": "x * 2" for number in range(MAX_LINES - 1)})
+        for function in "fg"
+    )
+    both = repeated(first, again, fresh_process=False)
+    assert len(both.lines) == MAX_LINES
+    assert first.lines.items() <= both.lines.items()
 
 
 def test_failed_repetition_changes_nothing() -> None:

@@ -35,7 +35,7 @@ FIRST = "tests/test_a.py::test_0"
 
 
 def hidden(of: int) -> tuple[list[Run], list[Run]]:
-    """Fourteen tests, of which the first are slower by a fifth; five processes of each side met a slow machine."""
+    """Fourteen tests, the first of them slower by a fifth. Five processes of each side ran while the machine was slow."""
     at = (0, 1, 4, 5, 8)
     later = slowed(near(round(4.8 * MS), seed=12), *at)
     return (
