@@ -61,7 +61,8 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     uint32_t handle;     /* the low half of its pthread_self(), by which CUPTI knows it */
     uint64_t born, gone; /* ticks; 0: it lives */
     const void *engine_frame,
-        *engine_at; /* that autograd's engine was called from last; NULL: see pysite.c */
+        *engine_at;     /* that autograd's engine was called from last; NULL: see pysite.c */
+    void *engine_state; /* this thread's state in Python then; it outlives its frames */
     uint32_t engine_window;
     uint16_t engine_site;
     struct op_site_memo *sites;     /* sites.h; NULL: none yet */

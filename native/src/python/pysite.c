@@ -156,30 +156,40 @@ static uint16_t site_from(op_thread *t, op_frame *innermost, const op_frame *end
 /* Of node after node the engine's caller is the same, until Python runs an op again: the frames, which
  * its nodes push out of the caches, are walked once. Backward ops get their forward op's site later,
  * but for those that have none. */
-static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
+static uint16_t site_of_engine(op_thread *t, PyThreadState *state, op_frame *innermost) {
     const void *at = op_frame_at(innermost);
     if (t->engine_frame != innermost || t->engine_at != at || t->engine_window != t->window) {
         t->engine_site = site_from(t, innermost, NULL);
         t->engine_frame = innermost;
         t->engine_at = at;
+        t->engine_state = state;
         t->engine_window = t->window;
     }
     return t->engine_site;
 }
 
+/* Whether no Python runs between the engine's caller and here, as in nearly every node. */
+static bool is_where_engine_was_called(const op_thread *t) {
+    if (!t->engine_state || t->engine_window != t->window)
+        return false;
+    const op_frame *innermost = op_frame_raw(t->engine_state);
+    return innermost == t->engine_frame && op_frame_at(innermost) == t->engine_at;
+}
+
 /* Also without the GIL, which torch gives up before it runs an op. */
 static uint16_t site_here(enum op_caller caller, bool in_node) {
-    op_frame *innermost = op_frame_raw(PyGILState_GetThisThreadState());
     op_thread *t = op_self;
-    if (innermost && caller == OP_CALLED_BY_ENGINE)
-        return site_of_engine(t, innermost);
-    if (in_node) { /* only what Python the node runs: what ran the engine is not where its ops are
-                      called */
-        bool runs_none =
-            !innermost || (innermost == t->engine_frame && op_frame_at(innermost) == t->engine_at);
-        return runs_none ? OP_SITE_NONE : site_from(t, innermost, t->engine_frame);
-    }
+    bool is_engines = caller == OP_CALLED_BY_ENGINE;
+    if (in_node && !is_engines && is_where_engine_was_called(t))
+        return OP_SITE_NONE;
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    op_frame *innermost = op_frame_raw(state);
+    if (innermost && is_engines)
+        return site_of_engine(t, state, innermost);
+    if (in_node) /* no further out than the engine: its ops are not called where that was */
+        return site_from(t, innermost, t->engine_frame);
     t->engine_frame = NULL;
+    t->engine_state = NULL;
     return site_from(t, innermost, NULL);
 }
 

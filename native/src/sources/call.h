@@ -114,6 +114,8 @@ static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
     const op_thread *t = slot->thread;
     const op_event *around = e->depth ? t->stack[e->depth - 1].event : NULL;
     bool in_node = false;
+    if (around && caller == OP_CALLED_BY_ENGINE && around->flags & ~e->flags & OP_FLAG_ENGINE)
+        return; /* the node of the range around it */
     if (around && around->kind == OP_TORCH && (around->flags & OP_SCOPE_MASK) != OP_SCOPE_USER) {
         const op_event *call = t->call_depth ? t->calls[t->call_depth - 1].event : NULL;
         if (t->call_window != slot->window || !call || call->start < around->start) {
