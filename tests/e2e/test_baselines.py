@@ -159,7 +159,7 @@ def test_reviewed_counts_are_committed_and_compared_with(repository: Project) ->
     changed = repository.git("diff", "--unified=0", "ci").splitlines()
     assert [line for line in changed if line.startswith("+ ")] == [
         '+    "ranges.count": 3,',
-        '+     "count": 3,',
+        '+      "count": 3',
     ]
 
 
