@@ -127,15 +127,15 @@ static void a_memo_ends_with_its_epoch(void) {
     op_site_memo *memo = op_site_memo_of(&t);
     *op_site_memo_library(memo, &code) = &code;
     CHECK(*op_site_memo_library(op_site_memo_of(&t), &code) == &code);
-    op_sites_epoch++;
+    op_sites_forget();
     CHECK(*op_site_memo_library(op_site_memo_of(&t), &code) == NULL);
     free(t.sites);
 }
 
-static uint16_t here(enum op_caller caller, bool in_node) {
+static void note(const op_slot *slot, enum op_caller caller) {
     CHECK_EQ(caller, OP_CALLED_BY_PYTHON);
-    CHECK(!in_node);
-    return 2;
+    CHECK_EQ(op_line_of(slot, caller), OP_LINE_OWN);
+    slot->event->line = 2;
 }
 
 /* A window has the places that were known when it closed; one without sites has none. */
@@ -145,12 +145,12 @@ static void a_window_has_its_places(void) {
     CHECK_OK(op_window_start());
     CHECK_OK(op_step_begin(0));
     op_sites_begin();
-    op_lines_noted.here = here;
+    op_lines_noted.note = note;
     op_slot slot = begin_numbered(name_id("mm"), 1);
     op_note_line(&slot, OP_CALLED_BY_PYTHON);
     op_end(&slot);
     CHECK_OK(op_step_end());
-    op_lines_noted.here = NULL;
+    op_lines_noted.note = NULL;
     op_result *r = stop_window();
     uint32_t count;
     const op_site *sites = op_result_sites(r, &count);
@@ -162,6 +162,42 @@ static void a_window_has_its_places(void) {
     r = stop_window();
     CHECK(op_result_sites(r, &count) == NULL);
     op_result_free(r);
+    close_session(&f);
+}
+
+static void note_asked(const op_slot *slot, enum op_caller caller) {
+    (void)caller;
+    slot->event->line = 1;
+}
+
+static bool asks(uint8_t flags, uint16_t depth) {
+    op_event e = {.kind = OP_TORCH, .flags = flags, .depth = depth};
+    const op_slot slot = {&e, op_self, op_self->window};
+    op_note_line(&slot, OP_CALLED_BY_PYTHON);
+    return e.line != 0;
+}
+
+/* Nothing is asked of an op inside of one that has a line, but of nodes, ranges and what is in those.
+ */
+static void what_shares_a_line_asks_nothing(void) {
+    folder f = make_folder();
+    open_session(&f);
+    CHECK_OK(op_window_start());
+    op_lines_noted.note = note_asked;
+    op_slot outer = begin_numbered(name_id("linear"), 1);
+    CHECK(asks(0, 0) && asks(0, 1));
+    op_self->lined = 0;
+    CHECK(!asks(0, 1));
+    CHECK(asks(0, 0) && asks(OP_SCOPE_USER, 1) && asks(OP_SCOPE_BACKWARD, 1) &&
+          asks(OP_FLAG_ENGINE, 1));
+    op_slot inner = begin_numbered(name_id("mm"), 1); /* whoever emits it, a range too */
+    CHECK(asks(0, 2));
+    op_self->lined = 0;
+    op_end(&outer); /* before what is inside of it */
+    CHECK(asks(0, 2));
+    op_end(&inner);
+    op_lines_noted.note = NULL;
+    op_result_free(stop_window());
     close_session(&f);
 }
 
@@ -222,6 +258,7 @@ int main(void) {
     RUN(instructions_are_told_apart);
     RUN(a_memo_ends_with_its_epoch);
     RUN(a_window_has_its_places);
+    RUN(what_shares_a_line_asks_nothing);
     RUN(numbers_are_given_anew);
     RUN(a_place_is_told_by_what_called_it);
     return 0;

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.programs.site_recording import noting_sites, recorded
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.call_sites import CALLERS, SITES
@@ -122,20 +123,8 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    collector = Collector.instance()
-    collector.open(sources=frozenset({"ranges", "ops", SITES}))
-    yield collector
-    if collector.recording:
-        collector.stop()
-    collector.open(sources=frozenset({"ranges"}))
-
-
-def recorded(collector: Collector, work: Callable[[], object], *, most_events: int = 0) -> Recording:
-    collector.start()
-    collector.step_begin(0)
-    work()
-    collector.step_end()
-    return collector.stop(most_events=most_events)
+    with noting_sites() as collector:
+        yield collector
 
 
 def lines(recording: Recording, op: str) -> Counter[str]:
@@ -332,21 +321,6 @@ def test_code_made_at_run_time_is_called_from_the_line_that_runs_it(
     assert len(lines(found, "aten::ceil")) == 50
     (place,) = places_of_sites(found.called_from())["aten::exp"]
     assert place.text == 'exec("x.exp()", {"x": torch.ones(2)})  # noqa: S102'
-
-
-def test_a_librarys_code_leaves_its_address_to_the_users(user: ModuleType, collector: Collector) -> None:
-    files = [str(Path(torch.__file__)), str(Path(user.__file__ or ""))]
-
-    def step() -> None:
-        for number in range(50):
-            code = compile("x.ceil()", files[number % 2], "exec")
-            exec(code, {"x": torch.ones(2)})  # noqa: S102
-            del code
-
-    calls = Counter[str]()
-    for row in recorded(collector, step).called_from():
-        calls[Path(row.site.file).name] += row.calls * (row.name == "aten::ceil")
-    assert calls == {Path(__file__).name: 25, Path(files[1]).name: 25}
 
 
 def test_stacks_say_the_same(user: ModuleType, collector: Collector) -> None:

@@ -28,6 +28,8 @@ typedef struct op_open {
  * processor forgets that this thread writes on and on. */
 #define OP_AHEAD 8
 
+#define OP_NOT_LINED UINT32_MAX
+
 typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is one cache line */
     op_event *next;                                     /* where the next event goes */
     uint32_t *tail;                                     /* lowest word of the chunk's argument blocks */
@@ -39,6 +41,7 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     uint32_t window;   /* the window this state belongs to */
     uint32_t holes;    /* in the stack; also written by other threads, under the lock */
     uint32_t bearable; /* holes for which it is not worth to move what is open */
+    uint32_t lined;    /* place in the stack of an op whose line what is inside has; OP_NOT_LINED */
     void *contexts;    /* the torch observer's, one for each place in the stack; starts with a link */
     /* ---- not needed to begin or end ---- */
     uint32_t index, os_tid;
@@ -53,20 +56,23 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     uint64_t torch_thread;
     char name[16];
     struct op_thread *link;
-    struct op_call *calls; /* open Python and C calls, outermost first (call.h) */
-    uint32_t call_depth, call_capacity;
-    uint32_t call_window;    /* that the calls belong to */
+    uint32_t call_capacity;
     uint32_t counted_window; /* for which its counters were opened, or refused (counters.h) */
     struct op_counters *counters;
-    uint32_t handle;     /* the low half of its pthread_self(), by which CUPTI knows it */
-    uint64_t born, gone; /* ticks; 0: it lives */
+    uint32_t handle;                /* the low half of its pthread_self(), by which CUPTI knows it */
+    uint64_t born, gone;            /* ticks; 0: it lives */
+    struct op_known_frames *frames; /* unwinding.h */
+    /* ---- where an event is called from, in one cache line ---- */
+    struct op_call *calls /* open Python and C calls, outermost first (call.h) */
+        __attribute__((aligned(64)));
+    uint32_t call_depth;
+    uint32_t call_window; /* that the calls belong to */
+    void *python;         /* its state there, where that lives on: the main thread's; or NULL */
     const void *engine_frame,
-        *engine_at;     /* that autograd's engine was called from last; NULL: see pysite.c */
-    void *engine_state; /* this thread's state in Python then; it outlives its frames */
+        *engine_at; /* that autograd's engine was called from last; NULL: see pysite.c */
     uint32_t engine_window;
     uint16_t engine_site;
-    struct op_site_memo *sites;     /* sites.h; NULL: none yet */
-    struct op_known_frames *frames; /* unwinding.h */
+    struct op_site_memo *sites; /* sites.h; NULL: none yet */
 } op_thread;
 
 /* What a range keeps to find its own record again. */
@@ -183,6 +189,7 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
         return slot;
     if (__builtin_expect(__atomic_load_n(&t->holes, __ATOMIC_RELAXED) != 0, 0))
         op_thread_tidy(t);
+    t->lined = OP_NOT_LINED;
     uint16_t args = word_count ? op_add_words(t, words, word_count) : 0;
     op_begin_on(t, &slot, name, kind, flags, aux, args);
     return slot;

@@ -27,14 +27,15 @@ static uint16_t line_shown(const op_thread *t, op_frame *f) {
     return line_of(f);
 }
 
-/* Also without the GIL, which torch gives up before it runs an op. */
-static uint16_t line_here(enum op_caller caller, bool in_node) {
-    (void)caller;
-    if (in_node) /* its Python calls are recorded, and none came in between */
-        return 0;
+/* Also without the GIL, which torch gives up before it runs an op. In a node too its Python calls are
+ * recorded. */
+static void note_line(const op_slot *slot, enum op_caller caller) {
+    if (op_line_of(slot, caller) != OP_LINE_OWN)
+        return;
     op_frame *innermost = op_frame_of(PyGILState_GetThisThreadState());
-    const op_thread *t = op_self;
-    return op_calls_are_of(t, op_open_window()) ? line_shown(t, innermost) : line_of(innermost);
+    const op_thread *t = slot->thread;
+    slot->event->line =
+        op_calls_are_of(t, op_open_window()) ? line_shown(t, innermost) : line_of(innermost);
 }
 
 /* What the thread was in when it came to the window, outermost first: no events, but the calls that
@@ -333,7 +334,7 @@ static PyObject *calls_start(PyObject *module, PyObject *args) {
         arrive(window, op_frame_of(PyThreadState_Get()));
     __atomic_store_n(&op_lines_noted.has_calls, true, __ATOMIC_RELAXED);
     if (!only)
-        __atomic_store_n(&op_lines_noted.here, line_here, __ATOMIC_RELAXED);
+        __atomic_store_n(&op_lines_noted.note, note_line, __ATOMIC_RELAXED);
     Py_RETURN_NONE;
 }
 
@@ -343,7 +344,7 @@ static PyObject *calls_stop(PyObject *module, PyObject *unused) {
     (void)unused;
     bool displaced = false;
     active = false;
-    __atomic_store_n(&op_lines_noted.here, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&op_lines_noted.note, NULL, __ATOMIC_RELAXED);
     __atomic_store_n(&op_lines_noted.has_calls, false, __ATOMIC_RELAXED);
 #if PY_VERSION_HEX < 0x030C0000
     displaced = PyThreadState_Get()->c_profilefunc != profile_function;

@@ -94,6 +94,18 @@ static inline const PyCodeObject *op_frame_executable(const op_frame *f) {
 #endif
 }
 
+/* It stands for C code that called Python, and runs none. */
+static inline bool op_frame_is_entry(const op_frame *f) {
+#if PY_VERSION_HEX >= 0x030E0000
+    return f->owner >= FRAME_OWNED_BY_INTERPRETER;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return f->owner == FRAME_OWNED_BY_CSTACK;
+#else
+    (void)f;
+    return false;
+#endif
+}
+
 static inline PyCodeObject *op_frame_code(op_frame *f) {
 #if PY_VERSION_HEX >= 0x030D0000
     return _PyFrame_GetCode(f);

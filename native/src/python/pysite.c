@@ -23,7 +23,6 @@ typedef struct folders {
 } folders;
 
 static folders *libraries;
-static bool with_callers; /* a site is noted with those that it is reached from */
 
 #define MOST_CALLERS 32 /* of one op: recursion would take all numbers */
 
@@ -123,74 +122,136 @@ static __attribute__((noinline)) uint16_t chain_from(op_frame *innermost, const 
     return chain;
 }
 
-/* Most of its time a walk waits for memory that the op before pushed out of the caches: it looks at as
- * few lines as it can. */
+/* The site of a frame that the memo knows nothing of; OP_SITE_NONE: no code of the user's runs there.
+ */
+static __attribute__((noinline)) uint16_t look_up(op_site_memo *memo, op_frame *f) {
+    bool is_entry = op_frame_is_entry(f);
+    if (!is_entry && _PyFrame_IsIncomplete(f))
+        return OP_SITE_NONE;
+    const void *code = op_frame_executable(f), *at = op_frame_at(f);
+    uint16_t site = is_entry ? OP_SITE_NONE : site_of(f, op_frame_code(f));
+    if (site == OP_SITE_NONE) { /* as is any other instruction of this code */
+        *op_site_memo_library(memo, code) = code;
+    } else {
+        uint32_t slot = op_site_memo_slot(at);
+        memo->own[slot].at = at;
+        memo->own[slot].site = site;
+    }
+    return site;
+}
+
+static __attribute__((noinline)) void keep_trail(op_site_memo *memo, op_frame *const *met,
+                                                 uint32_t count) {
+    memo->trail_length = count;
+    for (uint32_t i = 1; i <= count; i++) {
+        const op_frame *f = met[count - i];
+        memo->trail[i] = (op_trail){f, op_frame_executable(f)};
+    }
+}
+
+/* Most of its time a walk waits for memory, code too, that the op before pushed out of the caches: it
+ * touches as little as it can. */
 static uint16_t site_from(op_thread *t, op_frame *innermost, const op_frame *end) {
-    if (__builtin_expect(__atomic_load_n(&with_callers, __ATOMIC_RELAXED), 0))
-        return chain_from(innermost, end, end ? t->engine_site : OP_SITE_NONE);
     op_site_memo *memo = op_site_memo_of(t);
     if (!memo)
         return OP_SITE_NONE;
-    for (op_frame *f = innermost; f && f != end; f = f->previous) {
+    op_frame *met[OP_MEMO_TRAIL];
+    uint32_t count = 0;
+    bool is_new = false;
+    uint16_t site = OP_SITE_NONE;
+    const op_trail *on = &memo->trail[memo->trail_length];
+    for (op_frame *f = innermost; f != end && f; f = f->previous) {
         const PyCodeObject *code = op_frame_executable(f);
-        const void **library = op_site_memo_library(memo, code);
-        if (*library == code)
-            continue;
-        const void *at = op_frame_at(f);
-        uint32_t slot = op_site_memo_slot(at);
-        if (memo->own[slot].at == at)
-            return memo->own[slot].site;
-        if (_PyFrame_IsIncomplete(f))
-            continue;
-        uint16_t site = site_of(f, op_frame_code(f));
-        if (site == OP_SITE_NONE) { /* as is any other instruction of this code */
-            *library = code;
+        while ((uintptr_t)on->frame > (uintptr_t)f)
+            on--;
+        if (on->frame == f && on->code == code) {
+            on--;
+        } else if (*op_site_memo_library(memo, code) == code) {
+            is_new = true;
+        } else {
+            const void *at = op_frame_at(f);
+            uint32_t slot = op_site_memo_slot(at);
+            site = memo->own[slot].at == at ? memo->own[slot].site : look_up(memo, f);
+            if (site != OP_SITE_NONE)
+                break;
             continue;
         }
-        memo->own[slot].at = at;
-        return memo->own[slot].site = site == OP_SITE_BEYOND ? OP_SITE_NONE : site;
+        if (count < OP_MEMO_TRAIL)
+            met[count++] = f;
     }
-    return OP_SITE_NONE;
+    if (is_new && !end && count < OP_MEMO_TRAIL)
+        keep_trail(memo, met, count);
+    return site == OP_SITE_BEYOND ? OP_SITE_NONE : site;
+}
+
+static uint16_t any_site_from(op_thread *t, op_frame *innermost, const op_frame *end) {
+    return op_lines_noted.has_callers ? chain_from(innermost, end, end ? t->engine_site : OP_SITE_NONE)
+                                      : site_from(t, innermost, end);
 }
 
 /* Of node after node the engine's caller is the same, until Python runs an op again: the frames, which
  * its nodes push out of the caches, are walked once. Backward ops get their forward op's site later,
  * but for those that have none. */
-static uint16_t site_of_engine(op_thread *t, PyThreadState *state, op_frame *innermost) {
+static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
     const void *at = op_frame_at(innermost);
     if (t->engine_frame != innermost || t->engine_at != at || t->engine_window != t->window) {
-        t->engine_site = site_from(t, innermost, NULL);
+        t->engine_site = any_site_from(t, innermost, NULL);
         t->engine_frame = innermost;
         t->engine_at = at;
-        t->engine_state = state;
         t->engine_window = t->window;
     }
     return t->engine_site;
 }
 
-/* Whether no Python runs between the engine's caller and here, as in nearly every node. */
-static bool is_where_engine_was_called(const op_thread *t) {
-    if (!t->engine_state || t->engine_window != t->window)
-        return false;
-    const op_frame *innermost = op_frame_raw(t->engine_state);
-    return innermost == t->engine_frame && op_frame_at(innermost) == t->engine_at;
+/* The first state of the main interpreter, which is the main thread's, lives as long as Python does. */
+static __attribute__((noinline)) PyThreadState *find_state(op_thread *t) {
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    if (state && PyThreadState_GetID(state) == 1 &&
+        PyThreadState_GetInterpreter(state) == PyInterpreterState_Main())
+        t->python = state;
+    return state;
 }
 
-/* Also without the GIL, which torch gives up before it runs an op. */
-static uint16_t site_here(enum op_caller caller, bool in_node) {
-    op_thread *t = op_self;
-    bool is_engines = caller == OP_CALLED_BY_ENGINE;
-    if (in_node && !is_engines && is_where_engine_was_called(t))
-        return OP_SITE_NONE;
-    PyThreadState *state = PyGILState_GetThisThreadState();
-    op_frame *innermost = op_frame_raw(state);
-    if (innermost && is_engines)
-        return site_of_engine(t, state, innermost);
-    if (in_node) /* no further out than the engine: its ops are not called where that was */
-        return site_from(t, innermost, t->engine_frame);
+static inline op_frame *innermost_of(op_thread *t) {
+    return op_frame_raw(t->python ? t->python : find_state(t));
+}
+
+/* In a node it looks no further out than the engine: a node's ops are not called where that was. */
+static __attribute__((noinline)) void note_with_care(const op_slot *slot, enum op_caller caller) {
+    op_thread *t = slot->thread;
+    op_event *e = slot->event;
+    enum op_line line = op_line_of(slot, caller);
+    if (!op_is_plain(e) || op_lines_noted.has_calls)
+        t->lined = OP_NOT_LINED;
+    else
+        t->lined = line == OP_LINE_SHARED ? e->depth - 1u : e->depth;
+    if (line == OP_LINE_SHARED)
+        return;
+    op_frame *innermost = innermost_of(t);
+    if (caller == OP_CALLED_BY_ENGINE && innermost) {
+        e->line = site_of_engine(t, innermost);
+    } else if (line == OP_LINE_OWN) {
+        t->engine_frame = NULL;
+        e->line = any_site_from(t, innermost, NULL);
+    } else if (innermost != t->engine_frame || t->engine_window != t->window ||
+               op_frame_at(innermost) != t->engine_at) {
+        e->line = any_site_from(t, innermost, t->engine_frame);
+    } /* else no Python runs in the node, as in nearly every one */
+}
+
+/* Also without the GIL, which torch gives up before it runs an op. What is nearly always so is done
+ * here: it is a few lines of code, which a processor has to fetch for each op. */
+static void note_site(const op_slot *slot, enum op_caller caller) {
+    op_thread *t = slot->thread;
+    op_event *e = slot->event;
+    if (caller == OP_CALLED_BY_ENGINE || e->depth || !op_is_plain(e) || op_lines_noted.has_calls ||
+        op_lines_noted.has_callers) {
+        note_with_care(slot, caller);
+        return;
+    }
+    t->lined = 0;
     t->engine_frame = NULL;
-    t->engine_state = NULL;
-    return site_from(t, innermost, NULL);
+    e->line = site_from(t, innermost_of(t), NULL);
 }
 
 static bool is_known(PyObject *paths) {
@@ -238,7 +299,7 @@ static int keep_libraries(PyObject *paths) {
 static destructor free_code;
 
 static void free_code_and_memos(PyObject *code) {
-    __atomic_fetch_add(&op_sites_epoch, 1, __ATOMIC_RELEASE);
+    op_sites_forget();
     free_code(code);
 }
 
@@ -260,13 +321,13 @@ static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *args) {
         return NULL;
     watch_code();
     op_sites_begin();
-    __atomic_store_n(&with_callers, callers != 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&op_lines_noted.here, site_here, __ATOMIC_RELEASE);
+    __atomic_store_n(&op_lines_noted.has_callers, callers != 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&op_lines_noted.note, note_site, __ATOMIC_RELEASE);
     Py_RETURN_NONE;
 }
 
 static PyObject *sites_stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
-    __atomic_store_n(&op_lines_noted.here, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&op_lines_noted.note, NULL, __ATOMIC_RELAXED);
     Py_RETURN_NONE;
 }
 

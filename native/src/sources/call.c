@@ -4,7 +4,7 @@
 
 #define FIRST_CALLS 256u
 
-op_lines op_lines_noted;
+op_lines op_lines_noted = {.epoch = 1};
 
 bool op_calls_grow(op_thread *t, uint32_t window) {
     if (t->call_window != window) {

@@ -28,10 +28,10 @@ enum op_caller {
 };
 
 typedef struct op_lines {
-    /* That this thread is at; NULL while none are noted. In one of autograd's nodes: 0 unless it runs
-     * Python. */
-    uint16_t (*here)(enum op_caller caller, bool in_node);
-    bool has_calls; /* calls are recorded too */
+    void (*note)(const op_slot *slot, enum op_caller caller); /* NULL while no lines are noted */
+    bool has_calls;                                           /* calls are recorded too */
+    bool has_callers; /* a site is noted with those that it is reached from */
+    uint64_t epoch;   /* of call sites: see sites.h */
 } op_lines;
 
 extern op_lines op_lines_noted;
@@ -102,30 +102,55 @@ static inline void op_call_end(op_thread *t, const void *code) {
         op_call_end_deeper(t, code);
 }
 
-/* Notes the line of an event that is called from Python: what runs inside of an op, and not of a range,
- * shares the op's, unless Python came in between. Between a node and its ops Python comes in a hook, in
- * a `backward` of somebody's own and in a forward that is computed again, recorded or not. */
-static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
-    uint16_t (*line_here)(enum op_caller, bool) =
-        __atomic_load_n(&op_lines_noted.here, __ATOMIC_RELAXED);
-    op_event *e = slot->event;
-    if (__builtin_expect(line_here == NULL, 1) || e == NULL)
-        return;
+enum op_line {
+    OP_LINE_OWN,
+    OP_LINE_SHARED, /* that of the op around it */
+    OP_LINE_IN_NODE /* of autograd: its own where Python runs in that */
+};
+
+static inline bool op_is_node(const op_event *e) {
+    return e->flags & OP_FLAG_ENGINE || (e->flags & OP_SCOPE_MASK) == OP_SCOPE_BACKWARD;
+}
+
+/* Of what has lines: an op that is no node. */
+static inline bool op_is_plain(const op_event *e) {
+    return !(e->flags & (OP_SCOPE_MASK | OP_FLAG_ENGINE));
+}
+
+static inline bool op_is_op(const op_event *e) {
+    return e->kind == OP_TORCH && (e->flags & OP_SCOPE_MASK) != OP_SCOPE_USER;
+}
+
+/* What runs inside of an op, and not of a range, shares the op's line, unless Python came in between.
+ * Between a node and its ops Python comes in a hook, in a `backward` of somebody's own and in a forward
+ * that is computed again, recorded or not. */
+static inline enum op_line op_line_of(const op_slot *slot, enum op_caller caller) {
     const op_thread *t = slot->thread;
-    const op_event *around = e->depth ? t->stack[e->depth - 1].event : NULL;
-    bool in_node = false;
-    if (around && caller == OP_CALLED_BY_ENGINE && around->flags & ~e->flags & OP_FLAG_ENGINE)
-        return; /* the node of the range around it */
-    if (around && around->kind == OP_TORCH && (around->flags & OP_SCOPE_MASK) != OP_SCOPE_USER) {
-        const op_event *call = t->call_depth ? t->calls[t->call_depth - 1].event : NULL;
-        if (t->call_window != slot->window || !call || call->start < around->start) {
-            in_node =
-                around->flags & OP_FLAG_ENGINE || (around->flags & OP_SCOPE_MASK) == OP_SCOPE_BACKWARD;
-            if (!in_node)
-                return;
-        }
-    }
-    e->line = line_here(caller, in_node);
+    const op_event *e = slot->event, *around = e->depth ? t->stack[e->depth - 1].event : NULL;
+    if (!around)
+        return OP_LINE_OWN;
+    if (caller == OP_CALLED_BY_ENGINE && around->flags & ~e->flags & OP_FLAG_ENGINE)
+        return OP_LINE_SHARED; /* a node's, with the range around it */
+    if (!op_is_op(around))
+        return OP_LINE_OWN;
+    const op_event *call = t->call_depth ? t->calls[t->call_depth - 1].event : NULL;
+    if (t->call_window == slot->window && call && call->start >= around->start)
+        return OP_LINE_OWN;
+    return op_is_node(around) ? OP_LINE_IN_NODE : OP_LINE_SHARED;
+}
+
+/* Notes the line of an event that is called from Python. Most are ops inside of another one: they cost
+ * two comparisons, for which a processor has no code to fetch that it did not run anyhow. */
+static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
+    const op_event *e = slot->event;
+    if (e == NULL)
+        return;
+    if (op_is_plain(e) && e->depth > slot->thread->lined)
+        return;
+    void (*note)(const op_slot *, enum op_caller) =
+        __atomic_load_n(&op_lines_noted.note, __ATOMIC_RELAXED);
+    if (note)
+        note(slot, caller);
 }
 
 #ifdef __cplusplus

@@ -9,7 +9,6 @@
 #define FIRST_ROOM 1024u
 #define FEW_LEFT (UINT16_MAX / 2)
 
-uint64_t op_sites_epoch = 1;
 op_instructions *op_sites_known;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -127,7 +126,7 @@ void op_sites_begin(void) {
             place_count = 0;
             if (reached)
                 memset(reached, 0, (REACHED_MASK + 1) * sizeof *reached);
-            __atomic_fetch_add(&op_sites_epoch, 1, __ATOMIC_RELEASE);
+            op_sites_forget();
             __atomic_store_n(&op_sites_known, anew, __ATOMIC_RELEASE);
         }
     }

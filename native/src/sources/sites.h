@@ -10,6 +10,7 @@
 
 #include "core/record.h"
 #include "opprof.h"
+#include "sources/call.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,9 +36,17 @@ typedef struct op_instructions {
 
 #define OP_MEMO_LIBRARIES 128u
 #define OP_MEMO_OWN 32u
+#define OP_MEMO_TRAIL 62u
+
+typedef struct op_trail {
+    const void *frame, *code;
+} op_trail;
 
 typedef struct op_site_memo {
     uint64_t epoch;
+    uint32_t trail_length;
+    op_trail trail[1 + OP_MEMO_TRAIL]; /* the last walk's frames that are not the user's, outermost
+                                        * first, after one that is none */
     const void *libraries[OP_MEMO_LIBRARIES]; /* code objects that are not the user's */
     struct {
         const void *at; /* an instruction of the user's */
@@ -45,7 +54,6 @@ typedef struct op_site_memo {
     } own[OP_MEMO_OWN];
 } op_site_memo;
 
-extern uint64_t op_sites_epoch; /* rises when an address or a number may get another meaning */
 extern op_instructions *op_sites_known;
 
 static inline uint32_t op_instruction_hash(const void *code, uint32_t offset) {
@@ -72,11 +80,16 @@ static inline const op_instruction *op_sites_look(const op_instruction *wanted) 
     }
 }
 
+/* An address or a number may have another meaning from here on. */
+static inline void op_sites_forget(void) {
+    __atomic_fetch_add(&op_lines_noted.epoch, 1, __ATOMIC_RELEASE);
+}
+
 /* The memo of the calling thread, empty where an epoch ended since; NULL: there is no memory. */
 op_site_memo *op_site_memo_anew(op_thread *t, uint64_t epoch);
 
 static inline op_site_memo *op_site_memo_of(op_thread *t) {
-    uint64_t epoch = __atomic_load_n(&op_sites_epoch, __ATOMIC_ACQUIRE);
+    uint64_t epoch = __atomic_load_n(&op_lines_noted.epoch, __ATOMIC_ACQUIRE);
     op_site_memo *memo = t->sites;
     return __builtin_expect(memo && memo->epoch == epoch, 1) ? memo : op_site_memo_anew(t, epoch);
 }
