@@ -156,9 +156,9 @@ sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fau
 # all else, and C++'s library with it: torch throws across both. Python's own memory is leaked at its end.
 ASAN := build/sanitize-python
 ASAN_SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib", vars={"base": "$(ASAN)"}))')
-ASAN_TESTS := $(patsubst %,../../tests/integration/test_%.py,collector fork interpreters limits memory_sources \
+ASAN_TESTS := $(patsubst %,../../tests/integration/test_%.py,call_sites collector fork interpreters limits memory_sources \
   process_ends python_calls python_profilers_beside ranges ranges_asyncio ranges_futures recording \
-  recovered_recording trace_file)
+  recovered_recording site_memo trace_file)
 
 .PHONY: sanitize-python
 sanitize-python: install
