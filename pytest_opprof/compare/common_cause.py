@@ -57,19 +57,18 @@ class CommonCause:
     @property
     def beginnings(self) -> tuple[Beginning, ...]:
         """What it begins with, the most telling first; nothing where tests are MISSING or over a limit."""
-        first: dict[_Key, Change] = {}
+        found: dict[_Key, list[Change]] = defaultdict(list)
         for change in _beginnings(self.tests[0]):
-            first.setdefault(_key(change), change)
-        return tuple(self._beginning(change) for change in first.values())
+            found[_key(change)].append(change)
+        return tuple(self._beginning(max(changes, key=self._regressed)) for changes in found.values())
+
+    def _regressed(self, change: Change) -> int:
+        """In how many of the tests."""
+        return sum(_about(change) in map(_about, test.regressed) for test in self.tests)
 
     def _beginning(self, change: Change) -> Beginning:
-        about = name_of(change), change.metric, change.kind
-        rises = [
-            other.rise
-            for test in self.tests
-            for other in test.changes
-            if (name_of(other), other.metric, other.kind) == about
-        ]
+        about = _about(change)
+        rises = [other.rise for test in self.tests for other in test.changes if _about(other) == about]
         return Beginning(change=change, least=min(rises), most=max(rises))
 
 
@@ -86,6 +85,10 @@ def common_causes(comparison: Comparison) -> tuple[CommonCause, ...]:
             groups[_key_of(test)].append(test)
     ordered = sorted(groups.values(), key=len, reverse=True)  # stable
     return tuple(CommonCause(number=at, tests=tuple(tests)) for at, tests in enumerate(ordered, start=1))
+
+
+def _about(change: Change) -> _Key:
+    return name_of(change), change.metric, change.kind
 
 
 def _key_of(test: TestComparison) -> _Key:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from pytest_opprof.compare.comparison import CallLine, Change
-from pytest_opprof.metrics import Metric, Source
+from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric, Source
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change
 
@@ -15,28 +15,44 @@ _MOST_TOLD = 3
 
 
 def with_grown_functions(
-    change: Change, base: TestResult, head: TestResult, *, edited: Collection[str] = ()
+    change: Change,
+    base: TestResult,
+    head: TestResult,
+    *,
+    regressed: Collection[str],
+    edited: Collection[str] = (),
 ) -> Change:
     """A total that rose with the function that grew most as its line, and the first few in words.
 
-    A function is found again in another file, and by what it runs under another name.
+    A function is found again in another file, and by what it runs under another name. What libraries run
+    more has the line of the project's own function that grew with it, if one did.
 
     Args:
         change: Of a total.
+        regressed: The totals that regressed before it: what they say is not said again.
         edited: The files that were edited since the base's commit. What grew most in these comes first, as
             functions in other files run more only where something calls them more often.
     """
-    risen = _risen(base.functions.get(change.metric, {}), head.functions.get(change.metric, {}))
+    risen = _risen(change.metric, base, head, edited)
     if change.rise <= 0 or not risen:
         return change
-    risen.sort(key=lambda item: item[0].rpartition(", ")[2] not in edited)  # stable
-    (first, _), *_ = risen
-    function, _, file = first.rpartition(", ")
-    told = [f"{name} ({format_change(rise, unit=change.about.unit)})" for name, rise in risen[:_MOST_TOLD]]
-    more = [f"{len(risen) - _MOST_TOLD} more"] if len(risen) > _MOST_TOLD else []
+    told = [_in_words(item, change.about) for item in risen[:_MOST_TOLD]]
+    if len(risen) > _MOST_TOLD:
+        told.append(f"{len(risen) - _MOST_TOLD} more")
+    first = risen[0]
+    if change.metric == LIBRARY_INSTRUCTIONS.name:
+        for first in _risen(PYTHON_INSTRUCTIONS.name, base, head, edited)[:1]:
+            if PYTHON_INSTRUCTIONS.name not in regressed:
+                told.append(f"{PYTHON_INSTRUCTIONS.label} in {_in_words(first, PYTHON_INSTRUCTIONS)}")
+    function, _, file = first[0].rpartition(", ")
     return replace(
-        change, line=CallLine(function=function, file=file, number=0), cause="in " + "; ".join(told + more)
+        change, line=CallLine(function=function, file=file, number=0), cause=f"in {'; '.join(told)}"
     )
+
+
+def _in_words(risen: tuple[str, int], of: Metric) -> str:
+    name, rise = risen
+    return f"{name} ({format_change(rise, unit=of.unit)})"
 
 
 def with_reasons(change: Change, base: TestResult, head: TestResult) -> Change:
@@ -61,8 +77,11 @@ def in_words(counts: Mapping[str, int], *, of: Metric) -> str:
     return "; ".join(told + more)
 
 
-def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The functions that run more, by how much; those of one qualified name are one function that moved."""
+def _risen(
+    metric: str, base_test: TestResult, head_test: TestResult, edited: Collection[str]
+) -> list[tuple[str, int]]:
+    """The functions that run more, by how much: of edited files first. One of the same name only moved."""
+    before, after = (test.functions.get(metric, {}) for test in (base_test, head_test))
     base, head = _by_function(before), _by_function(after)
     gone = Counter(count for function, count in base.items() if function not in head)
     risen: dict[str, int] = {}
@@ -76,7 +95,9 @@ def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[st
             gone[head[function]] -= 1  # it has another name now
             continue
         risen[name] = rise
-    return sorted(risen.items(), key=lambda item: (-item[1], item[0]))
+    return sorted(
+        risen.items(), key=lambda item: (item[0].rpartition(", ")[2] not in edited, -item[1], item[0])
+    )
 
 
 def _by_function(counts: Mapping[str, int]) -> Counter[str]:

@@ -130,6 +130,7 @@ class _Comparer:
     objections: dict[tuple[str, OpKind | None, bool, bool], str] = field(default_factory=dict)
 
     def totals(self) -> Iterator[Change]:
+        regressed = set[str]()
         for metric in TOTALS.values():
             rule = self.gates.rule(None, metric)
             base, head = self.base.totals.get(metric.name), self.head.totals.get(metric.name)
@@ -156,7 +157,7 @@ class _Comparer:
             if change is None:
                 continue
             if metric.slack:
-                change = with_grown_functions(change, self.base, self.head)
+                change = with_grown_functions(change, self.base, self.head, regressed=regressed)
                 change = change if is_asked_for else unless_moved(change, self.base, self.head)
             if not is_asked_for:
                 change = unless_of_elements(change, self.base, self.head)
@@ -164,6 +165,8 @@ class _Comparer:
                 change = with_reasons(change, self.base, self.head)
             if metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:
                 change = self._unless_only_new_ranges(change, rule)
+            if change.verdict is Verdict.REGRESSED:
+                regressed.add(metric.name)
             yield change
 
     def _unheard(self, metric: Metric) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -171,7 +171,8 @@ def _with_edits(
     if base.commit is None or all(change.line is None for change in changes):
         return changes
     edited = policy.edits(base.commit.id)
-    told = [_with_edit(change, before, test, edited) for change in changes]
+    regressed = {change.metric for change in changes if change.verdict is Verdict.REGRESSED}
+    told = [_with_edit(change, before, test, edited, regressed=regressed) for change in changes]
     return tuple(sorted(told, key=lambda change: change.op is not None and not _begins_in_an_edit(change)))
 
 
@@ -181,13 +182,18 @@ def _begins_in_an_edit(change: Change) -> bool:
 
 
 def _with_edit(
-    change: Change, before: TestResult, test: TestResult, edited: Mapping[str, Container[int]]
+    change: Change,
+    before: TestResult,
+    test: TestResult,
+    edited: Mapping[str, Container[int]],
+    *,
+    regressed: Collection[str],
 ) -> Change:
     line = change.line
     if line is None:
         return change
     if change.op is None and change.about.slack:  # a function, and no line of it
-        return with_grown_functions(change, before, test, edited=edited.keys())
+        return with_grown_functions(change, before, test, regressed=regressed, edited=edited.keys())
     if line.number in edited.get(line.file, ()):
         return replace(change, line=replace(line, is_edited=True))
     caller = edited_caller(line, test, edited)

@@ -26,6 +26,7 @@ from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
 from pytest_opprof.plugin.arguments import as_argument, fresh_arguments
+from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_own_run, write_run
 from pytest_opprof.results.run import Run, TestResult
@@ -287,8 +288,11 @@ def _fresh_process(
             try:
                 yield _FreshProcess(folder=folder, number=number, process=process)
             finally:
+                is_cut_short = process.poll() is None
                 send(process, signal.SIGKILL)
                 process.wait()
+                for file in left_by(process.pid) if is_cut_short else ():
+                    remove(file)  # it did not die in its test
 
 
 def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_opprof.recovery.deaths import Death, LastSeen, death_of
-from pytest_opprof.recovery.sessions import left_sessions, remove
+from pytest_opprof.recovery.sessions import left_by, remove
 
 _MOST_THREADS: Final = 8
 _MOST_FRAMES: Final = 12
@@ -49,12 +49,11 @@ def last_words(pid: int) -> list[str]:
         pid: The process, which has ended.
     """
     lines: list[str] = []
-    for file in left_sessions():
-        if file.pid == pid:
-            death = death_of(file)
-            if death.note or death.recording:
-                lines += told(death, trace=None)
-            remove(file)
+    for file in left_by(pid):
+        death = death_of(file)
+        if death.note or death.recording:
+            lines += told(death, trace=None)
+        remove(file)
     return lines
 
 

@@ -85,6 +85,11 @@ def is_leftover(file: SessionFile, *, now_ns: int) -> bool:
     return (not file.was_recording and not file.note) or now_ns - file.opened_ns > _KEPT_NS
 
 
+def left_by(pid: int) -> list[SessionFile]:
+    """The session files of a process, which has ended."""
+    return [file for file in left_sessions() if file.pid == pid]
+
+
 def remove(file: SessionFile) -> None:
     """Remove a dead process's files, the one that tells of the others last."""
     spilled = re.compile(rf"opprof-{os.getuid()}-{file.pid}-[0-9a-f]+\.spill")

@@ -113,6 +113,29 @@ def test_a_test_that_leaves_by_pytest_exit_is_no_death(
     assert not list(sessions.iterdir())
 
 
+def test_a_second_look_that_takes_too_long_is_no_death(project: Project, sessions: Path) -> None:
+    """What this session killed itself did not die in a test."""
+    project.write(
+        "conftest.py",
+        """\
+        import os
+        from pytest_opprof.plugin import certify
+
+        certify._ALL_LOOKS_S = 3.0
+        os.environ.setdefault("FIRST", str(os.getpid()))
+        """,
+    )
+    project.write("test_it.py", ENDS.format(end="pass"))
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    edited = 'pass\n        with record_function("forward"):\n            pass\n'
+    waits = '        if os.environ["FIRST"] != str(os.getpid()):\n            threading.Event().wait()'
+    project.write("test_it.py", ENDS.format(end=edited + waits))
+    session = project.pytest("--opprof-baseline=main")
+    assert session.exit_code == 1
+    assert "forward +1" in session.stdout
+    assert not list(sessions.iterdir())
+
+
 # ---- the folder of the session's file --------------------------------------------------------
 
 RECORDS = """\

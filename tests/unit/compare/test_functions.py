@@ -1,10 +1,10 @@
 """Which functions a rise of instructions is told to come from."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.functions import with_grown_functions
-from pytest_opprof.metrics import PYTHON_INSTRUCTIONS
+from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -15,7 +15,7 @@ def explained(before: Mapping[str, int], after: Mapping[str, int]) -> Change:
     base, head = (Samples.constant(sum(side.values()), steps=1) for side in (before, after))
     change = Change(op=None, metric=NAME, base=base, head=head, verdict=None)
     sides = (TestResult(node_id="t", functions={NAME: side}) for side in (before, after))
-    return with_grown_functions(change, *sides)
+    return with_grown_functions(change, *sides, regressed=())
 
 
 def test_what_grew_most_is_the_line() -> None:
@@ -45,3 +45,35 @@ def test_a_fall_comes_from_nowhere() -> None:
     found = explained({"a, x.py": 30}, {"a, x.py": 10})
     assert found.line is None
     assert found.cause == ""
+
+
+def of_libraries(*, regressed: Collection[str] = (), edited: Collection[str] = ()) -> Change:
+    """Instructions of a library, while two of the project's own functions rose by less."""
+    metric = LIBRARY_INSTRUCTIONS.name
+    base, head = (Samples.constant(count, steps=1) for count in (100, 900))
+    change = Change(op=None, metric=metric, base=base, head=head, verdict=None)
+    before, after = (
+        TestResult(node_id="t", functions={metric: {"copy, copy.py": count}, NAME: own})
+        for count, own in (
+            (100, {"f, x.py": 10, "g, y.py": 10}),
+            (900, {"f, x.py": 30, "g, y.py": 15}),
+        )
+    )
+    return with_grown_functions(change, before, after, regressed=regressed, edited=edited)
+
+
+def test_what_libraries_run_more_has_a_line_of_the_projects_own() -> None:
+    found = of_libraries()
+    assert found.line is not None
+    assert found.line.place == "f, x.py"
+    assert found.cause == "in copy, copy.py (+800); Python instructions in f, x.py (+20)"
+    found = of_libraries(edited={"y.py"})
+    assert found.line is not None
+    assert found.line.place == "g, y.py"
+
+
+def test_what_regressed_itself_is_not_said_twice() -> None:
+    found = of_libraries(regressed={NAME})
+    assert found.line is not None
+    assert found.line.place == "f, x.py"
+    assert found.cause == "in copy, copy.py (+800)"
