@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.keys import KEPT_RUNS
+from pytest_opprof.cli.actions import Actions, add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import add_store, history_log, store_of
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.baselines.store import Entry
@@ -39,45 +40,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_store(action)
 
 
-def _add_looking(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_looking(actions: Actions) -> None:
     from pytest_opprof.cli.show import add_table_arguments  # noqa: PLC0415
 
-    parser = actions.add_parser(
-        "list",
-        help="list a store's baselines, or the runs of one baseline",
-        epilog="Example: opprof baseline list main",
+    parser = add_action(
+        actions, "list", _list, "list a store's baselines, or the runs of one baseline", "main"
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="list the runs of this baseline")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser = actions.add_parser(
-        "show",
-        help="print the op tables of a run",
-        epilog="Example: opprof baseline show main@1a2b3c4 --rows 20",
-    )
+    parser = add_action(actions, "show", _show, "print the op tables of a run", "main@1a2b3c4 --rows 20")
     parser.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="the newest run, or that of a commit")
     add_table_arguments(parser)
 
 
-def _add_keeping(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
-        "save",
-        help="store a run's file (of --opprof-json) as a baseline",
-        epilog="Example: opprof baseline save main run.json",
+def _add_keeping(actions: Actions) -> None:
+    parser = add_action(
+        actions, "save", _save, "store a run's file (of --opprof-json) as a baseline", "main run.json"
     )
     parser.add_argument("name", metavar="NAME", help="the baseline")
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's file")
     parser.add_argument("--whole", action="store_true", help="drop baseline tests that RUN does not have")
-    parser = actions.add_parser(
-        "remove",
-        help="remove a baseline, or its runs of one commit",
-        epilog="Example: opprof baseline remove main@1a2b3c4",
+    parser = add_action(
+        actions, "remove", _remove, "remove a baseline, or its runs of one commit", "main@1a2b3c4"
     )
     parser.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="what to remove")
-    parser = actions.add_parser(
-        "prune",
-        help="remove old runs, and runs of commits that no longer exist",
-        epilog="Example: opprof baseline prune --keep 50 main",
-    )
+    what = "remove old runs, and runs of commits that no longer exist"
+    parser = add_action(actions, "prune", _prune, what, "--keep 50 main")
     parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
     parser.add_argument(
         "--keep",
@@ -88,14 +76,12 @@ def _add_keeping(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
 
 
-def _add_moving(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    for action, word, what in (
-        ("push", "--to", "copy runs to another store"),
-        ("pull", "--from", "copy runs from another store"),
+def _add_moving(actions: Actions) -> None:
+    for action, act, word, what in (
+        ("push", _push, "--to", "copy runs to another store"),
+        ("pull", _pull, "--from", "copy runs from another store"),
     ):
-        parser = actions.add_parser(
-            action, help=what, epilog=f"Example: opprof baseline {action} main {word} s3://bucket/opprof"
-        )
+        parser = add_action(actions, action, act, what, f"main {word} s3://bucket/opprof")
         parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
         ends = parser.add_mutually_exclusive_group()
         ends.add_argument(word, dest="other", metavar="URI", help="the other store")
@@ -113,16 +99,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: There is nothing such, or the store cannot be read or written.
     """
-    actions: dict[str, Callable[[Archive, argparse.Namespace], None]] = {
-        "list": _list,
-        "show": _show,
-        "save": _save,
-        "remove": _remove,
-        "prune": _prune,
-        "push": _push,
-        "pull": _pull,
-    }
-    actions[args.action](store_of(args.store), args)
+    args.act(store_of(args.store), args)
     return 0
 
 

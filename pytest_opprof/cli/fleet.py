@@ -11,14 +11,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.cli.actions import Actions, add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_opprof.fleet.tables import Window
     from pytest_opprof.results.fleet import Fleet
 
@@ -34,11 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_ingest(actions)
     _add_show(actions)
     _add_diff(actions)
-    sql = actions.add_parser(
-        "sql",
-        help="query the tables of jobs: ranks, ops, collectives, steps",
-        epilog='Example: opprof fleet sql "SELECT count(*) FROM ranks"',
-    )
+    what = "query the tables of jobs: ranks, ops, collectives, steps"
+    sql = add_action(actions, "sql", _sql, what, '"SELECT count(*) FROM ranks"')
     sql.add_argument("query", metavar="QUERY", help="a SELECT of DuckDB")
     sql.add_argument("--job", action="append", metavar="NAME", help="only these jobs; default: all")
     _add_tables(sql)
@@ -50,12 +46,11 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_ingest(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
-        "ingest",
-        help="read a trace or a run per rank into tables; 1 when ranks are missing or failed",
-        epilog="Example: opprof fleet ingest traces --job night",
-        description="Traces and tables are on disk or at any address of fsspec, such as s3://bucket/traces.",
+def _add_ingest(actions: Actions) -> None:
+    what = "read a trace or a run per rank into tables; 1 when ranks are missing or failed"
+    parser = add_action(actions, "ingest", _ingest, what, "traces --job night")
+    parser.description = (
+        "Traces and tables are on disk or at any address of fsspec, such as s3://bucket/traces."
     )
     parser.add_argument("source", metavar="SOURCE", help="a folder, pattern or address of traces or runs")
     parser.add_argument(
@@ -74,12 +69,9 @@ def _add_ingest(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
 
 
-def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
-        "show",
-        help="print a job's missing ranks, stragglers and device time; 1 when it is inconclusive",
-        epilog="Example: opprof fleet show night --expect 64",
-    )
+def _add_show(actions: Actions) -> None:
+    what = "print a job's missing ranks, stragglers and device time; 1 when it is inconclusive"
+    parser = add_action(actions, "show", _show, what, "night --expect 64")
     parser.add_argument("job", metavar="NAME", help="the job")
     parser.add_argument("--window", metavar="NAME", help="the window (default: the last by name)")
     parser.add_argument("--expect", type=int, metavar="N", help="how many ranks there should be")
@@ -88,11 +80,9 @@ def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     _add_tables(parser)
 
 
-def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
-        "diff",
-        help="compare two jobs op by op; 1 when HEAD regressed",
-        epilog="Example: opprof fleet diff monday tuesday",
+def _add_diff(actions: Actions) -> None:
+    parser = add_action(
+        actions, "diff", _diff, "compare two jobs op by op; 1 when HEAD regressed", "monday tuesday"
     )
     parser.add_argument("base", metavar="BASE", help="the earlier job")
     parser.add_argument("head", metavar="HEAD", help="the later job")
@@ -115,13 +105,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: The extra is not installed, or files, tables or a query are refused.
     """
-    actions: dict[str, Callable[[argparse.Namespace], int]] = {
-        "ingest": _ingest,
-        "show": _show,
-        "diff": _diff,
-        "sql": _sql,
-    }
-    return actions[args.action](args)
+    code: int = args.act(args)
+    return code
 
 
 def _ingest(args: argparse.Namespace) -> int:

@@ -6,12 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.cli.actions import Actions, add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_opprof.traces.imported_recording import ImportedRecording
 
 HELP = "show or compare Kineto traces, or make a run of one"
@@ -26,10 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_to_run(actions)
 
 
-def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
-        "show", help="print a trace's key averages", epilog="Example: opprof trace show trace.json.gz --steps"
-    )
+def _add_show(actions: Actions) -> None:
+    parser = add_action(actions, "show", _show, "print a trace's key averages", "trace.json.gz --steps")
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace in Kineto's format, plain or gzip")
     parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
@@ -45,12 +42,8 @@ def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
 
 
-def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
-        "diff",
-        help="compare two traces op by op",
-        epilog="Example: opprof trace diff before.json.gz after.json.gz",
-    )
+def _add_diff(actions: Actions) -> None:
+    parser = add_action(actions, "diff", _diff, "compare two traces op by op", "before.json.gz after.json.gz")
     parser.add_argument("base", type=Path, metavar="BASE", help="a trace")
     parser.add_argument("head", type=Path, metavar="HEAD", help="the trace that is compared with it")
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
@@ -59,12 +52,9 @@ def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
 
 
-def _add_to_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser(
-        "to-run",
-        help="write a run from a trace, for `opprof compare`",
-        epilog="Example: opprof trace to-run -o run.json trace.json.gz",
-    )
+def _add_to_run(actions: Actions) -> None:
+    what = "write a run from a trace, for `opprof compare`"
+    parser = add_action(actions, "to-run", _to_run, what, "-o run.json trace.json.gz")
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="RUN", help="the run's file")
     parser.add_argument(
@@ -78,12 +68,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A trace cannot be read, or the run cannot be written.
     """
-    actions: dict[str, Callable[[argparse.Namespace], None]] = {
-        "show": _show,
-        "diff": _diff,
-        "to-run": _to_run,
-    }
-    actions[args.action](args)
+    args.act(args)
     return 0
 
 
