@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.cli.project import Project, add_store, store_of
+from pytest_opprof.cli.project import Project, add_gate, add_store, store_of
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import escaped
 
@@ -35,13 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline", metavar="NAME", help="with --from-event (default: the branch it would be merged into)"
     )
     add_store(parser)
-    parser.add_argument(
-        "--gate",
-        action="append",
-        default=[],
-        metavar="PATTERN=RULE",
-        help="with --from-event or --base: exact, off, advisory, or like 2%%",
-    )
+    add_gate(parser, needs="with --from-event or --base: ")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="with --from-event: write the comparison"
     )

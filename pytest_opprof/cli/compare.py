@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_opprof.cli.comparison import compare_now
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import Project, add_store
+from pytest_opprof.cli.project import Project, add_gate, add_store
 
 HELP = "compare two runs; 1 when a gate fails"
 EXAMPLE = "opprof compare main run.json"
@@ -22,13 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help="write the comparison as a document"
     )
     parser.add_argument("--fail-on", metavar="LIST", help="verdicts that fail (none: nothing does)")
-    parser.add_argument(
-        "--gate",
-        action="append",
-        default=[],
-        metavar="PATTERN=RULE",
-        help="exact, off, advisory, or like 2%%",
-    )
+    add_gate(parser)
     parser.add_argument(
         "--rename",
         action="append",

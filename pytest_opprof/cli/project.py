@@ -115,12 +115,19 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def place_of(given: str | None) -> tuple[str, Path]:
-    """A store's URI, and the folder that it is relative to.
+def add_gate(parser: argparse.ArgumentParser, *, needs: str = "") -> None:
+    """Give a command the option ``--gate``, which may need others."""
+    parser.add_argument(
+        "--gate",
+        action="append",
+        default=[],
+        metavar="PATTERN=RULE",
+        help=f"{needs}exact, off, advisory, or like 2%%",
+    )
 
-    Args:
-        given: The URI of the command line, from this folder on; None for the project's, which pytest takes
-            from its root folder on.
+
+def place_of(given: str | None) -> tuple[str, Path]:
+    """A store's URI, and the folder that it is relative to: of an option this one, else pytest's root.
 
     Raises:
         UsageError: Pytest's configuration cannot be read, or what it says of the store is not a text.

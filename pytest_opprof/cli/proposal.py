@@ -79,8 +79,7 @@ def lines_of(tests: Sequence[Tried]) -> list[str]:
         for word in re.split(r"(?<=/)|(?=::)", test.node_id):
             name += word
             part = part.inside.setdefault(word, _Part(name=name.rstrip("/")))
-    chosen = (_fewest(part, refused, is_marked=False) for part in root.inside.values())
-    return [line for lines in chosen for line in lines]
+    return list(_inside(root, refused, is_marked=False))
 
 
 def reason_of(line: str, tests: Sequence[Tried]) -> str:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.cli.project import add_store, history_log
+from pytest_opprof.cli.project import add_gate, add_store, history_log
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,13 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="a run's file, a baseline's name, or NAME@COMMIT; alone: held to its limits",
     )
-    parser.add_argument(
-        "--gate",
-        action="append",
-        default=[],
-        metavar="PATTERN=RULE",
-        help="with --head: exact, off, advisory, or like 2%%",
-    )
+    add_gate(parser, needs="with --head: ")
     parser.add_argument(
         "--format",
         default="markdown",
