@@ -88,13 +88,8 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
         return Done(told=_NOWHERE)
     links = Links(summary=job.page, source=job.source(event.repository, event.head))
     _append(job.summary, job_summary(judged, links=links))
-    marker = Marker(
-        key=sticky_key(event.repository, event.number, wish.configuration),
-        head=event.head,
-        run=job.run,
-        attempt=job.attempt,
-    )
-    body = markdown_comment(judged, marker=marker.line, links=links)
+    marker = _marker(wish, event.repository, event.number, head=event.head, run=job.run, attempt=job.attempt)
+    body = markdown_comment(judged, marker=marker, links=links)
     with open_github(job.api_url, token=job.checked_token()) as api:
         conversation = github_conversation(api, event.repository, event.number, author=wish.author)
         return Done(told=keep_comment(conversation, body, creates=_is_worth_it(judged, wish)))
@@ -109,14 +104,10 @@ def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
     """
     if job.merge_request is None:
         return Done(told=_NOWHERE.replace("pull request", "merge request"))
-    marker = Marker(
-        key=sticky_key(str(job.project), job.merge_request, wish.configuration),
-        head=job.head,
-        run=job.run,
-        attempt=job.attempt,
-    )
+    project, number = str(job.project), job.merge_request
+    marker = _marker(wish, project, number, head=job.head, run=job.run, attempt=job.attempt)
     judged = _named(judged, wish)
-    body = gitlab_note(judged, marker=marker.line, links=Links(summary=job.page, source=job.source))
+    body = gitlab_note(judged, marker=marker, links=Links(summary=job.page, source=job.source))
     with open_gitlab(job.api_url, headers=job.checked_token()) as api:
         conversation = gitlab_conversation(
             api, job.project, job.merge_request, is_job=job.is_job_token, author=wish.author
@@ -213,15 +204,15 @@ def _written(api: Api, event: Completed, found: Compared | NoResult, page: _Page
     if found.pull_request is None:
         return Done(told=page.told, exit_code=page.exit_code)
     number = found.pull_request.number
-    marker = Marker(
-        key=sticky_key(event.repository, number, wish.configuration),
-        head=event.head,
-        run=event.number,
-        attempt=event.attempt,
-    )
+    marker = _marker(wish, event.repository, number, head=event.head, run=event.number, attempt=event.attempt)
     conversation = github_conversation(api, event.repository, number, author=wish.author)
-    done = keep_comment(conversation, f"{marker.line}\n{page.comment}", creates=page.is_worth_it)
+    done = keep_comment(conversation, f"{marker}\n{page.comment}", creates=page.is_worth_it)
     return Done(told="\n".join(filter(None, (page.told, done))), exit_code=page.exit_code)
+
+
+def _marker(wish: Wish, place: str, number: int, *, head: str, run: int, attempt: int) -> str:
+    """The first line of a comment on a pull request: which one it is."""
+    return Marker(key=sticky_key(place, number, wish.configuration), head=head, run=run, attempt=attempt).line
 
 
 def _append(summary: Path | None, text: str) -> None:

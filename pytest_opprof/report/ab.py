@@ -8,7 +8,7 @@ from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.overview import short_names
-from pytest_opprof.report.rows import time_row
+from pytest_opprof.report.rows import Row, time_row
 from pytest_opprof.report.section import change_lines
 from pytest_opprof.report.summary import control_in_words, time_totals
 from pytest_opprof.report.terminal import VERDICT_STYLES, table_of_tests, worst_style
@@ -57,19 +57,19 @@ def _table(tests: Sequence[TestTimes], *, width: int) -> list[Line]:
     if not tests:
         return []
     names = short_names([test.node_id for test in tests])
-    cells = [_cells(test, name=names[test.node_id]) for test in tests]
+    cells = [
+        [names[row.test], row.base, row.head, row.change, _label(row), row.why]
+        for row in map(time_row, tests)
+    ]
     return table_of_tests(tests, _HEADERS, cells, width=width, right=("base", "head", "change"))
 
 
-def _cells(test: TestTimes, *, name: str) -> list[str]:
-    verdict = test.verdict.label if test.verdict else "not run"
-    row = time_row(test)
-    return [name, row.base, row.head, row.change, verdict, row.why]
+def _label(test: TestTimes | Row) -> str:
+    return test.verdict.label if test.verdict else "not run"
 
 
 def _reason(test: TestTimes, *, width: int) -> list[Line]:
-    label = test.verdict.label if test.verdict else "not run"
-    told = f"{test.node_id}: {label}: {test.reason}"
+    told = f"{test.node_id}: {_label(test)}: {test.reason}"
     return [Line(line, VERDICT_STYLES[test.verdict]) for line in wrapped(told, width=width, cuts=True)]
 
 

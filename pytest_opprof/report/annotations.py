@@ -22,8 +22,6 @@ _MOST_NAME = 120
 _MOST_TEXT = 500
 _MOST_COMMAND = 4_000
 _MOST_PATH = 4_096  # what Linux takes
-_KINDS = {Verdict.INCONCLUSIVE: "warning"}
-_OTHERS = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,7 @@ def github_annotations(comparison: Judged) -> str:
     causes = common_causes(summary.exact)
     found = [*map(_of_cause, causes), *_of_reasons(summary, causes)]
     lines: list[str] = []
-    for kind in (_OTHERS, "warning"):
+    for kind in ("error", "warning"):
         all_of_kind = [one for one in found if _kind(one.verdict) == kind]
         shown = all_of_kind if len(all_of_kind) <= _MOST_OF_A_KIND else all_of_kind[: _MOST_OF_A_KIND - 1]
         lines += [one.command for one in shown]
@@ -81,7 +79,7 @@ def github_annotations(comparison: Judged) -> str:
 
 
 def _kind(verdict: Verdict) -> str:
-    return _KINDS.get(verdict, _OTHERS)
+    return "warning" if verdict is Verdict.INCONCLUSIVE else "error"
 
 
 def _of_cause(cause: CommonCause) -> _Annotation:

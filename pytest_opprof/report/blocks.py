@@ -12,7 +12,7 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.advice import Rule, advice
 from pytest_opprof.report.device_changes import telling_changes
-from pytest_opprof.report.rows import change_text, side_text
+from pytest_opprof.report.rows import numbers_of
 from pytest_opprof.report.text import columns, escaped, wrapped
 from pytest_opprof.wording import counted
 
@@ -38,6 +38,11 @@ class BlockRow:
 
     change: Change
     depth: int
+
+    @property
+    def name(self) -> str:
+        """The op, and what of it rose where that is not how often it runs."""
+        return name_of(self.change) + (f" {self.change.metric}" if self.change.metric != COUNT.name else "")
 
     @property
     def words(self) -> str:
@@ -98,16 +103,7 @@ def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[
     Args:
         rows: What each is called, with its indent, the change, and what to say behind it.
     """
-    cells = [
-        (
-            escaped(name),
-            side_text(change, change.base),
-            side_text(change, change.head),
-            change_text(change),
-            words,
-        )
-        for name, change, words in rows
-    ]
+    cells = [(escaped(name), *numbers_of(change).values(), words) for name, change, words in rows]
     before, after, rise = (max((len(cell[at]) for cell in cells), default=0) for at in (1, 2, 3))
     numbers = before + after + rise + len(" -> ") + 2
     names = max((columns(cell[0]) for cell in cells), default=0)
@@ -193,7 +189,7 @@ def _title(block: Block, *, width: int) -> list[str]:
 def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
     kept = rows[:_MOST_ROWS]
     yield from number_rows(
-        [(f"{'  ' * (row.depth + 1)}{_name(row.change)}", row.change, row.words) for row in kept], width=width
+        [(f"{'  ' * (row.depth + 1)}{row.name}", row.change, row.words) for row in kept], width=width
     )
     for row in kept:
         if row.change.reason:
@@ -219,7 +215,3 @@ def _advice(block: Block, test: TestComparison, *, width: int) -> list[str]:
     """What the rise costs, and what to write instead, where that is known."""
     rule = advice_on(block, test)
     return wrapped(f"{rule.sentence} ({rule.code})", width=width, first="  ", rest="  ") if rule else []
-
-
-def _name(change: Change) -> str:
-    return name_of(change) if change.metric == COUNT.name else f"{name_of(change)} {change.metric}"

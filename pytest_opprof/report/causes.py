@@ -14,7 +14,7 @@ from pytest_opprof.report.rows import value_text
 from pytest_opprof.report.summary import TestSummary
 from pytest_opprof.report.text import Line, Style, columns, escaped, wrapped
 from pytest_opprof.units import format_change
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 # Of the project's last comparison.
 ACCEPT = "opprof accept"
@@ -32,9 +32,7 @@ def cause_title(cause: CommonCause) -> str:
 
 def names_of(tests: Sequence[TestComparison | TestSummary], *, most: int = _MOST_NAMES) -> str:
     """The names of tests, without their file where that is clear: ``test_a, test_b and 3 more``."""
-    names = list(short_names([test.node_id for test in tests]).values())
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return listed(list(short_names([test.node_id for test in tests]).values()), most=most)
 
 
 def acceptance(cause: CommonCause, accept: str) -> str:

@@ -25,15 +25,16 @@ _TIMES = (TOTAL_BUSY_TIME, TOTAL_IDLE_FRACTION, TOTAL_QUEUE_DEPTH)
 
 def device_text(test: TestResult) -> str:
     """``kernels 12, launches 12, HtoD 1 (4.0 KiB), CUDA busy 1.2 ms``; empty where devices did nothing."""
-    if not any(_has(test, metric.name) for metric in TOTAL_OF_COUNT.values()):
+    if not any(has_some(test, metric.name) for metric in TOTAL_OF_COUNT.values()):
         return ""
-    parts = [_part(test, metric.name) for metric in _COUNTS if _has(test, metric.name)]
+    parts = [_part(test, metric.name) for metric in _COUNTS if has_some(test, metric.name)]
     parts += _copies(test)
-    parts += [_part(test, metric.name) for metric in _TIMES if _has(test, metric.name)]
+    parts += [_part(test, metric.name) for metric in _TIMES if has_some(test, metric.name)]
     return ", ".join(parts)
 
 
-def _has(test: TestResult, total: str) -> bool:
+def has_some(test: TestResult, total: str) -> bool:
+    """Whether a total was measured, and is not zero in every step."""
     return total in test.totals and test.totals[total].high > 0
 
 
@@ -51,6 +52,6 @@ def _copies(test: TestResult) -> Iterator[str]:
     if f"{by_direction['HtoD']}.count" not in test.totals:
         by_direction = {COPIES_COUNT.label: "copies"}
     for label, name in by_direction.items():
-        if _has(test, f"{name}.count"):
+        if has_some(test, f"{name}.count"):
             size = f" ({_value(test, f'{name}.bytes')})" if f"{name}.bytes" in test.totals else ""
             yield f"{label} {_value(test, f'{name}.count')}{size}"

@@ -21,7 +21,7 @@ from pytest_opprof.report.markdown_text import (
     table_head,
     table_line,
 )
-from pytest_opprof.report.rows import change_text, side_text
+from pytest_opprof.report.rows import numbers_of
 
 _MOST_BLOCKS = 3
 _MOST_ROWS = 6
@@ -67,9 +67,7 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
     for row in block.rows[:_MOST_ROWS]:
         change = row.change
         metric = "" if change.metric == COUNT.name else f" {change.metric}"
-        numbers = map(
-            quantity, (*(side_text(change, side) for side in (change.base, change.head)), change_text(change))
-        )
+        numbers = map(quantity, numbers_of(change).values())
         yield table_line([f"{_INDENT * row.depth}{name_in_code(name_of(change))}{metric}", *numbers])
     if len(block.rows) > _MOST_ROWS:
         yield table_line([f"... and {len(block.rows) - _MOST_ROWS} more", "", "", ""])

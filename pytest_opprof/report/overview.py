@@ -11,6 +11,7 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS, WALL_TIME, Metric
 from pytest_opprof.metrics.device import KERNELS_COUNT
 from pytest_opprof.report.device_changes import telling_changes
+from pytest_opprof.report.device_text import has_some
 from pytest_opprof.report.rows import change_text, value_text
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change, format_duration
@@ -24,7 +25,8 @@ def overview(tests: Sequence[TestComparison]) -> tuple[list[str], list[list[str]
     """The titles of a table's columns, and a row for each test: its name first, its worst change last."""
     names = short_names([test.node_id for test in tests])
     metrics = summary_metrics(tests)
-    times = _times_of(tests)
+    is_timed = any(test.head is not None and WALL_TIME.name in test.head.totals for test in tests)
+    times = [TOTAL_SELF_CPU_TIME, *([WALL_TIME] if is_timed else [])]
     labels = [metric.label for metric in (*metrics, *times)]
     rows = [
         [
@@ -48,16 +50,13 @@ def short_names(node_ids: Sequence[str]) -> dict[str, str]:
 
 def summary_metrics(tests: Iterable[TestComparison]) -> list[Metric]:
     """The totals worth a column: ranges where some test has nothing else, kernels, and memory if measured."""
-    heads = [test.head.totals for test in tests if test.head is not None and test.head.totals]
+    heads = [test.head for test in tests if test.head is not None]
     metrics = [OPS_COUNT]
-    for totals in heads:
-        ops, ranges = totals.get(OPS_COUNT.name), totals.get(RANGES_COUNT.name)
-        if ranges is not None and ranges.high and not (ops is not None and ops.high):
-            metrics = [*metrics, RANGES_COUNT]
-            break
-    if any(KERNELS_COUNT.name in totals and totals[KERNELS_COUNT.name].high for totals in heads):
+    if any(has_some(head, RANGES_COUNT.name) and not has_some(head, OPS_COUNT.name) for head in heads):
+        metrics.append(RANGES_COUNT)
+    if any(has_some(head, KERNELS_COUNT.name) for head in heads):
         metrics.append(KERNELS_COUNT)
-    if any(_MEMORY.name in totals for totals in heads):
+    if any(_MEMORY.name in head.totals for head in heads):
         metrics.append(_MEMORY)
     return metrics
 
@@ -72,11 +71,6 @@ def _total_cell(test: TestComparison, metric: Metric) -> str:
     if changed is not None and changed.rise:
         text += f" ({format_change(changed.rise, unit=metric.unit)})"
     return text
-
-
-def _times_of(tests: Iterable[TestComparison]) -> list[Metric]:
-    timed = any(test.head is not None and WALL_TIME.name in test.head.totals for test in tests)
-    return [TOTAL_SELF_CPU_TIME, WALL_TIME] if timed else [TOTAL_SELF_CPU_TIME]
 
 
 def _time_cell(test: TestResult | None, metric: Metric) -> str:

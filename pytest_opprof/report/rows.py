@@ -86,7 +86,16 @@ def value_text(samples: Samples | None, *, unit: Unit) -> str:
     return format_quantity(0, unit=unit) if samples is None else range_text(samples, unit=unit)
 
 
-def side_text(change: Change, samples: Samples | None) -> str:
+def numbers_of(change: Change) -> dict[str, str]:
+    """What a change says of ``base`` and of ``head``, and the ``change`` from one to the other."""
+    return {
+        "base": _side_text(change, change.base),
+        "head": _side_text(change, change.head),
+        "change": change_text(change),
+    }
+
+
+def _side_text(change: Change, samples: Samples | None) -> str:
     """One side of a change; of the background, which belongs to no step, the mean of a step, rounded up."""
     if change.background and samples is not None:
         samples = Samples.constant(math.ceil(samples.mean), steps=samples.steps)
@@ -109,12 +118,10 @@ def _change_row(node_id: str, change: Change) -> Row:
         test=node_id,
         what=name_of(change),
         metric=change.metric if change.op is not None else change.metric.rpartition(".")[2],
-        base=side_text(change, change.base),
-        head=side_text(change, change.head),
-        change=change_text(change),
         why=why,
         verdict=change.verdict,
         source=change,
+        **numbers_of(change),
     )
 
 

@@ -19,7 +19,7 @@ from pytest_opprof.report.summary import QUIET, VERDICT_WORDS, exact_totals, is_
 from pytest_opprof.report.text import Line, Style, escaped, table, wrapped
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_duration, format_quantity
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 # A session of many tests that nothing was asked of shows so many of them, and says how many it left out.
 _MOST_MEASURED = 20
@@ -144,12 +144,10 @@ def summary_lines(
         failed = (Line(escaped(f"{cause_title(one)}: {names_of(one.tests)}"), Style.BAD) for one in causes)
         return [*failed, *_changed(comparison), *unheld, last]
     shown = [test for test in comparison.tests if test.verdict is not None or is_measured(test)]
-    in_table = shown
-    if verbosity == 0:
-        in_table = [test for test in shown if test.verdict is None]
-    lines = _table(in_table if verbosity > 0 else in_table[:_MOST_MEASURED], width=width) if in_table else []
-    if verbosity == 0 and len(in_table) > _MOST_MEASURED:
-        more = len(in_table) - _MOST_MEASURED
+    measured = [test for test in shown if test.verdict is None]
+    in_table = shown if verbosity > 0 else measured[:_MOST_MEASURED]
+    lines = table_of_tests(in_table, *overview(in_table), width=width) if in_table else []
+    if (more := len(measured) - len(in_table)) > 0:
         lines.append(Line(f"... and {more} more measured (-v shows all)", Style.DIM))
     told = list(cause_lines(causes, width=width, accept=accept))
     if told:
@@ -185,17 +183,9 @@ def _changed(comparison: Comparison, *, but: Container[Verdict] = frozenset()) -
         tests = [test for test in comparison.tests if test.verdict is verdict]
         if not tests or verdict in {*QUIET, *CAUSED} or verdict in but:
             continue
-        told = [
-            f"{names[test.node_id]} ({worst_change(test) or test.reason})" for test in tests[:_MOST_REASONS]
-        ]
-        more = f" and {len(tests) - _MOST_REASONS} more" if len(tests) > _MOST_REASONS else ""
-        text = f"{len(tests)} {VERDICT_WORDS.get(verdict, verdict.value)}: {', '.join(told)}{more}"
+        told = [f"{names[test.node_id]} ({worst_change(test) or test.reason})" for test in tests]
+        text = f"{len(tests)} {VERDICT_WORDS.get(verdict, verdict.value)}: {listed(told, most=_MOST_REASONS)}"
         yield Line(escaped(text), VERDICT_STYLES[verdict])
-
-
-def _table(tests: Sequence[TestComparison], *, width: int) -> list[Line]:
-    headers, rows = overview(tests)
-    return table_of_tests(tests, headers, rows, width=width)
 
 
 def table_of_tests(

@@ -6,12 +6,10 @@ from typing import Any
 
 from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.comparison import TestComparison
-from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.blocks import Block, BlockRow, advice_on, blocks_of, title_of
 from pytest_opprof.report.causes import ACCEPT, acceptance, cause_words, test_totals
-from pytest_opprof.report.rows import change_text, side_text
+from pytest_opprof.report.rows import numbers_of
 from pytest_opprof.report.summary import Summary
 
 
@@ -52,12 +50,10 @@ def _block(block: Block, test: TestComparison) -> dict[str, Any]:
 def _row(row: BlockRow) -> dict[str, Any]:
     change = row.change
     return {
-        "name": name_of(change) + (f" {change.metric}" if change.metric != COUNT.name else ""),
+        "name": row.name,
         "op": change.op,
         "caller": change.caller,
         "depth": row.depth,
-        "base": side_text(change, change.base),
-        "head": side_text(change, change.head),
-        "change": change_text(change),
+        **numbers_of(change),
         "words": row.words,
     }

@@ -16,7 +16,7 @@ from pytest_opprof.report.html.causes import block_data
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
 from pytest_opprof.report.html.trends import MetricTrend
-from pytest_opprof.report.rows import change_text, side_text, unit_of, value_text
+from pytest_opprof.report.rows import numbers_of, unit_of, value_text
 from pytest_opprof.report.summary import TestSummary
 from pytest_opprof.results.document import result_to_document
 from pytest_opprof.results.run import TestResult
@@ -89,9 +89,7 @@ def _change(change: Change) -> dict[str, Any]:
         "label": about.label,
         "family": about.family,
         "worse": about.worse,
-        "base": side_text(change, change.base),
-        "head": side_text(change, change.head),
-        "change": change_text(change),
+        **numbers_of(change),
         "before": change.base.mean if change.base else 0,
         "now": change.head.mean if change.head else 0,
         "rise": change.rise,
