@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
@@ -34,27 +34,23 @@ class Database:
         self.files = {window: window.manifest() for window in windows}
         if not any(one.status is Status.OK for files in self.files.values() for one in files):
             raise UsageError(f"{windows[0].address} has no rank that was read: opprof fleet ingest says why")
-        self._register(windows[0])
-        for table in TABLES:
-            self._view(table)
-        self._view_ranks()
-        self.files = {window: self._checked(window) for window in windows}
-        self._view_ranks()
-
-    def _register(self, window: Window) -> None:
-        files, _ = needed("fsspec.core").url_to_fs(window.address)
+        files, _ = needed("fsspec.core").url_to_fs(windows[0].address)
         self._is_local = "file" in files.protocol
         if not self._is_local:
             self._connection.register_filesystem(files)
+        for table in TABLES:
+            self._view(table)
+        self.files = {window: self._checked(window) for window in windows}
+        self._view_ranks()
 
     def _view(self, table: str) -> None:
         selects = []
         for window, files in self.files.items():
             paths = window.parts(table, (one.part for one in files if one.part))
-            named = [path if self._is_local else f"{_protocol(window)}://{path}" for path in paths]
+            protocol = "" if self._is_local else f"{window.root.partition('://')[0]}://"
             bad = sorted(one.file for one in files if one.status is not Status.OK)
-            if named:
-                listed = ", ".join(_quoted(path) for path in named)
+            if paths:
+                listed = ", ".join(_quoted(f"{protocol}{path}") for path in paths)
                 without = f" WHERE file NOT IN ({', '.join(map(str, bad))})" if bad else ""
                 selects.append(
                     f'SELECT {_quoted(window.job)} AS job, {_quoted(window.window)} AS "window", * '  # noqa: S608
@@ -66,12 +62,7 @@ class Database:
         """The manifest's rows; its names and numbers are ours, so its table is a registered one."""
         pa = needed("pyarrow")
         rows = [
-            {
-                "job": window.job,
-                "window": window.window,
-                **{name: getattr(one, name) for name in RankFile.__dataclass_fields__},
-                "status": str(one.status),
-            }
+            {"job": window.job, "window": window.window, **asdict(one)}
             for window, files in self.files.items()
             for one in files
         ]
@@ -79,15 +70,8 @@ class Database:
 
     def _checked(self, window: Window) -> list[RankFile]:
         """The manifest, with files of which rows are lost told apart."""
-        found = {}
-        for table in TABLES:
-            found[table] = dict(
-                self.query(
-                    f'SELECT file, count(*) FROM {table} WHERE job = ? AND "window" = ? GROUP BY file',  # noqa: S608
-                    window.job,
-                    window.window,
-                )
-            )
+        counts = 'SELECT file, count(*) FROM {} WHERE job = ? AND "window" = ? GROUP BY file'
+        found = {table: dict(self.query(counts.format(table), window.job, window.window)) for table in TABLES}
         return [
             replace(one, status=Status.LOST, error="the tables lack rows of it: ingest it again")
             if one.status is Status.OK
@@ -119,7 +103,3 @@ class Database:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _protocol(window: Window) -> str:
-    return window.root.partition("://")[0]

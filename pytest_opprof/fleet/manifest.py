@@ -118,8 +118,7 @@ class _Job:
 def _settled(one: RankFile, job: _Job, seen: dict[int, str]) -> RankFile:
     if one.status is not Status.OK:
         return one
-    foreign = _foreign(one, job)
-    if foreign:
+    if foreign := _foreign(one, job):
         return replace(one, status=Status.FOREIGN, error=f"of another job: {foreign}")
     problem = ""
     if one.opprof != job.opprof:

@@ -64,7 +64,7 @@ def _file(files: Any, info: dict[str, Any]) -> SourceFile:
 def _named_rank(path: str) -> int:
     """``rank7.json`` and ``worker-7.pt.trace.json.gz`` are rank 7's; else the first number tells."""
     name = path.rpartition("/")[2]
-    told = _RANK.search(name) or next(iter(_NUMBER.finditer(name)), None)
+    told = _RANK.search(name) or _NUMBER.search(name)
     return int(told[1]) if told else -1
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import median
 from typing import Final
 
 from pytest_opprof.fleet.database import Database
 from pytest_opprof.fleet.manifest import RankFile, Status, missing_ranks
+from pytest_opprof.fleet.rank_rows import TIMES
 from pytest_opprof.fleet.stragglers import FEWEST_RANKS, late_ranks
 from pytest_opprof.fleet.tables import Window
 from pytest_opprof.results.fleet import FleetSummary, RankSummary, Straggler
 from pytest_opprof.results.names import MAX_NAME, bounded, bounded_text
 from pytest_opprof.units import EVERY_PPM, format_duration
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 _NAMED_AT_MOST: Final = 20
 # What may be left between the ends of a collective once clocks are aligned: the ends of a ring are apart too.
@@ -87,9 +88,8 @@ def file_problems(files: Sequence[RankFile]) -> Iterator[str]:
 def missing_problem(ranks: Sequence[int]) -> Iterator[str]:
     """Which ranks are missing, as a sentence; nothing where none is."""
     if ranks:
-        more = f" and {len(ranks) - _NAMED_AT_MOST} more" if len(ranks) > _NAMED_AT_MOST else ""
-        named = ", ".join(map(str, ranks[:_NAMED_AT_MOST]))
-        yield f"missing: {counted(len(ranks), 'rank')}: {named}{more}"
+        named = listed(list(map(str, ranks)), most=_NAMED_AT_MOST)
+        yield f"missing: {counted(len(ranks), 'rank')}: {named}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,14 +178,7 @@ def _lateness(database: Database) -> dict[tuple[int, int], int]:
 
 
 def _ranks(database: Database, clocks: _Clocks) -> list[RankSummary]:
-    times = (
-        "compute_ns",
-        "exposed_communication_ns",
-        "launch_bound_ns",
-        "host_ns",
-        "synchronize_ns",
-        "queued_ns",
-    )
+    times = [field.name for field in fields(RankSummary) if field.name in TIMES]
     means = ", ".join(f"avg({name})" for name in ("duration_ns", *times))
     rows = database.query(
         f"""SELECT rank, any_value(host), max(steps.peak_bytes), {means} FROM steps JOIN

@@ -33,6 +33,8 @@ _ZIP64_BYTES = 20
 _ENCRYPTED = 0x1 | 0x40
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _GZIP = b"\x1f\x8b"
+# What zipfile raises for one that is not as it should be.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError, struct.error)
 
 
 def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
@@ -54,16 +56,7 @@ def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
             with archive.open(info) as file:
                 # As much as it says it is, and not a byte more: more would be a lie.
                 plain = file.read(info.file_size + 1)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        OSError,
-        ValueError,
-        struct.error,
-    ) as error:
+    except _DAMAGED as error:
         raise _refusal(where, "the zip is damaged") from error
     if len(plain) != info.file_size:
         raise _refusal(where, "a file in it is not as large as it says")
