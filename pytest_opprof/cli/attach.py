@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import time
@@ -55,7 +56,9 @@ def _ask(pid: int, request: dict[str, Any]) -> dict[str, Any]:
     place = place_of(pid, "answer")
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
-        answer = _answer(place)
+        answer: dict[str, Any] = {}
+        with contextlib.suppress(FileNotFoundError):
+            answer = json.loads(place.read_text(encoding="utf-8"))
         if answer.get("id") == number:
             if answer["error"] is not None:
                 raise CollectorError(f"process {pid}: {answer['error']}")
@@ -68,11 +71,3 @@ def _ask(pid: int, request: dict[str, Any]) -> dict[str, Any]:
     raise CollectorError(
         f"process {pid} did not answer in {_PATIENCE_S:g} s: its main thread is in a call of C"
     )
-
-
-def _answer(place: Path) -> dict[str, Any]:
-    try:
-        read: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    return read

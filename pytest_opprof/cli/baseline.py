@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_opprof.baselines.archive import Archive
-    from pytest_opprof.baselines.store import Entry
     from pytest_opprof.results.merge import Collected
     from pytest_opprof.results.run import Run
 
@@ -104,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.baselines.resolve import find_entries  # noqa: PLC0415
     from pytest_opprof.baselines.summary import (  # noqa: PLC0415
         entry_to_document,
         summaries,
@@ -113,7 +113,7 @@ def _list(archive: Archive, args: argparse.Namespace) -> None:
 
     now = datetime.now(UTC)
     if args.name is not None:
-        entries = _meant(archive, args.name)
+        entries = find_entries(args.name, store=archive)
         if args.json:
             print(json.dumps([entry_to_document(entry) for entry in entries], indent=2))
         else:
@@ -159,9 +159,12 @@ def _all_of(run: Run, *, where: Path) -> Collected:
 
 
 def _remove(archive: Archive, args: argparse.Namespace) -> None:
-    entries = _meant(archive, args.run)
+    from pytest_opprof.baselines.resolve import find_entries  # noqa: PLC0415
+
+    entries = find_entries(args.run, store=archive)
     keys = {entry.key for entry in entries}
-    _print_gone(archive.remove(archive.name_of(entries[0].name), is_meant=lambda entry: entry.key in keys))
+    gone = archive.remove(archive.name_of(entries[0].name), is_meant=lambda entry: entry.key in keys)
+    _print_notes(f"removed {entry.place}" for entry in gone)
 
 
 def _prune(archive: Archive, args: argparse.Namespace) -> None:
@@ -173,7 +176,8 @@ def _prune(archive: Archive, args: argparse.Namespace) -> None:
     if history.problem:
         print(f"no run is removed for its commit: {history.problem}")
     for name in _names(archive, args.names):
-        _print_gone(archive.prune(name, keep=args.keep, is_gone=history.lacks))
+        gone = archive.prune(name, keep=args.keep, is_gone=history.lacks)
+        _print_notes(f"removed {entry.place}" for entry in gone)
 
 
 def _push(archive: Archive, args: argparse.Namespace) -> None:
@@ -196,12 +200,6 @@ def _pull(archive: Archive, args: argparse.Namespace) -> None:
         _print_notes(pull_refs(archive, args.names, remote=args.remote))
 
 
-def _meant(archive: Archive, text: str) -> tuple[Entry, ...]:
-    from pytest_opprof.baselines.resolve import find_entries  # noqa: PLC0415
-
-    return find_entries(text, store=archive)
-
-
 def _names(archive: Archive, asked: Sequence[str]) -> Sequence[str]:
     known = archive.names()
     for name in asked:
@@ -209,11 +207,6 @@ def _names(archive: Archive, asked: Sequence[str]) -> Sequence[str]:
             has = f"it has: {', '.join(known)}" if known else "it is empty"
             raise MissingBaselineError(f"no baseline {name!r} in {archive.uri} ({has})")
     return asked or known
-
-
-def _print_gone(entries: Iterable[Entry]) -> None:
-    for entry in entries:
-        print(f"removed {escaped(entry.place)}")
 
 
 def _print_notes(notes: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -141,12 +142,10 @@ def _malloc() -> _Finding:
 def _counters() -> _Finding:
     from pytest_opprof.capture.counters import COUNTERS, refusal  # noqa: PLC0415  # loads native code
 
-    refusals = {name: refusal(name) for name in COUNTERS}
-    counted = [name for name, reason in refusals.items() if reason is None]
-    missing: dict[str, list[str]] = {reason: [] for reason in refusals.values() if reason is not None}
-    for name, reason in refusals.items():
-        if reason is not None:
-            missing[reason].append(name)
+    missing: defaultdict[str | None, list[str]] = defaultdict(list)
+    for name in COUNTERS:
+        missing[refusal(name)].append(name)
+    counted = missing.pop(None, [])
     why_not = [f"not {', '.join(names)}: {reason}" for reason, names in missing.items()]
     state = "ok" if not missing else "some" if counted else "none"
     return state, "; ".join([*filter(None, [", ".join(counted)]), *why_not])

@@ -8,6 +8,7 @@ import json
 import logging
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from pytest_opprof.fleet.tables import Window
     from pytest_opprof.results.fleet import Fleet
 
 HELP = "find stragglers and regressions in jobs of many ranks"
@@ -105,8 +105,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: The extra is not installed, or files, tables or a query are refused.
     """
-    code: int = args.act(args)
-    return code
+    return int(args.act(args))
 
 
 def _ingest(args: argparse.Namespace) -> int:
@@ -123,7 +122,7 @@ def _ingest(args: argparse.Namespace) -> int:
             job=args.job,
             window=args.window,
             executor=on.executor,
-            progress=_Bar(),
+            progress=partial(_draw, began=time.monotonic()),
             is_alive=on.is_alive,
         )
     good = sum(one.status is Status.OK for one in files)
@@ -133,34 +132,22 @@ def _ingest(args: argparse.Namespace) -> int:
     return int(bool(problems))
 
 
-class _Bar:
+def _draw(done: int, total: int, *, began: float) -> None:
     """A line on a terminal: how many files are done, and how long the others will take."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def __call__(self, done: int, total: int) -> None:
-        if not sys.stderr.isatty():
-            return
-        filled = 30 * done // max(total, 1)
-        left = (time.monotonic() - self._began) / done * (total - done) if done else 0
-        told = f", {left:.0f} s left" if done and done < total else ""
-        end = "\n" if done == total else ""
-        print(
-            f"\r[{'#' * filled:30}] {done} of {total} traces{told}    ", end=end, file=sys.stderr, flush=True
-        )
-
-
-def _windows(args: argparse.Namespace, job: str) -> list[Window]:
-    from pytest_opprof.fleet.tables import windows_of  # noqa: PLC0415
-
-    return windows_of(args.tables, job)
+    if not sys.stderr.isatty():
+        return
+    filled = 30 * done // max(total, 1)
+    left = (time.monotonic() - began) / done * (total - done) if done else 0
+    told = f", {left:.0f} s left" if done and done < total else ""
+    end = "\n" if done == total else ""
+    print(f"\r[{'#' * filled:30}] {done} of {total} traces{told}    ", end=end, file=sys.stderr, flush=True)
 
 
 def _show(args: argparse.Namespace) -> int:
     from pytest_opprof.fleet.summary import summarize  # noqa: PLC0415
+    from pytest_opprof.fleet.tables import windows_of  # noqa: PLC0415
 
-    windows = {one.window: one for one in _windows(args, args.job)}
+    windows = {one.window: one for one in windows_of(args.tables, args.job)}
     name = args.window or max(windows)
     if name not in windows:
         raise UsageError(f"{args.job} has no window {name}: there are {', '.join(windows)}")
@@ -171,9 +158,11 @@ def _show(args: argparse.Namespace) -> int:
 
 def _diff(args: argparse.Namespace) -> int:
     from pytest_opprof.fleet.difference import compare, parse_gates  # noqa: PLC0415
+    from pytest_opprof.fleet.tables import windows_of  # noqa: PLC0415
 
     gates = parse_gates(args.fail_on)
-    found = compare(_windows(args, args.base), _windows(args, args.head), gates=gates)
+    base, head = (windows_of(args.tables, job) for job in (args.base, args.head))
+    found = compare(base, head, gates=gates)
     _tell(found, args, rows=args.rows)
     return int(bool(found.problems or found.failures))
 
@@ -194,10 +183,10 @@ def _tell(found: Fleet, args: argparse.Namespace, *, rows: int) -> None:
 
 def _sql(args: argparse.Namespace) -> int:
     from pytest_opprof.fleet.database import Database  # noqa: PLC0415
-    from pytest_opprof.fleet.tables import jobs_of  # noqa: PLC0415
+    from pytest_opprof.fleet.tables import jobs_of, windows_of  # noqa: PLC0415
 
     jobs = args.job or jobs_of(args.tables)
-    names, rows = Database([one for job in jobs for one in _windows(args, job)]).rows(args.query)
+    names, rows = Database([one for job in jobs for one in windows_of(args.tables, job)]).rows(args.query)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(rows)

@@ -39,7 +39,16 @@ def run_on_tables(args: argparse.Namespace) -> list[Trend]:
         print(f"{counted(joined, 'file')} joined, {counted(months, 'month')} of repositories")
     elif args.test is None:
         raise UsageError("say what is wanted: opprof history --tables ADDRESS TEST, METRIC or both")
-    return [] if args.test is None else _answer(args)
+    if args.test is None:
+        return []
+    from pytest_opprof.history.parquet_query import HistoryTables  # noqa: PLC0415
+
+    path = _path_alone(args)
+    tables = HistoryTables(args.tables, where=args.where)
+    if path is None:
+        return _trends(tables, args.test, args.metric, name=args.name)
+    _print_changes(tables, path, args)
+    return []
 
 
 def _imported(root: str, sources: list[Path], *, repo: str | None) -> list[str]:
@@ -57,17 +66,6 @@ def _imported(root: str, sources: list[Path], *, repo: str | None) -> list[str]:
         *notes,
         f"{counted(added, 'run')} of {repo} imported, {known} there already, {without} with no usable test",
     ]
-
-
-def _answer(args: argparse.Namespace) -> list[Trend]:
-    from pytest_opprof.history.parquet_query import HistoryTables  # noqa: PLC0415
-
-    path = _path_alone(args)
-    tables = HistoryTables(args.tables, where=args.where)
-    if path is None:
-        return _trends(tables, args.test, args.metric, name=args.name)
-    _print_changes(tables, path, args)
-    return []
 
 
 def _path_alone(args: argparse.Namespace) -> MetricPath | None:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_opprof.results.shards import Joined
 
 HELP = "join the runs of shards and ranks; 1 when some are missing"
 EXAMPLE = "opprof merge -o run.json --expect 2 shard-1.json shard-2.json"
@@ -49,7 +43,10 @@ def run(args: argparse.Namespace) -> int:
     parts = [Part.of_file(path) for path in args.runs]
     joined = join(parts, expected=args.expect, collected=_node_ids(args.collected) if args.collected else ())
     write_run(args.output, joined.run)
-    print_lines(_lines(joined, args))
+    print_lines(map(escaped, joined.notes))
+    print_lines(Line(escaped(f"missing: {gap}"), Style.BAD) for gap in joined.gaps)
+    tests, runs = counted(len(joined.run.tests), "test"), counted(len(args.runs), "run")
+    print_lines([f"{args.output}: {tests} of {runs}"])
     return int(bool(joined.gaps))
 
 
@@ -62,10 +59,3 @@ def _node_ids(path: Path) -> list[str]:
     if not found:
         raise UsageError(f"{path} names no test: write it with pytest --opprof=only --collect-only -q")
     return list(found)
-
-
-def _lines(joined: Joined, args: argparse.Namespace) -> Iterator[Line | str]:
-    yield from (escaped(note) for note in joined.notes)
-    yield from (Line(escaped(f"missing: {gap}"), Style.BAD) for gap in joined.gaps)
-    tests, runs = counted(len(joined.run.tests), "test"), counted(len(args.runs), "run")
-    yield f"{args.output}: {tests} of {runs}"

@@ -55,17 +55,14 @@ class Section:
             StoreError: The file cannot be written; it is unchanged.
         """
         lines = "".join(f"{key} = {self._written(value)}\n" for key, value in self.missing(values).items())
+        text, header = self.text, rf"^\[{re.escape(self.title)}\][ \t]*(?:[#;].*)?(?:\r?\n|\Z)"
         if not self.exists:
-            gap = "\n" if self.text.strip() else ""
-            end = "" if self.text.endswith("\n") or not self.text else "\n"
-            text = f"{self.text}{end}{gap}[{self.title}]\n{lines}"
-        else:
-            header = re.compile(rf"^\[{re.escape(self.title)}\][ \t]*(?:[#;].*)?(?:\r?\n|\Z)", re.MULTILINE)
-            found = header.search(self.text)
-            text = self.text
-            if found is not None:
-                end = "" if found[0].endswith("\n") else "\n"
-                text = f"{self.text[: found.end()]}{end}{lines}{self.text[found.end() :]}"
+            gap = "\n" if text.strip() else ""
+            end = "" if text.endswith("\n") or not text else "\n"
+            text += f"{end}{gap}[{self.title}]\n{lines}"
+        elif found := re.search(header, text, re.MULTILINE):
+            end = "" if found[0].endswith("\n") else "\n"
+            text = f"{text[: found.end()]}{end}{lines}{text[found.end() :]}"
         self._refuse_if_lost(text, values)
         write_bytes(self.path, text.encode("utf-8"))
 

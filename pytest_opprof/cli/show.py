@@ -46,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
         OpprofError: There is nothing such, or it cannot be read.
     """
     from pytest_opprof.baselines.resolve import find_run, is_path  # noqa: PLC0415
+    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
     from pytest_opprof.report.fleet import fleet_lines  # noqa: PLC0415
+    from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
     from pytest_opprof.results.fleet import read_fleet  # noqa: PLC0415
     from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
@@ -55,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     if is_path(args.run):
         document = parse(read_bytes(path), where=args.run)
         if contract_of(document, where=args.run) is Contract.COMPARISON:
-            print_lines(_comparison_lines(path))
+            accept = f"opprof accept --comparison {shlex.quote(str(path))}"
+            print_lines(comparison_lines(read_comparison(path), width=width(), accept=accept))
             return 0
         fleet = read_fleet(path)
         if fleet is not None:
@@ -64,14 +67,6 @@ def run(args: argparse.Namespace) -> int:
     found = find_run(args.run, store=store_of(args.store))
     print_lines(run_lines(found, args))
     return 0
-
-
-def _comparison_lines(path: Path) -> Iterator[Line | str]:
-    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
-    from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
-
-    accept = f"opprof accept --comparison {shlex.quote(str(path))}"
-    yield from comparison_lines(read_comparison(path), width=width(), accept=accept)
 
 
 def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:

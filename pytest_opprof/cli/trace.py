@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.cli.actions import Actions, add_action
+from pytest_opprof.cli.actions import add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.report.text import escaped
 
@@ -20,12 +20,6 @@ EXAMPLE = "opprof trace show trace.json.gz"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
-    _add_show(actions)
-    _add_diff(actions)
-    _add_to_run(actions)
-
-
-def _add_show(actions: Actions) -> None:
     parser = add_action(actions, "show", _show, "print a trace's key averages", "trace.json.gz --steps")
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace in Kineto's format, plain or gzip")
     parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
@@ -40,9 +34,6 @@ def _add_show(actions: Actions) -> None:
     parser.add_argument(
         "--idle", action="store_true", help="why each device was idle in each step, and peak memory, too"
     )
-
-
-def _add_diff(actions: Actions) -> None:
     parser = add_action(actions, "diff", _diff, "compare two traces op by op", "before.json.gz after.json.gz")
     parser.add_argument("base", type=Path, metavar="BASE", help="a trace")
     parser.add_argument("head", type=Path, metavar="HEAD", help="the trace that is compared with it")
@@ -50,9 +41,6 @@ def _add_diff(actions: Actions) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="TRACE", help="write both as one trace, with what differs marked"
     )
-
-
-def _add_to_run(actions: Actions) -> None:
     what = "write a run from a trace, for `opprof compare`"
     parser = add_action(actions, "to-run", _to_run, what, "-o run.json trace.json.gz")
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace")

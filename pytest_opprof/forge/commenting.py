@@ -25,7 +25,6 @@ from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.results.files import store_error
 
 DEFAULT_CONFIGURATION = "default"
-_SHORT = 7
 _NOWHERE = "nothing was commented: this job is of no pull request"
 
 
@@ -158,19 +157,12 @@ def comment_from_event(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    """What is to be shown of an event.
-
-    Attributes:
-        comment: Without its marker.
-        summary: Of the job.
-        is_worth_it: Whether a pull request without a comment gets one.
-        told: What to say beside what became of the comment.
-    """
+    """What is to be shown of an event: a comment without its marker, and the job's summary."""
 
     comment: str
     summary: str
-    is_worth_it: bool
-    told: str = ""
+    is_worth_it: bool  # for a pull request without a comment
+    told: str = ""  # beside what became of the comment
     exit_code: int = 0
 
 

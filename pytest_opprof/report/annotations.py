@@ -26,21 +26,13 @@ _MOST_PATH = 4_096  # what Linux takes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Annotation:
-    """What GitHub shows at one place.
-
-    Attributes:
-        verdict: Of the tests.
-        tests: Those that fail for this.
-        told: The lines of its message.
-        file: Where it is shown.
-        line: Of that file; empty where it is not known.
-    """
+    """What GitHub shows at one place, of tests that fail for one reason: `told`, line by line."""
 
     verdict: Verdict
     tests: Sequence[TestComparison | TestSummary]
     told: Sequence[str]
     file: str
-    line: str = ""
+    line: str = ""  # where it is not known
 
     @property
     def command(self) -> str:

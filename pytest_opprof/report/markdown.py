@@ -104,14 +104,7 @@ def job_summary(
     links: Links = _NO_LINKS,
     self_reported: bool = False,
 ) -> str:
-    """The summary of a job of GitHub Actions: the same with room for more.
-
-    Args:
-        comparison: With times or without.
-        limit_bytes: That the page may have.
-        links: Where to read on.
-        self_reported: Say that the pull request's own code produced the numbers.
-    """
+    """The summary of a job of GitHub Actions: as `markdown_comment`, with room for more."""
     rest = _linked("the comparison document", links.document)
     said = _SELF_REPORTED if self_reported else None
     return _page(comparison, limit=limit_bytes, rest=rest, links=links, before=None, after=said)
@@ -125,15 +118,7 @@ def gitlab_note(
     links: Links = _NO_LINKS,
     self_reported: bool = False,
 ) -> str:
-    """The note of a merge request of GitLab, which has no summaries of jobs.
-
-    Args:
-        comparison: With times or without.
-        marker: As in `markdown_comment`.
-        limit: Bytes that the page may have.
-        links: Where to read on.
-        self_reported: Say that the merge request's own code produced the numbers.
-    """
+    """The note of a merge request of GitLab, which has no summaries of jobs: as `markdown_comment`."""
     rest = _linked("the job's artifacts", links.summary)
     said = _SELF_REPORTED.replace("pull request", "merge request") if self_reported else None
     return _page(comparison, limit=limit, rest=rest, links=links, before=marker, after=said)
@@ -142,15 +127,7 @@ def gitlab_note(
 def _page(
     comparison: Judged, *, limit: int, rest: str, links: Links, before: str | None, after: str | None
 ) -> str:
-    """A page.
-
-    Args:
-        limit: Bytes that it may have.
-        rest: Markdown that names the place of what had to be left out.
-        links: For the last line, and for the lines of causes.
-        before: Its first line.
-        after: A sentence under its headline.
-    """
+    """A page: `before` is its first line, `after` is below its headline, `rest` names where the rest is."""
     summary = Summary.of(comparison)
     head = [*filter(None, [before]), *_headline(summary), *([after, ""] if after else [])]
     foot = _foot(links)
@@ -281,16 +258,11 @@ def _line(row: Row, *, name: str, widths: _Widths) -> str:
         [
             name_in_code(name, width=widths.name),
             f"**{row.verdict.label}**" if row.verdict else "",
-            what_in_code(row, width=widths.name),
+            " ".join(filter(None, (name_in_code(row.what, width=widths.name), row.metric))),
             *map(quantity, (row.base, row.head, row.change)),
             sentence_in_code(row.why, width=widths.cause) if widths.cause else "",
         ]
     )
-
-
-def what_in_code(row: Row, *, width: int) -> str:
-    """What a row is about: ``aten::clone`` count."""
-    return " ".join(filter(None, (name_in_code(row.what, width=width), row.metric)))
 
 
 def _fitting(folds: Iterable[Fold], *, room: int) -> tuple[list[str], int]:

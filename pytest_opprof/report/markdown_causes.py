@@ -86,8 +86,7 @@ def _location(line: CallLine, *, source: str | None) -> str:
 
 
 def _tests(cause: CommonCause) -> str:
-    told = []
-    for name, total in test_totals(cause.tests[:_MOST_TESTS]):
-        told.append(" ".join(filter(None, (name_in_code(name), total))))
+    totals = test_totals(cause.tests[:_MOST_TESTS])
+    told = [" ".join(filter(None, (name_in_code(name), total))) for name, total in totals]
     more = len(cause.tests) - _MOST_TESTS
     return f"{', '.join(told)}{f' and {more} more tests' if more > 0 else ''}"

@@ -122,16 +122,13 @@ class Summary:
         return found[0] if found else None
 
     @property
-    def is_alone(self) -> bool:
-        """Whether one run was compared with nothing, so that only limits can hold it."""
-        return self.times is None and self.exact.base is None
-
-    @property
     def headline(self) -> str:
         """``REGRESSED: 2 of 41 tests``, in words of ours alone."""
         ran = sum(test.did_run for test in self.tests)
         tests = counted(ran, "test")
-        if self.verdict is None or (self.verdict is Verdict.PASS and self.is_alone):
+        # Of one run that was compared with nothing, only limits can hold a test.
+        is_alone = self.times is None and self.exact.base is None
+        if self.verdict is None or (self.verdict is Verdict.PASS and is_alone):
             held = f", {self.counts[Verdict.PASS]} within limits" if self.verdict else ""
             return f"measured {tests}{held}" if ran else "no test was measured"
         many = self.counts[self.verdict]
@@ -167,22 +164,17 @@ def _summary(
     rows = [time_row(times)] if times is not None and times.times is not None else []
     if exact is not None:
         rows += [*limit_rows(exact), *change_rows(exact)]
+    if test.verdict not in QUIET and all(row.verdict is not test.verdict for row in rows):
+        # Nothing in them says why.
+        rows.insert(0, Row(test=test.node_id, why=test.reason, verdict=test.verdict))
     return TestSummary(
         node_id=test.node_id,
         verdict=test.verdict,
         reason=test.reason,
-        rows=_with_reason(rows, test),
+        rows=tuple(rows),
         exact=exact,
         times=times,
     )
-
-
-def _with_reason(rows: list[Row], test: TestComparison | TestTimes) -> tuple[Row, ...]:
-    """The rows, and before them one with the reason alone where nothing in them says it."""
-    is_said = any(row.verdict is test.verdict for row in rows)
-    if is_said or test.verdict in QUIET:
-        return tuple(rows)
-    return (Row(test=test.node_id, why=test.reason, verdict=test.verdict), *rows)
 
 
 def is_measured(test: TestComparison) -> bool:

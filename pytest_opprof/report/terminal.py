@@ -207,9 +207,8 @@ def table_of_tests(
     return [Line(head, Style.BOLD), *(Line(text, style) for text, style in zip(body, styles, strict=True))]
 
 
-def _reasons(tests: Iterable[TestComparison], *, width: int) -> list[Line]:
+def _reasons(tests: Iterable[TestComparison], *, width: int) -> Iterator[Line]:
     """The whole sentence where the reason is what counts, which a table's last column would cut."""
-    lines: list[Line] = []
     telling = [test for test in tests if test.verdict in _TOLD_WHOLE or _is_beside_times(test)]
     for test in telling[:_MOST_REASONS]:
         if test.verdict is None:
@@ -217,8 +216,7 @@ def _reasons(tests: Iterable[TestComparison], *, width: int) -> list[Line]:
         else:
             said = f"{test.verdict.label}: {test.reason}"
         told = wrapped(f"{test.node_id}: {said}", width=width, cuts=True)
-        lines += [Line(line, VERDICT_STYLES[test.verdict]) for line in told]
-    return lines
+        yield from (Line(line, VERDICT_STYLES[test.verdict]) for line in told)
 
 
 def _is_beside_times(test: TestComparison) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pytest_opprof.compare.timing.document import time_comparison_to_document
@@ -23,21 +24,7 @@ from pytest_opprof.report.terminal import VERDICT_STYLES
 from pytest_opprof.report.text import Style, escaped
 
 # In the order in which they stand in the page: each uses what is above it.
-_SCRIPTS = (
-    "dom",
-    "units",
-    "data",
-    "table",
-    "boxes",
-    "tree",
-    "flame",
-    "charts",
-    "ops",
-    "causes",
-    "test",
-    "list",
-    "page",
-)
+_SCRIPTS = "dom units data table boxes tree flame charts ops causes test list page"
 _TONES = {Style.BAD: "bad", Style.WARN: "warn", Style.GOOD: "good"}
 
 
@@ -64,7 +51,7 @@ def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTren
 @functools.cache
 def _static() -> Mapping[str, Any]:
     """What is the same in every page: the style, the script, and the policy that allows these two alone."""
-    style, script = style_text(), script_text(_SCRIPTS)
+    style, script = style_text(), script_text(_SCRIPTS.split())
     return {
         "style": _markup(style),
         "script": _markup(script),
@@ -109,12 +96,7 @@ def _heading(summary: Summary) -> dict[str, Any]:
     base, head = summary.exact.base, summary.exact.head
     verdict, _, rest = summary.headline.rpartition(": ")
     fields = [
-        {
-            "name": escaped(one.name),
-            "base": escaped(one.base),
-            "head": escaped(one.head),
-            "differs": one.differs,
-        }
+        {name: escaped(text) for name, text in asdict(one).items()} | {"differs": one.differs}
         for one in summary.environment
     ]
     return {
