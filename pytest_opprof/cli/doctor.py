@@ -102,8 +102,7 @@ def _record_an_op(torch: Any) -> bool:
     from pytest_opprof.capture.collector import Collector  # noqa: PLC0415  # loads native code
     from pytest_opprof.capture.observer_build import load, what_it_waits_for  # noqa: PLC0415
 
-    waiting = what_it_waits_for(torch)
-    if waiting:
+    if waiting := what_it_waits_for(torch):
         print(waiting, file=sys.stderr, flush=True)
     load(torch)
     collector = Collector.instance()

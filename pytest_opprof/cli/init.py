@@ -45,8 +45,7 @@ def run(args: argparse.Namespace) -> int:
     # An address is written as it was given: the store's own hides a password.
     uri = args.store if "://" in args.store else store.uri
     values = {"opprof_store": uri, "opprof_fail_on": DEFAULT_FAIL_ON}
-    missing = section.missing(values)
-    if missing:
+    if missing := section.missing(values):
         section.extend(values)
         print(f"{section.path}: [{section.title}] now sets {', '.join(missing)}")
     else:

@@ -112,6 +112,5 @@ def _show(args: argparse.Namespace, recorded: profile, *, passed: bool, start: S
         lines = table_lines(args, recorded, name=_NAME)
         text = "\n".join(line.text if isinstance(line, Line) else line for line in lines)
         display({"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}, raw=True)
-    comparison = write_and_compare(args, recorded, name=_NAME, passed=passed, start=start)
-    if comparison is not None:
+    if comparison := write_and_compare(args, recorded, name=_NAME, passed=passed, start=start):
         display(NotebookComparison(comparison))

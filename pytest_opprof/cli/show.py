@@ -60,8 +60,7 @@ def run(args: argparse.Namespace) -> int:
             accept = f"opprof accept --comparison {shlex.quote(str(path))}"
             print_lines(comparison_lines(read_comparison(path), width=width(), accept=accept))
             return 0
-        fleet = read_fleet(path)
-        if fleet is not None:
+        if fleet := read_fleet(path):
             print_lines(fleet_lines(fleet, rows=args.rows, width=width()))
             return 0
     found = find_run(args.run, store=store_of(args.store))

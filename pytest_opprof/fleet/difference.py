@@ -96,8 +96,7 @@ def _problems(database: Database, windows: Iterable[Window]) -> Iterator[str]:
     for window in windows:
         files = database.files[window]
         yield from file_problems(files)
-        missing = missing_ranks(files, expected=None)
-        if missing:
+        if missing := missing_ranks(files, expected=None):
             yield f"missing: {counted(len(missing), 'rank')}, as opprof fleet show {window.job} lists them"
         if all(one.status is not Status.OK for one in files):
             yield f"window {window.window} has no rank that was read"

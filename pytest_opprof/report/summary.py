@@ -217,8 +217,7 @@ def counts_in_words(counts: Counter[Verdict]) -> list[str]:
 def exact_totals(comparison: Comparison) -> str:
     """``1 regressed, 3 passed · nothing dropped``."""
     words = counts_in_words(comparison.counts)
-    measured = sum(test.verdict is None and is_measured(test) for test in comparison.tests)
-    if measured:
+    if measured := sum(test.verdict is None and is_measured(test) for test in comparison.tests):
         words.append(f"{measured} measured")
     parts = [", ".join(words) or "nothing measured", _losses(comparison)]
     if comparison.not_run:
@@ -229,8 +228,7 @@ def exact_totals(comparison: Comparison) -> str:
 def time_totals(comparison: TimeComparison) -> str:
     """``1 regressed, 3 passed · 12 processes a side``."""
     words = counts_in_words(comparison.counts)
-    not_run = sum(test.verdict is None for test in comparison.tests)
-    if not_run:
+    if not_run := sum(test.verdict is None for test in comparison.tests):
         words.append(f"{not_run} not run")
     base, head = comparison.base_processes, comparison.head_processes
     sides = f"{base} processes a side" if base == head else f"{base} and {head} processes"
