@@ -7,11 +7,8 @@ import signal
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
-# A job of CI that is cancelled, a terminal that is closed.
-_SIGNALS: Final = (
-    signal.SIGTERM,
-    getattr(signal, "SIGHUP", signal.SIGTERM),
-)  # Windows has no terminals to close
+# A job of CI that is cancelled, a terminal that is closed; Windows has no terminals to close.
+_SIGNALS: Final = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 
 
 @contextlib.contextmanager

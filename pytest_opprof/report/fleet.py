@@ -27,12 +27,16 @@ _OPS: Final = ("op", "calls", "ranks", "median", "p10 to p90", "change")
 def fleet_lines(found: Fleet, *, rows: int, width: int) -> Iterator[Line | str]:
     """A job, or two jobs with `rows` of the ops that changed; all of these when negative."""
     if isinstance(found, FleetSummary):
-        return _summary_lines(found, width=width)
-    return _difference_lines(found, rows=rows, width=width)
+        yield from _summary_lines(found, width=width)
+    else:
+        yield from _difference_lines(found, rows=rows, width=width)
+    yield from (Line(escaped(problem), Style.BAD) for problem in found.problems)
+    if found.problems:
+        yield Line(f"INCONCLUSIVE: {counted(len(found.problems), 'problem')}", Style.BAD)
 
 
 def _summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]:
-    """A job: its problems, its stragglers, and where a step's time goes."""
+    """A job: its stragglers, and where a step's time goes."""
     parts = [
         f"{len(summary.ranks)} of {counted(summary.world_size, 'rank')}",
         counted(len(summary.steps), "step"),
@@ -60,9 +64,6 @@ def _summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]
     if not summary.stragglers and not summary.problems and summary.collectives:
         yield "no stragglers"
     yield from map(escaped, summary.notes)
-    yield from (Line(escaped(problem), Style.BAD) for problem in summary.problems)
-    if summary.problems:
-        yield Line(f"INCONCLUSIVE: {counted(len(summary.problems), 'problem')}", Style.BAD)
 
 
 def _row(ranks: Sequence[RankSummary], name: str) -> list[str]:
@@ -87,10 +88,7 @@ def _difference_lines(found: FleetDifference, *, rows: int, width: int) -> Itera
         on = f" on {op.ranks} of {counted(found.ranks, 'rank')}" if op.ranks else ""
         counts = f" ({_range(op.base)} → {_range(op.head)} a step)" if op.base != op.head else ""
         yield Line(f"FAILED: {escaped(op.name)}: {op.reason}{on}{counts}", Style.BAD)
-    yield from (Line(escaped(problem), Style.BAD) for problem in found.problems)
-    if found.problems:
-        yield Line(f"INCONCLUSIVE: {counted(len(found.problems), 'problem')}", Style.BAD)
-    elif not found.failures:
+    if not found.problems and not found.failures:
         yield Line("passed", Style.GOOD)
 
 
