@@ -31,25 +31,21 @@ _NAMES = "baselines, all of them unless given"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
+    from pytest_opprof.cli.show import add_table_arguments  # noqa: PLC0415
+
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
-    _add_looking(actions)
+    action = add_action(
+        actions, "list", _list, "list a store's baselines, or the runs of one baseline", "main"
+    )
+    action.add_argument("name", nargs="?", metavar="NAME", help="list the runs of this baseline")
+    action.add_argument("--json", action="store_true", help="print JSON")
+    action = add_action(actions, "show", _show, "print the op tables of a run", "main@1a2b3c4 --rows 20")
+    action.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="the newest run, or that of a commit")
+    add_table_arguments(action)
     _add_keeping(actions)
     _add_moving(actions)
     for action in actions.choices.values():
         add_store(action)
-
-
-def _add_looking(actions: Actions) -> None:
-    from pytest_opprof.cli.show import add_table_arguments  # noqa: PLC0415
-
-    parser = add_action(
-        actions, "list", _list, "list a store's baselines, or the runs of one baseline", "main"
-    )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="list the runs of this baseline")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser = add_action(actions, "show", _show, "print the op tables of a run", "main@1a2b3c4 --rows 20")
-    parser.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="the newest run, or that of a commit")
-    add_table_arguments(parser)
 
 
 def _add_keeping(actions: Actions) -> None:

@@ -31,13 +31,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_ingest(actions)
-    _add_show(actions)
-    _add_diff(actions)
+    what = "print a job's missing ranks, stragglers and device time; 1 when it is inconclusive"
+    parser = add_action(actions, "show", _show, what, "night --expect 64")
+    parser.add_argument("job", metavar="NAME", help="the job")
+    parser.add_argument("--window", metavar="NAME", help="the window (default: the last by name)")
+    parser.add_argument("--expect", type=int, metavar="N", help="how many ranks there should be")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every rank")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with a heat map of the ranks")
+    _add_tables(parser)
+    parser = add_action(
+        actions, "diff", _diff, "compare two jobs op by op; 1 when HEAD regressed", "monday tuesday"
+    )
+    parser.add_argument("base", metavar="BASE", help="the earlier job")
+    parser.add_argument("head", metavar="HEAD", help="the later job")
+    parser.add_argument(
+        "--fail-on",
+        default="exact",
+        metavar="GATES",
+        help="exact (calls), time (needs four windows of each job), both with a comma between, or none "
+        "(default: %(default)s)",
+    )
+    parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every op that changed")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the ops that changed")
+    _add_tables(parser)
     what = "query the tables of jobs: ranks, ops, collectives, steps"
-    sql = add_action(actions, "sql", _sql, what, '"SELECT count(*) FROM ranks"')
-    sql.add_argument("query", metavar="QUERY", help="a SELECT of DuckDB")
-    sql.add_argument("--job", action="append", metavar="NAME", help="only these jobs; default: all")
-    _add_tables(sql)
+    parser = add_action(actions, "sql", _sql, what, '"SELECT count(*) FROM ranks"')
+    parser.add_argument("query", metavar="QUERY", help="a SELECT of DuckDB")
+    parser.add_argument("--job", action="append", metavar="NAME", help="only these jobs; default: all")
+    _add_tables(parser)
 
 
 def _add_tables(parser: argparse.ArgumentParser) -> None:
@@ -67,36 +89,6 @@ def _add_ingest(actions: Actions) -> None:
     parser.add_argument(
         "--workers", type=int, metavar="N", help="processes of the local engine (default: one per core)"
     )
-
-
-def _add_show(actions: Actions) -> None:
-    what = "print a job's missing ranks, stragglers and device time; 1 when it is inconclusive"
-    parser = add_action(actions, "show", _show, what, "night --expect 64")
-    parser.add_argument("job", metavar="NAME", help="the job")
-    parser.add_argument("--window", metavar="NAME", help="the window (default: the last by name)")
-    parser.add_argument("--expect", type=int, metavar="N", help="how many ranks there should be")
-    parser.add_argument("--json", action="store_true", help="print JSON, with every rank")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with a heat map of the ranks")
-    _add_tables(parser)
-
-
-def _add_diff(actions: Actions) -> None:
-    parser = add_action(
-        actions, "diff", _diff, "compare two jobs op by op; 1 when HEAD regressed", "monday tuesday"
-    )
-    parser.add_argument("base", metavar="BASE", help="the earlier job")
-    parser.add_argument("head", metavar="HEAD", help="the later job")
-    parser.add_argument(
-        "--fail-on",
-        default="exact",
-        metavar="GATES",
-        help="exact (calls), time (needs four windows of each job), both with a comma between, or none "
-        "(default: %(default)s)",
-    )
-    parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
-    parser.add_argument("--json", action="store_true", help="print JSON, with every op that changed")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the ops that changed")
-    _add_tables(parser)
 
 
 def run(args: argparse.Namespace) -> int:
