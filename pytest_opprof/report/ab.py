@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_opprof.compare.comparison import TestComparison
-from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison
+from pytest_opprof.compare.timing.comparison import TestTimes, TimeComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import Row, time_row
@@ -40,8 +39,13 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
     for test in shown:
         if test.verdict in _TOLD or (verbosity > 0 and test.reason):
             lines += _reason(test, width=width)
-            lines += _exact_changes(comparison.exact.test(test.node_id), width=width)
-    return [*lines, *_control(comparison.control, width=width), last]
+            # What the exact gates say of the same processes, op by op.
+            exact = comparison.exact.test(test.node_id)
+            changes = [] if exact is None else change_lines(exact, width=width - len(_INDENT))
+            lines += [Line(f"{_INDENT}{change}") for change in changes]
+    style = Style.WARN if comparison.control.flagged else Style.PLAIN
+    control = f"control (base against base): {control_in_words(comparison.control)}"
+    return [*lines, *(Line(line, style) for line in wrapped(control, width=width, cuts=True)), last]
 
 
 def _shown(tests: Sequence[TestTimes], *, verbosity: int) -> tuple[list[TestTimes], int]:
@@ -71,15 +75,3 @@ def _label(test: TestTimes | Row) -> str:
 def _reason(test: TestTimes, *, width: int) -> list[Line]:
     told = f"{test.node_id}: {_label(test)}: {test.reason}"
     return [Line(line, VERDICT_STYLES[test.verdict]) for line in wrapped(told, width=width, cuts=True)]
-
-
-def _exact_changes(test: TestComparison | None, *, width: int) -> list[Line]:
-    """What the exact gates say of the same processes, op by op."""
-    rows = change_lines(test, width=width - len(_INDENT)) if test is not None else []
-    return [Line(f"{_INDENT}{row}") for row in rows]
-
-
-def _control(control: Control, *, width: int) -> list[Line]:
-    style = Style.WARN if control.flagged else Style.PLAIN
-    told = f"control (base against base): {control_in_words(control)}"
-    return [Line(line, style) for line in wrapped(told, width=width, cuts=True)]
