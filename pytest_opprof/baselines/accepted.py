@@ -206,10 +206,5 @@ def _from_document(document: Document, *, where: str, path: str) -> Acceptance:
         raise contradiction(where, path=f"{path}.value", what="a metric needs a value")
     if not of_test and document["metric"] not in known:
         raise contradiction(where, path=f"{path}.metric", what=f"no metric {document['metric']!a}")
-    commit = document["commit"]
-    return from_members(
-        Acceptance,
-        document,
-        created=time_from_document(document["created"], where=where, path=f"{path}.created"),
-        commit=None if commit is None else from_members(Commit, commit),
-    )
+    created = time_from_document(document["created"], where=where, path=f"{path}.created")
+    return from_members(Acceptance, document, created=created)

@@ -5,17 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from pytest_opprof.compare.comparison import (
-    CallLine,
-    Change,
-    Comparison,
-    LimitResult,
-    Rewrite,
-    RewriteKind,
-    TestComparison,
-)
-from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.kinds import OpKind
+from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, TestComparison
 from pytest_opprof.metrics import OP_METRICS, TOTALS
 from pytest_opprof.results.document import (
     contradiction,
@@ -121,7 +111,6 @@ def _test_from_document(document: Document, *, where: str, path: str) -> TestCom
     return from_members(
         TestComparison,
         document,
-        verdict=verdict_from_document(document["verdict"]),
         changes=tuple(
             _change_from_document(change, (base, head), where=where, path=f"{path}.changes[{index}]")
             for index, change in enumerate(document["changes"])
@@ -133,7 +122,6 @@ def _test_from_document(document: Document, *, where: str, path: str) -> TestCom
                 value=_samples(
                     limit, "value", head, metric=limit["path"], where=where, path=f"{path}.limits[{index}]"
                 ),
-                verdict=Verdict(limit["verdict"]),
             )
             for index, limit in enumerate(document["limits"])
         ),
@@ -147,10 +135,6 @@ def _change_to_document(change: Change) -> Document:
     return {name: value for name, value in document.items() if value or name not in _RARE}
 
 
-def _rewrite_from_document(document: Document) -> Rewrite:
-    return from_members(Rewrite, document, kind=RewriteKind(document["kind"]))
-
-
 def _change_from_document(
     document: Document, sides: tuple[TestResult | None, TestResult | None], *, where: str, path: str
 ) -> Change:
@@ -161,12 +145,8 @@ def _change_from_document(
     return from_members(
         Change,
         document,
-        kind=None if document["kind"] is None else OpKind(document["kind"]),
         base=_samples(document, "base", sides[0], metric=metric, where=where, path=path),
         head=_samples(document, "head", sides[1], metric=metric, where=where, path=path),
-        verdict=verdict_from_document(document["verdict"]),
-        rewrite=None if document["rewrite"] is None else _rewrite_from_document(document["rewrite"]),
-        line=from_members(CallLine, document["line"]) if "line" in document else None,
     )
 
 
@@ -179,8 +159,3 @@ def _samples(
         raise contradiction(where, path=f"{path}.{name}", what="its side of the test is missing")
     steps = side.steps_of(metric)
     return samples_from_document(document[name], steps=steps, where=where, path=f"{path}.{name}")
-
-
-def verdict_from_document(text: str | None) -> Verdict | None:
-    """The verdict of this name; null is none: what it is about is advisory."""
-    return None if text is None else Verdict(text)

@@ -288,5 +288,4 @@ def _listed(spot: Spot, path: Path) -> Spot:
 def _read_listing(path: Path) -> Listing:
     """Our own plugin wrote it, in a process that ended well."""
     document: Document = json.loads(path.read_bytes())
-    tests = tuple(from_members(ListedTest, test) for test in document["tests"])
-    return from_members(Listing, document, root=Path(document["root"]), tests=tests)
+    return from_members(Listing, document, root=Path(document["root"]))

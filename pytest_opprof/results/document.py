@@ -15,21 +15,7 @@ from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT, ROW_METRICS
 from pytest_opprof.results.members import Document, from_members, time_to_document, to_members
 from pytest_opprof.results.names import bounded_notes, bounded_text
-from pytest_opprof.results.run import (
-    CaptureStats,
-    CarriedFrom,
-    Commit,
-    Environment,
-    Measurement,
-    MeasurementStatus,
-    OpRow,
-    Outcome,
-    Run,
-    Schedule,
-    TestResult,
-    Timing,
-    TreeNode,
-)
+from pytest_opprof.results.run import CarriedFrom, OpRow, Run, TestResult, Timing, TreeNode
 from pytest_opprof.results.samples import Samples, SamplesDocument
 
 RUN_KIND = "opprof-run"
@@ -117,17 +103,8 @@ def side_from_document(
     Raises:
         DocumentError: It was created at no time.
     """
-    commit, environment = document["commit"], document["environment"]
-    return Run(
-        run_id=document["run_id"],
-        created=time_from_document(document["created"], where=where, path="created"),
-        opprof_version=document["opprof_version"],
-        name=document["name"],
-        commit=None if commit is None else from_members(Commit, commit),
-        environment=from_members(Environment, environment),
-        notes=notes,
-        tests=tests,
-    )
+    created = time_from_document(document["created"], where=where, path="created")
+    return from_members(Run, document, created=created, notes=notes, tests=tests)
 
 
 def result_from_document(document: Document, *, where: str, path: str) -> TestResult:
@@ -141,7 +118,7 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
     Raises:
         DocumentError: Numbers that contradict each other.
     """
-    schedule, carried, steps = document["schedule"], document["carried_from"], document["steps"]
+    carried, steps = document["carried_from"], document["steps"]
     ops = tuple(
         _op_from_document(row, steps=steps, where=where, path=f"{path}.ops[{index}]")
         for index, row in enumerate(document["ops"])
@@ -149,14 +126,9 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
     refuse_repeats((row.key for row in ops), where=where, path=f"{path}.ops")
     timing = from_members(Timing, document.get("timing", {}))
     bare = TestResult(node_id=document["node_id"], steps=steps, timing=timing)
-    measurement = document["measurement"]
     return from_members(
         TestResult,
         document,
-        outcome=Outcome(document["outcome"]),
-        measurement=from_members(Measurement, measurement, status=MeasurementStatus(measurement["status"])),
-        schedule=None if schedule is None else from_members(Schedule, schedule),
-        capture=from_members(CaptureStats, document["capture"]),
         timing=timing,
         accepted={
             entry: time_from_document(created, where=where, path=f"{path}.accepted[{entry!r}]")

@@ -149,18 +149,8 @@ def fleet_from_document(document: Document) -> Fleet:
         document: What the schema of its kind accepted.
     """
     if document["kind"] == Contract.FLEET_SUMMARY.kind:
-        return from_members(
-            FleetSummary,
-            document,
-            ranks=tuple(from_members(RankSummary, rank) for rank in document["ranks"]),
-            stragglers=tuple(from_members(Straggler, one) for one in document["stragglers"]),
-        )
-    spreads = ("base_ns", "head_ns")
-    ops = tuple(
-        from_members(OpChange, op, **{name: from_members(Spread, op[name]) for name in spreads})
-        for op in document["ops"]
-    )
-    return from_members(FleetDifference, document, ops=ops)
+        return from_members(FleetSummary, document)
+    return from_members(FleetDifference, document)
 
 
 def read_fleet(path: Path) -> Fleet | None:

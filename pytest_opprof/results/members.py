@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from pytest_opprof.results.samples import Samples
 
@@ -28,11 +28,12 @@ def to_members(value: DataclassInstance, /, **given: Any) -> Document:
 def from_members(kind: type[_Value], document: Mapping[str, Any], /, **given: Any) -> _Value:
     """A value of the members that this release knows; a later one may write more.
 
-    A list is a tuple, and all else is as JSON has it, but for the members in `given`.
+    A list is a tuple, and what is of an enum or has members of its own is read so; all else is as JSON has
+    it, but for the members in `given`.
     """
     known = {
-        name: tuple(document[name]) if isinstance(document[name], list) else document[name]
-        for name in _names_of(kind)
+        name: _from_json(document[name], of)
+        for name, of in _kinds_of(kind).items()
         if name in document and name not in given
     }
     return kind(**known, **given)
@@ -46,6 +47,23 @@ def time_to_document(moment: datetime) -> str:
 @functools.cache
 def _names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
     return tuple(member.name for member in fields(kind))
+
+
+@functools.cache
+def _kinds_of(kind: type[DataclassInstance]) -> dict[str, Any]:
+    """The type of each member: of one that may be None what it is else, of a tuple that of its entries."""
+    hints = get_type_hints(kind)
+    return {name: (get_args(hints[name]) or (hints[name],))[0] for name in _names_of(kind)}
+
+
+def _from_json(value: Any, kind: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_from_json(each, kind) for each in value)
+    if value is None or not isinstance(kind, type):
+        return value
+    if is_dataclass(kind):
+        return from_members(kind, value)
+    return kind(value) if issubclass(kind, Enum) else value
 
 
 def _to_json(value: Any) -> Any:

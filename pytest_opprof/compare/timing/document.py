@@ -6,21 +6,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from pytest_opprof.compare.comparison import Comparison
-from pytest_opprof.compare.document import (
-    comparison_from_document,
-    comparison_to_document,
-    verdict_from_document,
-)
-from pytest_opprof.compare.timing.comparison import (
-    Control,
-    Direction,
-    OpTime,
-    Sides,
-    TestTimes,
-    TimeComparison,
-    TimeSettings,
-)
-from pytest_opprof.kinds import OpKind
+from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
+from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison, TimeSettings
 from pytest_opprof.results.document import contradiction, refuse_repeats
 from pytest_opprof.results.files import read_document, shown, write_document
 from pytest_opprof.results.members import Document, from_members, to_members
@@ -107,21 +94,8 @@ def test_to_document(test: TestTimes) -> Document:
 
 
 def _test_from_document(document: Document, *, where: str, path: str) -> TestTimes:
-    flagged = document["flagged"]
-    return from_members(
-        TestTimes,
-        document,
-        verdict=verdict_from_document(document["verdict"]),
-        flagged=None if flagged is None else Direction(flagged),
-        times=_sides_from_document(document["times"], where=where, path=f"{path}.times"),
-        confirmation=_sides_from_document(document["confirmation"], where=where, path=f"{path}.confirmation"),
-        ops=tuple(from_members(OpTime, op, kind=OpKind(op["kind"])) for op in document["ops"]),
-    )
-
-
-def _sides_from_document(document: Document | None, *, where: str, path: str) -> Sides | None:
-    if document is None:
-        return None
-    if not document["base_ns"] or not document["head_ns"]:
-        raise contradiction(where, path=path, what="a side has no processes")
-    return from_members(Sides, document)
+    test = from_members(TestTimes, document)
+    for name, sides in (("times", test.times), ("confirmation", test.confirmation)):
+        if sides is not None and not (sides.base_ns and sides.head_ns):
+            raise contradiction(where, path=f"{path}.{name}", what="a side has no processes")
+    return test
