@@ -25,7 +25,7 @@ from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.keys import TRACES
 from pytest_opprof.errors import StoreError
-from pytest_opprof.results.files import shown, store_error, store_errors, write_bytes
+from pytest_opprof.results.files import shown, store_errors, write_bytes
 from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_bytes
@@ -80,21 +80,20 @@ class SavedTraces:
         room, left_out = self.budget, []
         kept: set[Path] = set()
         try:
-            ignored_by_git(self.folder)
-            (self.folder / _SAVED).mkdir(exist_ok=True)
-            for size, node_id, path in sorted(files):  # so that the largest are left out
-                if size > room:
-                    left_out.append(node_id)
-                    continue
-                room -= size
-                target = self._path(node_id, run.run_id)
-                shutil.move(path, target)
-                kept.add(target)
-            self._let_go(kept, room=room)
+            with store_errors(self.folder, "cannot be written"):
+                ignored_by_git(self.folder)
+                (self.folder / _SAVED).mkdir(exist_ok=True)
+                for size, node_id, path in sorted(files):  # so that the largest are left out
+                    if size > room:
+                        left_out.append(node_id)
+                        continue
+                    room -= size
+                    target = self._path(node_id, run.run_id)
+                    shutil.move(path, target)
+                    kept.add(target)
+                self._let_go(kept, room=room)
         except StoreError as error:
             return (f"no traces are kept for later: {error}",)
-        except OSError as error:
-            return (f"no traces are kept for later: {store_error(self.folder, 'cannot be written', error)}",)
         return (_left_out(left_out, budget=self.budget),) if left_out else ()
 
     def _path(self, node_id: str, run_id: str) -> Path:

@@ -22,7 +22,7 @@ from pytest_opprof.results.files import (
     read_bytes,
     read_run,
     shown,
-    store_error,
+    store_errors,
     write_bytes,
     write_run,
 )
@@ -182,10 +182,8 @@ class Kept:
             StoreError: The folder cannot be written.
         """
         path = self.folder / _LOCK
-        try:
+        with store_errors(path, "cannot be written"):
             descriptor = opened(path)
-        except OSError as error:
-            raise store_error(path, "cannot be written", error) from error
         try:
             try:
                 hold(descriptor, limit_s=0)
@@ -207,10 +205,8 @@ def begin(top: Path, plan: Plan, *, now: datetime) -> Kept:
     """
     home = top / _FOLDER
     folder = home / f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    try:
+    with store_errors(folder, "cannot be written"):
         folder.mkdir(parents=True)
-    except OSError as error:
-        raise store_error(folder, "cannot be written", error) from error
     write_bytes(home / ".gitignore", b"*\n")
     _write(folder / _PLAN, asdict(plan))
     return Kept(folder, plan)

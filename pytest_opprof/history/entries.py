@@ -22,7 +22,7 @@ from pytest_opprof.history.record import (
     digest_of,
 )
 from pytest_opprof.regular_files import open_regular
-from pytest_opprof.results.files import store_error
+from pytest_opprof.results.files import store_errors
 from pytest_opprof.results.run import Commit
 
 _DEFINITION = re.compile(rb'\{"define":"([0-9a-f]{16})","as":(.+)\}')
@@ -74,12 +74,9 @@ def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> 
     Raises:
         StoreError: It cannot be read.
     """
-    try:
-        with open_regular(path) as file:
-            file.seek(start)
-            data = file.read()
-    except OSError as error:
-        raise store_error(path, "cannot be read", error) from error
+    with store_errors(path, "cannot be read"), open_regular(path) as file:
+        file.seek(start)
+        data = file.read()
     *lines, rest = data.split(b"\n")
     parsed = [_entry(line) for line in lines if not _is_known(line, known)]
     entries = tuple(entry for entry in parsed if entry is not None)

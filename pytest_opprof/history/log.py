@@ -27,7 +27,7 @@ from pytest_opprof.history.entries import definitions_of, read_entries, records_
 from pytest_opprof.history.record import Definition, RunRecord
 from pytest_opprof.locks import hold
 from pytest_opprof.regular_files import AT_ONCE, BINARY, open_regular
-from pytest_opprof.results.files import store_error, write_bytes
+from pytest_opprof.results.files import store_errors, write_bytes
 from pytest_opprof.results.members import to_members
 
 SUFFIX = ".jsonl"
@@ -67,10 +67,8 @@ class HistoryLog:
         Raises:
             StoreError: The folder cannot be read.
         """
-        try:
+        with store_errors(self.folder, "cannot be read"):
             found = [(path, path.stat()) for path in sorted(self.folder.glob(f"*{SUFFIX}"))]
-        except OSError as error:
-            raise store_error(self.folder, "cannot be read", error) from error
         return tuple(
             Segment(path=path, size=known.st_size, modified_ns=known.st_mtime_ns) for path, known in found
         )
@@ -184,13 +182,13 @@ class _Writer:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
-            with open_regular(path) as file:
-                written = file.read()
-        except FileNotFoundError:
-            written = b""
-        except OSError as error:
-            raise store_error(path, "cannot be read", error) from error
+        written = b""
+        with (
+            store_errors(path, "cannot be read"),
+            contextlib.suppress(FileNotFoundError),
+            open_regular(path) as file,
+        ):
+            written = file.read()
         self._size = len(written)
         self._defined = {digest.decode("ascii") for digest in _DEFINED.findall(written)}
         self._lines: list[str] = []
@@ -212,16 +210,12 @@ class _Writer:
             return
         data = "".join(self._lines).encode("ascii")
         self._lines.clear()
-        try:
+        with store_errors(self._path, "cannot be written", after="; the history is unchanged"):
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY | AT_ONCE, 0o666)
             try:
                 _append(descriptor, data)
             finally:
                 os.close(descriptor)
-        except OSError as error:
-            raise store_error(
-                self._path, "cannot be written", error, after="; the history is unchanged"
-            ) from error
 
     def _put(self, line: str) -> None:
         self._lines.append(line)

@@ -73,18 +73,23 @@ def run_to_bytes(run: Run, *, where: str) -> bytes:
 
 
 @gc_paused()
-def run_from_bytes(data: bytes, *, where: str) -> Run:
+def run_from_bytes(data: bytes, *, where: str, is_valid: bool = False) -> Run:
     """The run that a document holds, packed or not.
+
+    Args:
+        is_valid: The schema need not be checked again.
 
     Raises:
         DocumentError: It holds no run that this release can use.
     """
     document = parse(data, where=where)
-    validate(document, Contract.RUN, where=where)
-    return _run_of(document, where=where)
+    if not is_valid:
+        validate(document, Contract.RUN, where=where)
+    document = upgraded(document, version=Contract.RUN.schema_version)
+    # Each test of the document is let go once it is read, as both at once are twice the memory.
+    return run_from_document({**document, "tests": _taken(document["tests"])}, where=where)
 
 
-@gc_paused()
 def read_run(path: Path, *, digest: str | None = None) -> Run:
     """Read a run.
 
@@ -97,15 +102,8 @@ def read_run(path: Path, *, digest: str | None = None) -> Run:
         DocumentError: It holds no run that this release can use.
     """
     data = read_bytes(path)
-    document = parse(data, where=shown(path))
-    if digest is None or hashlib.sha256(data).hexdigest() != digest:
-        validate(document, Contract.RUN, where=shown(path))
-    return _run_of(upgraded(document, version=Contract.RUN.schema_version), where=shown(path))
-
-
-def _run_of(document: Document, *, where: str) -> Run:
-    """The run; each test of the document is let go once it is read, as both at once are twice the memory."""
-    return run_from_document({**document, "tests": _taken(document["tests"])}, where=where)
+    is_valid = digest is not None and hashlib.sha256(data).hexdigest() == digest
+    return run_from_bytes(data, where=shown(path), is_valid=is_valid)
 
 
 def _taken(items: list[_Item]) -> Iterator[_Item]:
@@ -121,7 +119,7 @@ def read_own_run(path: Path) -> Run:
         StoreError: The file cannot be read.
         DocumentError: It holds no run that this release can use.
     """
-    return read_run(path, digest=file_digest(path))
+    return run_from_bytes(read_bytes(path), where=shown(path), is_valid=True)
 
 
 def write_document(path: Path, document: Document, contract: Contract) -> None:
