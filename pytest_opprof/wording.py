@@ -15,10 +15,10 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def listed(names: Sequence[str], *, most: int) -> str:
+def listed(names: Sequence[str], *, most: int, separator: str = ", ", last: str = " and ") -> str:
     """``a, b and 3 more``: so many names at most, and how many others there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f"{last}{len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
 
 
 def did_you_mean(text: str, known: Iterable[str], *, otherwise: str = "choose from") -> str:

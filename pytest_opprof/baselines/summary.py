@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.store import Entry
@@ -25,8 +25,8 @@ class Summary:
     name: str
     runs: int
     newest: Entry
-    tests: int | None
-    fingerprint: str | None
+    tests: int | None = None
+    fingerprint: str | None = None
     problem: str = ""
 
 
@@ -40,21 +40,13 @@ def summaries(archive: Archive) -> Iterator[Summary]:
         entries = archive.entries(name)
         if not entries:
             continue  # removed in this moment
-        tests, fingerprint, problem = None, None, ""
+        unread = Summary(name=name, runs=len(entries), newest=entries[0])
         try:
-            run = archive.load(entries[0])
+            run = archive.load(unread.newest)
         except DocumentError as error:
-            problem = str(error)
+            yield replace(unread, problem=str(error))
         else:
-            tests, fingerprint = len(run.tests), run.environment.digest
-        yield Summary(
-            name=name,
-            runs=len(entries),
-            newest=entries[0],
-            tests=tests,
-            fingerprint=fingerprint,
-            problem=problem,
-        )
+            yield replace(unread, tests=len(run.tests), fingerprint=run.environment.digest)
 
 
 def summary_to_document(summary: Summary) -> Document:

@@ -14,8 +14,7 @@ from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.results.samples import Samples
-
-_MOST_NAMES = 3
+from pytest_opprof.wording import listed
 
 
 class RewriteKind(StrEnum):
@@ -45,12 +44,8 @@ class Rewrite:
 
     def __str__(self) -> str:
         """``aten::mul + aten::add -> aten::addcmul``."""
-        return " -> ".join(_joined(side) for side in (self.before, self.after) if side)
-
-
-def _joined(names: tuple[str, ...]) -> str:
-    more = len(names) - _MOST_NAMES
-    return " + ".join([*names[:_MOST_NAMES], *([f"{more} more"] if more > 0 else [])])
+        sides = (listed(side, most=3, separator=" + ", last=" + ") for side in (self.before, self.after))
+        return " -> ".join(filter(None, sides))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
 from pytest_opprof.compare.comparison import CallLine, Change
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric, Source
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change
+from pytest_opprof.wording import listed
 
-_MOST_TOLD = 3
+_first_few = partial(listed, most=3, separator="; ", last="; ")
 
 
 def with_grown_functions(
@@ -36,18 +38,14 @@ def with_grown_functions(
     risen = _risen(change.metric, base, head, edited)
     if change.rise <= 0 or not risen:
         return change
-    told = [_in_words(item, change.about) for item in risen[:_MOST_TOLD]]
-    if len(risen) > _MOST_TOLD:
-        told.append(f"{len(risen) - _MOST_TOLD} more")
+    told = _first_few([_in_words(item, change.about) for item in risen])
     first = risen[0]
     if change.metric == LIBRARY_INSTRUCTIONS.name:
         for first in _risen(PYTHON_INSTRUCTIONS.name, base, head, edited)[:1]:
             if PYTHON_INSTRUCTIONS.name not in regressed:
-                told.append(f"{PYTHON_INSTRUCTIONS.label} in {_in_words(first, PYTHON_INSTRUCTIONS)}")
+                told += f"; {PYTHON_INSTRUCTIONS.label} in {_in_words(first, PYTHON_INSTRUCTIONS)}"
     function, _, file = first[0].rpartition(", ")
-    return replace(
-        change, line=CallLine(function=function, file=file, number=0), cause=f"in {'; '.join(told)}"
-    )
+    return replace(change, line=CallLine(function=function, file=file, number=0), cause=f"in {told}")
 
 
 def _in_words(risen: tuple[str, int], of: Metric) -> str:
@@ -72,9 +70,7 @@ def in_words(counts: Mapping[str, int], *, of: Metric) -> str:
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     # How often a function was compiled says something; the growth of an exponent's functions is in it.
     is_repeated = of.source is Source.COMPILE
-    told = [f"{name} ({n} times)" if is_repeated and n > 1 else name for name, n in ranked[:_MOST_TOLD]]
-    more = [f"{len(ranked) - _MOST_TOLD} more"] if len(ranked) > _MOST_TOLD else []
-    return "; ".join(told + more)
+    return _first_few([f"{name} ({n} times)" if is_repeated and n > 1 else name for name, n in ranked])
 
 
 def _risen(

@@ -14,7 +14,7 @@ from pytest_opprof.compare.views import is_guessed
 from pytest_opprof.metrics import Family, Worse
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 _MOST_TOLD = 3
 # These are shown with all that is known of them.
@@ -42,8 +42,7 @@ def skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -
     ]
     if base is None or not names:
         return ()
-    told = ", ".join(names[:_MOST_TOLD])
-    told += f", and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    told = listed(names, most=_MOST_TOLD, last=", and ")
     return (f"skipped, so no gate held {counted(len(names), 'test')} to {base.title}: {told}",)
 
 
@@ -72,8 +71,8 @@ def unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
         for rise in [change for change in test.changes if _is_unjudged_rise(change)][:1]
     ]
     if told:
-        more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-        yield f"not gated, as the baseline varies by the process: {', '.join(told[:_MOST_TOLD])}{more}"
+        tests_told = listed(told, most=_MOST_TOLD, last=", and ")
+        yield f"not gated, as the baseline varies by the process: {tests_told}"
 
 
 def measured_elsewhere(tests: Iterable[TestComparison], base: Run | None, head: Run) -> Iterator[str]:

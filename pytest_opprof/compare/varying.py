@@ -8,7 +8,7 @@ from pytest_opprof.compare.gates import Gates, RuleKind
 from pytest_opprof.metrics import COUNT, TOTALS, Family, MetricPath
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import range_text
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 _MOST_TOLD = 3
 _JUDGED = frozenset({RuleKind.EXACT, RuleKind.TOLERANCE})
@@ -26,9 +26,9 @@ def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], G
     if not told:
         return ""
     who = counted(len(told), "test has counts", "tests have counts")
-    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
     held = "it to its" if len(told) == 1 else "them to their"
-    return f"{who} that vary, so gates hold {held} range alone: {', '.join(told[:_MOST_TOLD])}{more}"
+    which = listed(told, most=_MOST_TOLD, last=", and ")
+    return f"{who} that vary, so gates hold {held} range alone: {which}"
 
 
 def _varying(test: TestResult, gates: Gates) -> Iterator[str]:

@@ -17,7 +17,7 @@ from pytest_opprof.compare.timing.samples import readings_by_test, short_of_undi
 from pytest_opprof.compare.timing.verdicts import control_of
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, head_of
-from pytest_opprof.experiment.experiment_store import Death, Kept, listed
+from pytest_opprof.experiment.experiment_store import Death, Kept, resumable
 from pytest_opprof.experiment.interleave import BLOCK, Side, Turn, turns
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import Progress
@@ -27,7 +27,7 @@ from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strange
 from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.experiment.worktree import Worktree, checked_out, git, top_folder
 from pytest_opprof.results.run import Commit, Outcome, Run, TestResult
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
@@ -78,7 +78,7 @@ def run_ab(
     prefix = git(folder, "rev-parse", "--show-prefix").strip("\n")
     kept = kept_for(request, top=top, base=base, head=head, prefix=prefix)
     if request.resume:
-        watcher.tell(f"resuming {kept.name}; unfinished: {listed(top)}")
+        watcher.tell(f"resuming {kept.name}; unfinished: {resumable(top)}")
     with (
         kept.held(),
         _told_when_cut_short(kept, watcher),
@@ -288,11 +288,8 @@ def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
 
 
 def _why_more(node_ids: Sequence[str], *, most: int) -> str:
-    more = f" and {len(node_ids) - 1} more" if len(node_ids) > 1 else ""
-    return (
-        f"the machine was busy: {node_ids[0]}{more} had too few undisturbed processes, so up to {most} "
-        "more run"
-    )
+    tests = listed(node_ids, most=1)
+    return f"the machine was busy: {tests} had too few undisturbed processes, so up to {most} more run"
 
 
 def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:
@@ -303,8 +300,7 @@ def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:
     """
     failed = [test.node_id for test in base.tests if test.outcome in {Outcome.FAILED, Outcome.ERROR}]
     if failed and not node_ids:
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        raise ExperimentError(f"there is nothing to compare: {failed[0]}{more} failed in the base")
+        raise ExperimentError(f"there is nothing to compare: {listed(failed, most=1)} failed in the base")
 
 
 def _without(run: Run, node_ids: Iterable[str]) -> Run:

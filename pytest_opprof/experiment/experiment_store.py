@@ -221,7 +221,7 @@ def unfinished(top: Path) -> Iterator[Kept]:
                 yield kept
 
 
-def listed(top: Path) -> str:
+def resumable(top: Path) -> str:
     """The experiments that can go on, as in ``20261125-101500-1a2b (5 of 24 processes)``."""
     found = [f"{kept.name} ({kept.done} of {2 * kept.plan.processes} processes)" for kept in unfinished(top)]
     return ", ".join(found) or "none"
@@ -236,7 +236,9 @@ def named(top: Path, name: str) -> Kept:
     """
     home = top / _FOLDER
     if name not in {folder.name for folder in _all(home)}:
-        raise UsageError(f"--resume={name}: no such experiment in {shown(home)}; unfinished: {listed(top)}")
+        raise UsageError(
+            f"--resume={name}: no such experiment in {shown(home)}; unfinished: {resumable(top)}"
+        )
     kept = _read(home / name)
     if kept.is_finished:
         raise UsageError(f"--resume={name}: it is finished; leave out --resume to measure anew")

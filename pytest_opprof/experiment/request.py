@@ -11,7 +11,7 @@ from typing import Final
 from pytest_opprof.compare.timing.comparison import TimeSettings
 from pytest_opprof.errors import UsageError
 from pytest_opprof.experiment.commits import Head
-from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, listed, named, unfinished
+from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, named, resumable, unfinished
 from pytest_opprof.release import version
 
 NEWEST: Final = "newest"
@@ -72,7 +72,7 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
                 return kept
         raise UsageError(
             "--resume: no unfinished experiment measures just this; leave it out to start one. "
-            f"Unfinished: {listed(top)}"
+            f"Unfinished: {resumable(top)}"
         )
     plan = _plan(request, base=base, head=head, prefix=prefix)
     return begin(top, plan, now=datetime.now(UTC))

@@ -25,6 +25,7 @@ from pytest_opprof.metrics import (
 )
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.samples import Samples
+from pytest_opprof.wording import listed
 
 _NAMED_AT_MOST = 5
 _FEWEST_POINTS = 2
@@ -106,8 +107,7 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
         whole = [test for test in found if test.endswith(f"::{text}")]
         if len(whole) == 1:
             return whole[0]
-        more = f" and {len(found) - _NAMED_AT_MOST} more" if len(found) > _NAMED_AT_MOST else ""
-        raise UsageError(f"{text!r} is a part of {', '.join(found[:_NAMED_AT_MOST])}{more}: give more of it")
+        raise UsageError(f"{text!r} is a part of {listed(found, most=_NAMED_AT_MOST)}: give more of it")
     if not tests:
         raise UsageError(f"{where} is empty. Record tests with pytest --opprof-save=NAME")
     names = {test.rpartition("::")[2]: test for test in reversed(tests)} | {test: test for test in tests}

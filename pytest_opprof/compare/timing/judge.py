@@ -46,6 +46,7 @@ from pytest_opprof.results.merge import differences
 from pytest_opprof.results.names import bounded_text
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
+from pytest_opprof.wording import listed
 
 # What two processes must share for their times to be comparable; what else differs may be what is tried.
 _OF_THE_HOST = frozenset({"machine", "cpu_model", "cpu_count", "gpu_model", "gpu_driver"})
@@ -239,8 +240,8 @@ def _other_host(runs: Sequence[Run]) -> str:
 def _failed_control(control: Control) -> str:
     if not control.flagged:
         return ""
-    more = f" and {len(control.flagged) - 1} more" if len(control.flagged) > 1 else ""
-    return f"the base differs from itself in {control.flagged[0]}{more}: this machine cannot judge times now"
+    tests = listed(control.flagged, most=1)
+    return f"the base differs from itself in {tests}: this machine cannot judge times now"
 
 
 def _in_bounds(test: TestTimes) -> TestTimes:
