@@ -116,7 +116,9 @@ class GitRefStore:
             for entry in change.drops:
                 files.pop(entry.key + _SUFFIX, None)
             for put in change.puts:
-                blob = files[put.key + _SUFFIX] = self._hashed(put.data)
+                blob = files[put.key + _SUFFIX] = self._printed(
+                    "hash-object", "-w", "--stdin", given=put.data
+                )
                 created[blob] = created_in(put.data) or LONG_AGO
             if self._moved(name, old, files, created):
                 return tuple(self._place(name, put.key) for put in change.puts)
@@ -138,9 +140,8 @@ class GitRefStore:
             return run_git(self.folder, *arguments, given=given, environment=os.environ | _IDENTITY)
         except (OSError, subprocess.TimeoutExpired) as error:
             what = "git is not installed" if self.folder.is_dir() else f"{self.folder} is not a folder"
-            what = (
-                what if isinstance(error, FileNotFoundError | NotADirectoryError) else "git does not answer"
-            )
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                what = "git does not answer"
             raise StoreError(f"{self.uri} cannot be used: {what}. Choose another store") from error
 
     def _failed(self, command: str, said: bytes) -> StoreError:
@@ -169,15 +170,10 @@ class GitRefStore:
     def _entries(self, name: str, commit: str, files: dict[str, str]) -> tuple[Entry, ...]:
         created = self._noted(commit)
         created |= self._created(blob for blob in files.values() if blob not in created)
+        keys = {file.removesuffix(_SUFFIX): blob for file, blob in files.items()}
         return tuple(
-            entry_of(
-                name,
-                file.removesuffix(_SUFFIX),
-                created=created[blob],
-                place=self._place(name, file.removesuffix(_SUFFIX)),
-                parts=(blob,),
-            )
-            for file, blob in files.items()
+            entry_of(name, key, created=created[blob], place=self._place(name, key), parts=(blob,))
+            for key, blob in keys.items()
         )
 
     def _noted(self, commit: str) -> dict[str, datetime]:
@@ -208,8 +204,8 @@ class GitRefStore:
             start = end + 1 + int(size[0]) + 1
         return created
 
-    def _hashed(self, data: bytes) -> str:
-        return self.ask("hash-object", "-w", "--stdin", given=data).decode().strip()
+    def _printed(self, *arguments: str, given: bytes) -> str:
+        return self.ask(*arguments, given=given).decode().strip()
 
     def _moved(self, name: str, old: str, files: dict[str, str], created: dict[str, datetime]) -> bool:
         """Have the ref point to these files, of these times; whether it still was at ``old``."""
@@ -219,10 +215,10 @@ class GitRefStore:
         if not files:
             return self._swapped(name, old, "-d", ref, old)
         listed = "".join(f"100644 blob {blob}\t{file}\0" for file, blob in files.items())
-        tree = self.ask("mktree", "-z", given=listed.encode()).decode().strip()
+        tree = self._printed("mktree", "-z", given=listed.encode())
         notes = "".join(f"\n{blob} {created[blob].isoformat()}" for blob in files.values())
         message = f"pytest-opprof: baselines of {name}\n{notes}\n".encode("utf-8", "backslashreplace")
-        commit = self.ask("commit-tree", tree, given=message).decode().strip()
+        commit = self._printed("commit-tree", tree, given=message)
         return self._swapped(name, old, ref, commit, old)
 
     def _swapped(self, name: str, old: str, *arguments: str) -> bool:

@@ -108,12 +108,9 @@ def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult)
         if change.rule and change.verdict not in {None, Verdict.INCONCLUSIVE} and change.is_constant
     ]
     rows = (row for test in (base, head) for row in test.ops if row.name != STEP_NAME)
-    ran = any(row.kind is not OpKind.CALL and row.not_views.high for row in rows)
-    return sum(not ran or _is_something(change) for change in judged)
-
-
-def _is_something(change: Change) -> bool:
-    return any(side is not None and side.high != 0 for side in (change.base, change.head))
+    if not any(row.kind is not OpKind.CALL and row.not_views.high for row in rows):
+        return len(judged)
+    return sum(any(side and side.high for side in (change.base, change.head)) for change in judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +145,7 @@ class _Comparer:
                     metric=metric.name,
                     base=base,
                     head=head,
-                    rule=_words(rule),
+                    rule=str(rule or ""),
                     verdict=None,
                     is_free=metric.is_free and rule is None,
                 ),
@@ -216,7 +213,7 @@ class _Comparer:
             metric=metric.name,
             base=pair.base.samples(metric.name) if pair.base else None,
             head=pair.head.samples(metric.name) if pair.head else None,
-            rule=_words(rule),
+            rule=str(rule or ""),
             verdict=None,
         )
 
@@ -362,10 +359,6 @@ class _Comparer:
         return replace(change, verdict=Verdict.CHANGED, reason="only ranges that are new")
 
 
-def _words(rule: Rule | None) -> str:
-    return "" if rule is None else str(rule)
-
-
 def _is_moved_by_edits(metric: Metric) -> bool:
     """Whether any edit may move it a little, and nothing else does."""
     return metric.slack is not None and metric.family is not Family.BOUNDED
@@ -378,8 +371,7 @@ def _disagrees(test: TestResult, change: Change) -> bool:
 
 def _is_nothing(pair: RowPair, metric: Metric) -> bool:
     """Whether neither side tells of such a thing for an op: true of most metrics of most ops."""
-    sides = [side for side in (pair.base, pair.head) if side is not None]
-    return not any(metric.name in side.metrics for side in sides)
+    return not any(side and metric.name in side.metrics for side in (pair.base, pair.head))
 
 
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:

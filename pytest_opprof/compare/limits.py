@@ -63,7 +63,10 @@ def parse_limits(limits: object, *, where: str, known_ops: Collection[str] = ())
     budgets: dict[str, int | str] = {}
     for entry in limits:
         if isinstance(entry, str):
-            budgets |= _preset(entry, where=where)
+            if entry not in PRESETS:
+                hint = did_you_mean(entry, PRESETS, otherwise="there are")
+                raise UsageError(f"unknown preset {entry!r} in {where} ({hint})")
+            budgets |= PRESETS[entry]
         elif isinstance(entry, Mapping):
             budgets |= {str(path): limit for path, limit in entry.items()}
         else:
@@ -84,13 +87,6 @@ def evaluate_limits(test: TestResult) -> tuple[LimitResult, ...]:
     return tuple(_evaluate(*_parse(path, limit, where=where), test) for path, limit in test.limits.items())
 
 
-def _preset(name: str, *, where: str) -> Mapping[str, int]:
-    if name not in PRESETS:
-        hint = did_you_mean(name, PRESETS, otherwise="there are")
-        raise UsageError(f"unknown preset {name!r} in {where} ({hint})")
-    return PRESETS[name]
-
-
 def _parse(
     path: str, limit: object, *, where: str, known_ops: Collection[str] = ()
 ) -> tuple[MetricPath, Bound]:
@@ -102,7 +98,7 @@ def _parse(
 
 
 def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
-    value = _value(path, test)
+    value, unit = _value(path, test), path.metric.unit
     reason = _unknowable(path, test)
     if value is None or (reason and not _surely_broken(path, value, bound)):
         verdict, reason = Verdict.INCONCLUSIVE, reason or "it was not measured"
@@ -120,7 +116,8 @@ def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
         beside = _in_background(path, test)
         with_it = _pass_if(bound.holds(value.low + beside) and bound.holds(value.high + beside))
         if beside and with_it is not verdict:
-            verdict, reason = Verdict.INCONCLUSIVE, _beside(value, beside, unit=path.metric.unit)
+            own, more = range_text(value, unit=unit), format_quantity(beside, unit=unit)
+            verdict, reason = Verdict.INCONCLUSIVE, f"{own} in each step, and {more} more in the background"
     if verdict is Verdict.REGRESSED and bound.comparator in _UPPER and path.metric.family is not Family.TIME:
         reason = culprits(path, test)
     return LimitResult(path=str(path), limit=str(bound), value=value, verdict=verdict, reason=reason)
@@ -183,11 +180,6 @@ def _in_background(path: MetricPath, test: TestResult) -> int:
     if path.metric.family is Family.TIME:
         return 0
     return math.ceil(sum(_amount(path, row) for row in test.ops if row.background))
-
-
-def _beside(value: Samples, beside: int, *, unit: Unit) -> str:
-    own, more = range_text(value, unit=unit), format_quantity(beside, unit=unit)
-    return f"{own} in each step, and {more} more in the background"
 
 
 def _unknowable(path: MetricPath, test: TestResult) -> str:

@@ -35,10 +35,6 @@ from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResul
 _NO_STEP = "no active step finished"
 
 
-def _no_edits(_commit: str) -> Mapping[str, Container[int]]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """The gates that are asked for outside a test: the marker's stand over the ini's, and under these.
@@ -53,7 +49,7 @@ class Policy:
     ini: Gates = field(default_factory=Gates)
     command_line: Gates = field(default_factory=Gates)
     accepted: Mapping[Key, Acceptance] = field(default_factory=dict)
-    edits: Callable[[str], Mapping[str, Container[int]]] = field(default=_no_edits, compare=False)
+    edits: Callable[[str], Mapping[str, Container[int]]] = field(default=lambda _: {}, compare=False)
 
     def gates_of(self, test: TestResult) -> Gates:
         """All rules that hold for one test."""

@@ -70,11 +70,9 @@ def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPat
         raise UsageError(
             f"{commit[:7]} has no file {given}: give TEST from here, such as tests/test_a.py::test_x"
         )
-    return {name: _content(top, commit, name) if str(name) in listed else None for name in wanted}
-
-
-def _content(top: Path, commit: str, name: PurePosixPath) -> bytes:
-    return git(top, "show", f"{commit}:{name}").encode("utf-8", "surrogateescape")
+    texts = {name: git(top, "show", f"{commit}:{name}") for name in wanted if str(name) in listed}
+    content = {name: text.encode("utf-8", "surrogateescape") for name, text in texts.items()}
+    return dict.fromkeys(wanted) | content
 
 
 def measure_commit(target: Target, commit: str) -> Measured:

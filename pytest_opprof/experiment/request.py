@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pytest_opprof.compare.timing.comparison import TimeSettings
 from pytest_opprof.errors import UsageError
@@ -18,6 +18,7 @@ NEWEST: Final = "newest"
 DEFAULT_PROCESSES: Final = 12
 DEFAULT_STEPS: Final = 15
 DEFAULT_MAX_TIME: Final = 1.0
+_OPEN: Final = ("setup", "python", "processes", "steps", "max_time", "seed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +94,13 @@ def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | 
         seed=secrets.randbelow(2**32),
         opprof_version=version(),
     )
-    return Plan(
+    given: dict[str, Any] = {name: getattr(request, name) for name in _OPEN}
+    return replace(
+        default,
         base=base,
         head=head.key,
         prefix=prefix,
         arguments=request.arguments or default.arguments,
-        setup=default.setup if request.setup is None else request.setup,
-        python=default.python if request.python is None else request.python,
-        processes=default.processes if request.processes is None else request.processes,
-        steps=default.steps if request.steps is None else request.steps,
-        max_time=default.max_time if request.max_time is None else request.max_time,
-        seed=default.seed if request.seed is None else request.seed,
         opprof_version=version(),
+        **{name: value for name, value in given.items() if value is not None},
     )

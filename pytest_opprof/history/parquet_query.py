@@ -14,9 +14,9 @@ from pytest_opprof.extras import needed
 from pytest_opprof.history.parquet import COLUMNS, NEEDED_BY, ORDER
 from pytest_opprof.history.reader import Results
 from pytest_opprof.history.record import Counts, RunHead
+from pytest_opprof.history.trend import because
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, Family, MetricPath, matches
 from pytest_opprof.results.gc_paused import gc_paused
-from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import Commit, Environment
 from pytest_opprof.results.samples import Samples
 
@@ -304,15 +304,14 @@ class _Heads:
 
 def _change(row: tuple[Any, ...], heads: Mapping[tuple[str, str], _Head], path: MetricPath) -> Change:
     repo, node_id, run_before, steps_before, *before, run, steps, low, high, total = row
-    was, now = heads[repo, run_before][1], heads[repo, run][1]
-    told = {} if was is now else differences(was, now, ignore_unknown=True)  # as in most of thousands
+    (_, was), (head, now) = heads[repo, run_before], heads[repo, run]
     return Change(
         repo=repo,
         node_id=node_id,
-        run=heads[repo, run][0],
+        run=head,
         before=_samples(*before, steps=steps_before),
         after=_samples(low, high, total, steps=steps),
-        because=tuple(words for field, words in told.items() if field in path.metric.depends_on),
+        because=because(was, now, path.metric),
     )
 
 

@@ -19,11 +19,13 @@ from pytest_opprof.metrics import (
     TOTAL_SELF_CPU_TIME,
     VIEWS_COUNT,
     Family,
+    Metric,
     MetricPath,
     matches,
     parse_path,
 )
 from pytest_opprof.results.merge import differences
+from pytest_opprof.results.run import Environment
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.wording import listed
 
@@ -82,7 +84,7 @@ class Trend:
             result=result,
             samples=self.samples[at],
             is_change=at in self.changes,
-            because=_because(before, result, self.path) if before else (),
+            because=because(before.environment, result.environment, self.path.metric) if before else (),
         )
 
 
@@ -222,8 +224,8 @@ def _exact(counts: Counts, path: MetricPath) -> Samples | None:
     return Samples.constant(0, steps=counts.steps) if is_seen else None
 
 
-def _because(before: Result, after: Result, path: MetricPath) -> tuple[str, ...]:
-    if before.environment is after.environment:
-        return ()  # as in most of thousands of runs
-    found = differences(before.environment, after.environment, ignore_unknown=True)
-    return tuple(words for field, words in found.items() if field in path.metric.depends_on)
+def because(before: Environment, after: Environment, metric: Metric) -> tuple[str, ...]:
+    """The fingerprint fields a metric depends on that differ, in words."""
+    # In most of thousands of runs it is one environment.
+    found = {} if before is after else differences(before, after, ignore_unknown=True)
+    return tuple(words for field, words in found.items() if field in metric.depends_on)

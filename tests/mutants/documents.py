@@ -107,8 +107,8 @@ DOCUMENTS: Final = (
         name="losses, kept",
         tells="What a recording lacks, once its document was written and read.",
         file="pytest_opprof/results/document.py",
-        text='        capture=from_members(CaptureStats, document["capture"]),',
-        without='        capture=CaptureStats(events=document["capture"]["events"]),',
+        text="        TestResult,\n        document,",
+        without='        TestResult,\n        document | {"capture": {"events": document["capture"]["events"]}},',
         test="tests/unit/results/test_document.py::test_what_a_test_lacks_survives_the_document",
     ),
     _says(

@@ -323,7 +323,7 @@ VERDICTS: Final = (
         name="nothing that stayed nothing",
         tells="That no ops before and none now is not a gate beside what did run.",
         file=_JUDGE,
-        text="    return sum(not ran or _is_something(change) for change in judged)",
+        text="    return sum(any(side and side.high for side in (change.base, change.head)) for change in judged)",
         without="    return len(judged)",
         test="tests/unit/compare/test_judge.py::test_nothing_that_stayed_nothing_is_no_pass_beside_what_ran",
     ),
