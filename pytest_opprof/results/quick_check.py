@@ -8,6 +8,7 @@ keyword that is not known here fails at once, so that no rule is ever skipped;
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -47,7 +48,9 @@ class QuickCheck:
         self._compiled: dict[str, Check] = {}
         self.accepts: Check = self._check(schema, home=schema["$id"])
 
-    def _check(self, schema: Mapping[str, Any], *, home: str) -> Check:
+    def _check(self, schema: Any, *, home: str) -> Check:
+        if isinstance(schema, bool):
+            return _anything if schema else _nothing
         unknown = set(schema) - _KNOWN
         assert not unknown, f"a schema uses {unknown}, which is not compiled yet"
         checks: list[Check] = []
@@ -85,26 +88,19 @@ class QuickCheck:
         return self._compiled[place]
 
     def _array_check(self, schema: Mapping[str, Any], *, home: str) -> Check:
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
-        item = self._check(schema["items"], home=home) if "items" in schema else _anything
-        return lambda value: (
-            least <= len(value) and (most is None or len(value) <= most) and all(map(item, value))
-        )
+        least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+        item = self._check(schema.get("items", True), home=home)
+        return lambda value: least <= len(value) <= most and all(map(item, value))
 
     def _object_check(self, schema: Mapping[str, Any], *, home: str) -> Check:
         known = {name: self._check(part, home=home) for name, part in schema.get("properties", {}).items()}
         required = frozenset(schema.get("required", ()))
         name_check = self._check(schema["propertyNames"], home=home) if "propertyNames" in schema else None
-        most = schema.get("maxProperties")
-        others: Any = schema.get("additionalProperties", True)
-        other = (
-            (_anything if others else _nothing)
-            if isinstance(others, bool)
-            else self._check(others, home=home)
-        )
+        most = schema.get("maxProperties", math.inf)
+        other = self._check(schema.get("additionalProperties", True), home=home)
 
         def check(value: dict[str, Any]) -> bool:
-            if not required <= value.keys() or (most is not None and len(value) > most):
+            if not required <= value.keys() or len(value) > most:
                 return False
             if name_check is not None and not all(map(name_check, value)):
                 return False
@@ -133,11 +129,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _string_check(schema: Mapping[str, Any]) -> Check:
-    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    least, most = schema.get("minLength", 0), schema.get("maxLength", math.inf)
     search = compiled(schema["pattern"]).search if "pattern" in schema else _anything
-    return lambda value: least <= len(value) and (most is None or len(value) <= most) and bool(search(value))
+    return lambda value: least <= len(value) <= most and bool(search(value))
 
 
 def _integer_check(schema: Mapping[str, Any]) -> Check:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    return lambda value: (least is None or value >= least) and (most is None or value <= most)
+    least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+    return lambda value: least <= value <= most

@@ -161,7 +161,7 @@ def _validator(contract: Contract) -> Validator:
     strict = extend(
         standard,
         validators={"pattern": _pattern},
-        type_checker=standard.TYPE_CHECKER.redefine("integer", _is_integer),
+        type_checker=standard.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
     )
     registry: Any = Registry()
     for each in Contract:
@@ -169,10 +169,6 @@ def _validator(contract: Contract) -> Validator:
         registry = registry.with_resource(schema["$id"], Resource.from_contents(schema))
     validator: Validator = strict(_schema(contract), registry=registry)
     return validator
-
-
-def _is_integer(_: object, value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _pattern(_: object, pattern: str, value: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
