@@ -232,10 +232,42 @@ class Archive:
         notes: list[str] = []
         for name in names:
             documents, problems = _documents_of(other, name)
-            taking = _Taking(archive=self, name=name, documents=documents)
-            self.store.change(self.kept_as(name), taking.plan)
-            notes += (*taking.notes, *problems)
+            notes += (*self._take(name, documents), *problems)
         return tuple(notes)
+
+    def _take(self, name: str, documents: Iterable[tuple[Entry, tuple[bytes, ...]]]) -> list[str]:
+        """Keep what another archive has of a name; sentences on what came, and what was joined."""
+        notes: list[str] = []
+
+        def plan(entries: tuple[Entry, ...]) -> Change:
+            ours = {entry.key: entry for entry in entries}
+            puts, told = [], []
+            for entry, parts in documents:
+                mine = ours.get(entry.key)
+                if mine is None and len(parts) == 1:
+                    puts.append(Put(key=entry.key, created=entry.created, data=parts[0]))
+                    continue
+                here = self.store.read(mine) if mine else ()
+                plain = [unpacked(part, where=mine.place) for part in here] if mine else []
+                if sorted(plain) == sorted(parts):
+                    continue
+                # Of two runs of one time, as all reviewed counts are, the first counts: so what comes goes
+                # first.
+                put, note = _joined(mine or entry, [*parts, *plain], name=name)
+                if put.data not in plain:
+                    puts.append(put)
+                    told.append(note)
+            notes[:] = [f"{name}: {counted(len(puts), 'run')} taken over", *told]
+            kept = {put.key for put in puts}
+            others = [entry for entry in entries if entry.key not in kept]
+            old = _past(KEPT_RUNS, [*others, *puts])
+            return Change(
+                puts=tuple(put for put in puts if put.key not in old),
+                drops=tuple(entry for entry in others if entry.key in old),
+            )
+
+        self.store.change(self.kept_as(name), plan)
+        return notes
 
 
 class _Saving:
@@ -306,50 +338,12 @@ def _documents_of(archive: Archive, name: str) -> tuple[list[tuple[Entry, tuple[
     return found, problems
 
 
-class _Taking:
-    """The runs of a name that come from another archive."""
-
-    def __init__(
-        self, *, archive: Archive, name: str, documents: Iterable[tuple[Entry, tuple[bytes, ...]]]
-    ) -> None:
-        self._archive = archive
-        self._name = name
-        self._documents = documents
-        self.notes: tuple[str, ...] = ()
-
-    def plan(self, entries: tuple[Entry, ...]) -> Change:
-        ours = {entry.key: entry for entry in entries}
-        puts, notes = [], []
-        for entry, parts in self._documents:
-            mine = ours.get(entry.key)
-            if mine is None and len(parts) == 1:
-                puts.append(Put(key=entry.key, created=entry.created, data=parts[0]))
-                continue
-            here = self._archive.store.read(mine) if mine else ()
-            plain = [unpacked(part, where=mine.place) for part in here] if mine else []
-            if sorted(plain) == sorted(parts):
-                continue
-            # Of two runs of one time, as all reviewed counts are, the first counts: so what comes goes first.
-            put, note = self._joined(entry, mine, [*parts, *plain])
-            if put.data not in plain:
-                puts.append(put)
-                notes.append(note)
-        self.notes = (f"{self._name}: {counted(len(puts), 'run')} taken over", *notes)
-        kept = {put.key for put in puts}
-        others = [entry for entry in entries if entry.key not in kept]
-        old = _past(KEPT_RUNS, [*others, *puts])
-        return Change(
-            puts=tuple(put for put in puts if put.key not in old),
-            drops=tuple(entry for entry in others if entry.key in old),
-        )
-
-    def _joined(self, entry: Entry, mine: Entry | None, parts: list[bytes]) -> tuple[Put, str]:
-        place = mine.place if mine else entry.place
-        runs = [run_from_bytes(part, where=place) for part in parts]
-        run = replace(joined(runs), name=self._name)
-        put = Put(key=entry.key, created=run.created, data=run_to_bytes(run, where=entry.key))
-        which = "what was taken over" if entry.key == REVIEWED else "what was measured later"
-        return put, f"{run.title} is on both sides: joined, {which} counts"
+def _joined(entry: Entry, parts: list[bytes], *, name: str) -> tuple[Put, str]:
+    """One run of several of a key, and a sentence on it; the entry says what an error calls them."""
+    run = replace(joined([run_from_bytes(part, where=entry.place) for part in parts]), name=name)
+    put = Put(key=entry.key, created=run.created, data=run_to_bytes(run, where=entry.key))
+    which = "what was taken over" if entry.key == REVIEWED else "what was measured later"
+    return put, f"{run.title} is on both sides: joined, {which} counts"
 
 
 def _past(keep: int, ones: Iterable[Entry | Put]) -> frozenset[str]:
