@@ -24,7 +24,6 @@ from pytest_opprof.compare.common_cause import CommonCause, common_causes
 from pytest_opprof.compare.document import test_to_document
 from pytest_opprof.compare.last import last_comparison, refuse_stale
 from pytest_opprof.compare.timing.document import read_judged
-from pytest_opprof.compare.timing.document import test_to_document as times_to_document
 from pytest_opprof.errors import UsageError
 from pytest_opprof.history.lines import to_json
 from pytest_opprof.history.trend import find_test
@@ -32,6 +31,7 @@ from pytest_opprof.report.causes import ACCEPT, RAISE_LIMIT, acceptance, cause_t
 from pytest_opprof.report.op_table import SORT_KEYS, sorted_ops
 from pytest_opprof.report.summary import QUIET, Judged, Summary, TestSummary
 from pytest_opprof.results.document import result_to_document, side_to_document
+from pytest_opprof.results.members import to_members
 from pytest_opprof.results.run import TestResult
 
 _PAGE_CHARACTERS: Final = 20_000  # some 5,000 tokens
@@ -233,7 +233,7 @@ def _compared(test: TestSummary, *, most: int) -> _Object:
         exact = replace(test.exact, changes=changes[:most], base=None, head=None)
         document = {key: _brief(value) for key, value in test_to_document(exact).items() if value is not None}
     if test.times:
-        document["times"] = times_to_document(replace(test.times, ops=test.times.ops[:most]))
+        document["times"] = to_members(replace(test.times, ops=test.times.ops[:most]))
     document |= {"node_id": test.node_id, "verdict": test.verdict, "reason": test.reason}
     if len(changes) > most:
         document["more"] = (

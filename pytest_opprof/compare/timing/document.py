@@ -38,7 +38,7 @@ def read_judged(path: Path) -> Comparison | TimeComparison:
 
 def time_comparison_to_document(comparison: TimeComparison) -> Document:
     """An A/B in the shape of comparison.schema.json."""
-    settings, control = comparison.settings, comparison.control
+    settings = comparison.settings
     return comparison_to_document(comparison.exact) | {
         "times": {
             "settings": {
@@ -48,9 +48,9 @@ def time_comparison_to_document(comparison: TimeComparison) -> Document:
             },
             "base_processes": comparison.base_processes,
             "head_processes": comparison.head_processes,
-            "control": to_members(control),
+            "control": to_members(comparison.control),
             "notes": list(comparison.notes),
-            "tests": [test_to_document(test) for test in comparison.tests],
+            "tests": [to_members(test) for test in comparison.tests],
         }
     }
 
@@ -86,11 +86,6 @@ def time_comparison_from_document(document: Document, *, where: str) -> TimeComp
             for index, test in enumerate(times["tests"])
         ),
     )
-
-
-def test_to_document(test: TestTimes) -> Document:
-    """The times of one test of an A/B, as its document has them."""
-    return to_members(test)
 
 
 def _test_from_document(document: Document, *, where: str, path: str) -> TestTimes:
