@@ -52,12 +52,9 @@ def open_remote(uri: str) -> RemoteStore:
     except UsageError:
         raise
     except ImportError as error:  # fsspec says which library serves the scheme
-        is_s3 = uri.startswith(_S3)
-        why = (
-            "a store in S3 needs s3fs: pip install 'pytest-opprof[remote]'"
-            if is_s3
-            else _said(error, uri=uri)
-        )
+        why = _said(error, uri=uri)
+        if uri.startswith(_S3):
+            why = "a store in S3 needs s3fs: pip install 'pytest-opprof[remote]'"
         raise UsageError(f"--opprof-store={place}: {why}") from error
     except Exception as error:  # each library behind fsspec has a tree of its own
         said = _said(error, uri=uri)
@@ -166,8 +163,7 @@ class RemoteStore:
             data: bytes = self._filesystem.cat_file(path, start=0, end=MAX_DOCUMENT_BYTES)
         found = _OBJECT.fullmatch(part)
         if found is None or _digest(data) != found["digest"]:
-            what = "its bytes are not those that were saved: it is damaged or cut off"
-            raise refusal(entry.place, what)
+            raise refusal(entry.place, "its bytes are not those that were saved: it is damaged or cut off")
         return data
 
     def _remove(self, path: str) -> None:

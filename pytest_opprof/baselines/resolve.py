@@ -310,12 +310,11 @@ def _of_revision(
     own = (name for name in names if IN_PROJECT not in name)
     entries = [entry for name in own for entry in store.entries(name)]
     start = start or git.merge_base(head.id, tip) or tip
-    found = False
     newest_first = sorted(entries, key=lambda entry: entry.created, reverse=True)
-    for entry, passed in _nearest(_alike_first(newest_first, here), _history(start, git=git)):
-        found = True
+    near = list(_nearest(_alike_first(newest_first, here), _history(start, git=git)))
+    for entry, passed in near:
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else "merge-base")
-    if not found:
+    if not near:
         raise MissingBaselineError(
             f"{_no_baseline(wanted, store, names)}, and no run of commit {start[:_SHORT]} or one before it"
             f"{_cut_off(git)}. {_remedy(wanted, store)}"

@@ -101,10 +101,7 @@ class Trust:
         if metric.source is None:
             return ""
         known = ANSWERS[metric.source]
-        before, after = (
-            sorted(known.intersection(self.base.sources)),
-            sorted(known.intersection(self.head.sources)),
-        )
+        before, after = (sorted(known.intersection(side.sources)) for side in (self.base, self.head))
         if before == after:
             return ""
         reason = next((why for source, why in self.head.unheard.items() if source in known), "")

@@ -26,7 +26,7 @@ from pytest_opprof.experiment.session import ProcessDiedError, check_timeout
 from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strangers
 from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.experiment.worktree import Worktree, checked_out, git, top_folder
-from pytest_opprof.results.run import Commit, Outcome, Run, TestResult
+from pytest_opprof.results.run import Commit, Outcome, Run
 from pytest_opprof.wording import counted, listed
 
 _FIRST: Final = "first"
@@ -312,5 +312,4 @@ def _with_tests(runs: Sequence[Run], tried: Run) -> list[Run]:
     """The runs, with what the first process found of tests that it showed not to be comparable."""
     if not runs:
         return [tried]
-    more: tuple[TestResult, ...] = tried.tests
-    return [replace(runs[0], tests=(*runs[0].tests, *more)), *runs[1:]]
+    return [replace(runs[0], tests=(*runs[0].tests, *tried.tests)), *runs[1:]]

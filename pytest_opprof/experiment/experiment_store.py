@@ -142,13 +142,11 @@ class Kept:
         if not path.exists():
             return []
         document = parse(read_bytes(path), where=shown(path))
-        try:
+        with contextlib.suppress(TypeError):
             deaths = [Death(**death) for death in document]
-        except TypeError as error:
-            raise _not_ours(path, "list of crashed processes") from error
-        if not all(map(_can_be_a_death, deaths)):
-            raise _not_ours(path, "list of crashed processes")
-        return deaths
+            if all(map(_can_be_a_death, deaths)):
+                return deaths
+        raise _not_ours(path, "list of crashed processes")
 
     def bury(self, death: Death) -> None:
         """Note a process that left no document.
@@ -248,13 +246,11 @@ def named(top: Path, name: str) -> Kept:
 def _read(folder: Path) -> Kept:
     path = folder / _PLAN
     document: Any = parse(read_bytes(path), where=shown(path))
-    try:
+    with contextlib.suppress(KeyError, TypeError):
         plan = Plan(**{**document, "arguments": tuple(document["arguments"])})
-    except (KeyError, TypeError) as error:
-        raise _not_ours(path, "plan") from error
-    if not _can_be_a_plan(plan):
-        raise _not_ours(path, "plan")
-    return Kept(folder, plan)
+        if _can_be_a_plan(plan):
+            return Kept(folder, plan)
+    raise _not_ours(path, "plan")
 
 
 def _can_be_a_plan(plan: Any) -> bool:

@@ -216,19 +216,15 @@ def made_ready(spot: Spot, *, setup: str, side: str, whose: str) -> Spot:
             does not build, the sentence is followed by its last lines, and a note has all of them.
     """
     if setup:
-        _set_up(setup, side=side, spot=spot)
+        environment = {**spot.environment, "OPPROF_SIDE": side}
+        done = run(["/bin/sh", "-c", setup], folder=spot.folder, environment=environment, locks=spot.locks)
+        if done.code:
+            error = ExperimentError(
+                f"the {side} does not build: `{setup}` in {spot.folder}: {done.ending}:\n{done.tail}"
+            )
+            error.add_note(done.output)
+            raise error
     return replace(spot, python=_interpreter(spot, whose=whose))
-
-
-def _set_up(command: str, *, side: str, spot: Spot) -> None:
-    environment = {**spot.environment, "OPPROF_SIDE": side}
-    done = run(["/bin/sh", "-c", command], folder=spot.folder, environment=environment, locks=spot.locks)
-    if done.code:
-        error = ExperimentError(
-            f"the {side} does not build: `{command}` in {spot.folder}: {done.ending}:\n{done.tail}"
-        )
-        error.add_note(done.output)
-        raise error
 
 
 def _interpreter(spot: Spot, *, whose: str) -> str:

@@ -173,12 +173,10 @@ def _commit(info: dict[str, Any]) -> Commit | None:
     if not isinstance(name, str) or not _COMMIT.fullmatch(name):
         return None
     # pytest-benchmark writes (unknown) and (detached head).
-    is_branch = isinstance(branch, str) and branch and not branch.startswith("(")
-    return Commit(
-        id=name,
-        dirty=bool(info.get("dirty")),
-        branch=bounded(branch, length=_LONGEST_BRANCH) if isinstance(branch, str) and is_branch else None,
-    )
+    if not isinstance(branch, str) or branch.startswith("("):
+        branch = ""
+    branch = bounded(branch, length=_LONGEST_BRANCH) or None
+    return Commit(id=name, dirty=bool(info.get("dirty")), branch=branch)
 
 
 def _own_fingerprint(document: dict[str, Any]) -> dict[str, str]:
@@ -195,8 +193,5 @@ def _own_fingerprint(document: dict[str, Any]) -> dict[str, str]:
 
 def _twice(benchmarks: list[dict[str, Any]]) -> tuple[str, ...]:
     (name, times), *_ = Counter(canonical_node_id(one["fullname"]) for one in benchmarks).most_common(1)
-    return (
-        ()
-        if times == 1
-        else (f"{bounded(name, length=_LONGEST_FIELD)} stands there {times} times: the last is used",)
-    )
+    told = f"{bounded(name, length=_LONGEST_FIELD)} stands there {times} times: the last is used"
+    return () if times == 1 else (told,)

@@ -10,7 +10,7 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.metrics import Source
 from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
-from pytest_opprof.results.names import bounded, canonical_node_id
+from pytest_opprof.results.names import bounded_text, canonical_node_id
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
 from pytest_opprof.results.run import (
     Commit,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pytest_opprof.capture.recording import Recording
-
-_LONGEST_REASON = 4_096
 
 
 def run_of_program(
@@ -49,13 +47,13 @@ def run_of_program(
         outcome=Outcome.PASSED if passed else Outcome.FAILED,
         measurement=Measurement(
             status=MeasurementStatus.INCONCLUSIVE,
-            reason=bounded(f"torch's ops were not seen: {no_ops}", length=_LONGEST_REASON),
+            reason=bounded_text(f"torch's ops were not seen: {no_ops}"),
         )
         if no_ops
         else Measurement(),
         activities=("cpu", "cuda") if Source.CUDA in recording.sources else ("cpu",),
         sources=sources_of([recording], asked_for=OF_TORCH & {Source.OPS}),
-        unheard={source: bounded(why, length=_LONGEST_REASON) for source, why in problems.items()},
+        unheard={source: bounded_text(why) for source, why in problems.items()},
         settings=environment.settings(),
         capture=capture_of([recording]),
     )

@@ -192,12 +192,10 @@ def _twice(one: TestResult, other: TestResult) -> tuple[TestResult, str]:
         told = f"it {one.outcome} in the one and {other.outcome} in the other"
         measurement = Measurement(status=MeasurementStatus.INCONCLUSIVE, reason=told)
         return replace(one if one.outcome is Outcome.PASSED else other, measurement=measurement), told
-    if not one.is_usable or not other.is_usable:
-        return (
-            (one, "the first counts")
-            if one.is_usable or not other.is_usable
-            else (other, "the second counts")
-        )
+    if not other.is_usable:
+        return one, "the first counts"
+    if not one.is_usable:
+        return other, "the second counts"
     both = repeated(one, other, fresh_process=True)
     return both, _disagreement(one, both) or "they agree"
 

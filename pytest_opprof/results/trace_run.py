@@ -42,7 +42,10 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
     groups: Sequence[OpGroup] = recording.groups()
     device = recording.device_use()
     if not steps:
-        groups = [_as_one_step(group) for group in groups]
+        groups = [
+            replace(group, steps={column: (total,) for column, total in group.sums.items()})
+            for group in groups
+        ]
         device = device.as_one_step() if device else None
     kinds = set(bytes(recording.kind))
     test = TestResult(
@@ -70,10 +73,6 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
         notes=(f"made from the trace {trace.path.name}",),
         tests=(with_measurement(test, [cycle]),),
     )
-
-
-def _as_one_step(group: OpGroup) -> OpGroup:
-    return replace(group, steps={column: (total,) for column, total in group.sums.items()})
 
 
 def _created(start_ns: int) -> datetime:

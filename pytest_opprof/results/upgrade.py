@@ -7,21 +7,18 @@ another shape is left as it is, for the schema to refuse.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 # Of a row of version 1, the members that are metrics since, and their names as such.
-_METRICS: Mapping[str, str] = MappingProxyType(
-    {
-        "count": "count",
-        "views": "views",
-        "cpu_time_total_ns": "cpu_time_total",
-        "self_cpu_time_total_ns": "self_cpu_time_total",
-        "cpu_memory": "cpu_memory",
-        "device_memory": "device_memory",
-        "flops": "flops",
-    }
-)
+_METRICS: Mapping[str, str] = {
+    "count": "count",
+    "views": "views",
+    "cpu_time_total_ns": "cpu_time_total",
+    "self_cpu_time_total_ns": "self_cpu_time_total",
+    "cpu_memory": "cpu_memory",
+    "device_memory": "device_memory",
+    "flops": "flops",
+}
 
 
 def upgraded(document: dict[str, Any], *, version: int) -> dict[str, Any]:
