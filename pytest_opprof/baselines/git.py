@@ -78,11 +78,9 @@ class Git:
         """The commit that a branch, tag or revision names, here or at origin."""
         if self.problem or not ref or ref.startswith("-"):
             return None
-        for name in (ref, f"origin/{ref}"):
-            commit = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-            if commit:
-                return commit
-        return None
+        options = ("--verify", "--quiet", "--end-of-options")
+        told = (self._ask("rev-parse", *options, f"{name}^{{commit}}") for name in (ref, f"origin/{ref}"))
+        return next(filter(None, told), None)
 
     def merge_base(self, one: str, other: str) -> str | None:
         """The best common ancestor of two commits; None where there is none in the history at hand."""
@@ -176,8 +174,3 @@ class CommitsAtHand:
         """Whether a commit no longer exists; not while git does not answer."""
         # Git is asked first: whether it had a problem shows after that.
         return not self.problem and not self.git.has_commit(commit) and not self.git.problem
-
-
-def head_commit(folder: Path) -> Commit | None:
-    """The commit checked out in ``folder``; None where there is no repository, no commit, or no git."""
-    return Git(folder).head()

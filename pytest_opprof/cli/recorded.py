@@ -73,9 +73,9 @@ class Start:
             find_run(args.compare, store=store_of(args.store))
         here, commit = Path.cwd(), None
         if args.output or args.compare:  # each script waits for what is loaded here
-            from pytest_opprof.baselines.git import head_commit  # noqa: PLC0415
+            from pytest_opprof.baselines.git import Git  # noqa: PLC0415
 
-            commit = head_commit(here)
+            commit = Git(here).head()
         return cls(folder=here, time=datetime.now(UTC), commit=commit)
 
 

@@ -15,6 +15,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import ne
 
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.renamed_tests import Renamed
@@ -35,20 +36,13 @@ class _Test:
 
     at: int
     node_id: str
-    file: str
-    classes: str
     function: str
-    params: str
+    around: tuple[str, str, str]  # its file, its classes, its parameters
     ops: Mapping[tuple[str, OpKind], float]
 
     def is_named_like(self, other: _Test) -> bool:
         """Whether one part of the name is another one, and the function is the same."""
-        different = [
-            self.file != other.file,
-            self.classes != other.classes,
-            self.params != other.params,
-        ]
-        return self.function == other.function and sum(different) == 1
+        return self.function == other.function and sum(map(ne, self.around, other.around)) == 1
 
 
 def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
@@ -92,18 +86,16 @@ def _test(at: int, test: TestResult) -> _Test:
     file, _, rest = test.node_id.partition("::")
     name, bracket, params = rest.partition("[")
     classes, _, function = name.rpartition("::")
-    # What another process alone has run has a range here, but no total.
-    counted = (row for row in test.ops if row.count.total and not row.background)
     return _Test(
         at=at,
         node_id=test.node_id,
-        file=file,
-        classes=classes,
         function=function,
-        params=bracket + params,
+        around=(file, classes, bracket + params),
         ops={
             (row.name, row.kind): row.count.mean
-            for row in counted
+            for row in test.ops
+            # What another process alone has run has a range here, but no total.
+            if row.count.total and not row.background
             if row.kind is not OpKind.CALL and row.name != STEP_NAME
         },
     )
@@ -142,10 +134,8 @@ def _likeness(one: Mapping[tuple[str, OpKind], float], other: Mapping[tuple[str,
     keys = one.keys() | other.keys()
     if not keys:
         return 0.0
-    shares = (
-        min(one.get(key, 0), other.get(key, 0)) / max(one.get(key, 0), other.get(key, 0)) for key in keys
-    )
-    return sum(shares) / len(keys)
+    both = [(one.get(key, 0), other.get(key, 0)) for key in keys]
+    return sum(min(pair) / max(pair) for pair in both) / len(keys)
 
 
 def _best(scores: Mapping[tuple[int, int], tuple[bool, float]], *, side: int) -> dict[int, int]:

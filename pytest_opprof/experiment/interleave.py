@@ -57,9 +57,5 @@ def turns(processes: int, *, seed: int) -> tuple[Turn, ...]:
     while len(sides) < 2 * processes:
         first = order.choice(list(Side))
         sides += [first, first.other, first.other, first][: 2 * processes - len(sides)]
-    seen = dict.fromkeys(Side, 0)
-    planned = []
-    for index, side in enumerate(sides):
-        planned.append(Turn(index=index, side=side, hash_seed=hash_seeds[seen[side]]))
-        seen[side] += 1
-    return tuple(planned)
+    left = {side: iter(hash_seeds) for side in Side}
+    return tuple(Turn(index=at, side=side, hash_seed=next(left[side])) for at, side in enumerate(sides))

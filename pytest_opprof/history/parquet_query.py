@@ -160,9 +160,18 @@ class HistoryTables:
             "WHERE results.repo = ? AND node_id = ? AND is_wanted AND (? IS NULL OR name = ?) ORDER BY place",
             repo, node_id, name, name,
         )  # fmt: skip
+        runs, heads = found["run"], dict[tuple[str, str], _Head]()
+
+        def head_of(place: int) -> _Head:
+            """Read when it is asked for, with the latest, which are printed, or else with all."""
+            key = repo, runs[place].as_py()
+            if key not in heads:
+                is_late = place >= len(runs) - _PRINTED
+                heads.update(self.heads((runs[-_PRINTED:] if is_late else runs).to_pylist()))
+            return heads[key]
+
         digests, known = found["counts"].to_pylist(), self._counts(repo, node_id)
-        heads = _Heads(self, repo, found["run"])
-        return Results(heads.at, [known[digest] for digest in digests], found["measured"].to_pylist())
+        return Results(head_of, [known[digest] for digest in digests], found["measured"].to_pylist())
 
     def times(self, repo: str, node_id: str, path: MetricPath) -> dict[str, int]:
         """A time of an op, or of those that match, by the run's id, in nanoseconds."""
@@ -285,21 +294,6 @@ class HistoryTables:
             why = str(error).partition("\n")[0]
             hint = "all columns but dirty are text, as in \"torch >= '2.14'\""
             raise UsageError(f"DuckDB refuses {told}: {why} ({hint})") from error
-
-
-class _Heads:
-    """The runs of a trend, read when they are asked for: the latest, which are printed, or else all."""
-
-    def __init__(self, tables: HistoryTables, repo: str, runs: Any) -> None:
-        self._tables, self._repo, self._runs = tables, repo, runs
-        self._known: Mapping[tuple[str, str], _Head] = {}
-
-    def at(self, place: int) -> _Head:
-        run = self._runs[place].as_py()
-        if (self._repo, run) not in self._known:
-            is_late = place >= len(self._runs) - _PRINTED
-            self._known = self._tables.heads((self._runs[-_PRINTED:] if is_late else self._runs).to_pylist())
-        return self._known[self._repo, run]
 
 
 def _change(row: tuple[Any, ...], heads: Mapping[tuple[str, str], _Head], path: MetricPath) -> Change:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_opprof.baselines.accepted import prune
 from pytest_opprof.baselines.archive import open_store
-from pytest_opprof.baselines.git import head_commit
+from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.capture import environment
 from pytest_opprof.compare.gates import Gates
@@ -66,7 +66,7 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     if first is not None:
         return Baseline(run=read_own_run(first))
     is_kept = options.save or options.baseline or options.json or options.history == "all"
-    commit = head_commit(config.rootpath) if is_kept else None
+    commit = Git(config.rootpath).head() if is_kept else None
     if exchange is not None:
         digest = baseline_digest(config)
         return Baseline(run=exchange.baseline(digest) if digest else None, commit=commit)

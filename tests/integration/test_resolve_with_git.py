@@ -9,7 +9,7 @@ import pytest
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
-from pytest_opprof.baselines.git import CommitsAtHand, Git, head_commit
+from pytest_opprof.baselines.git import CommitsAtHand, Git
 from pytest_opprof.baselines.resolve import Resolved, candidates, find_run, resolve_baseline
 from pytest_opprof.errors import MissingBaselineError
 from pytest_opprof.results.files import write_run
@@ -267,19 +267,19 @@ def test_odd_revisions_are_no_baseline(project: Project, wanted: str) -> None:
 
 
 def test_head_says_what_is_checked_out(project: Project, tmp_path: Path) -> None:
-    assert head_commit(project.folder) is None
+    assert Git(project.folder).head() is None
     commit = project.commit("one")
-    assert head_commit(project.folder) == Commit(id=commit, dirty=False, branch="main")
+    assert Git(project.folder).head() == Commit(id=commit, dirty=False, branch="main")
     (project.folder / "untracked").write_text("")
     (project.folder / "file.txt").write_text("changed")
     project.git("switch", "-q", "--detach")
-    assert head_commit(project.folder) == Commit(id=commit, dirty=True, branch=None)
+    assert Git(project.folder).head() == Commit(id=commit, dirty=True, branch=None)
 
 
 def test_what_git_cannot_tell_is_not_clean(project: Project) -> None:
     commit = project.commit("one")
     (project.folder / ".git" / "index").write_bytes(b"damaged")
-    assert head_commit(project.folder) == Commit(id=commit, dirty=True, branch="main")
+    assert Git(project.folder).head() == Commit(id=commit, dirty=True, branch="main")
 
 
 def test_no_commit_is_lacking_while_git_does_not_answer(
