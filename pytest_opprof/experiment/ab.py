@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -54,15 +54,12 @@ class Watcher(Protocol):
         """The experiment ends before its end; what it measured is kept."""
 
 
-def run_ab(
-    request: Request, *, folder: Path, watcher: Watcher, clock: Callable[[], float] = time.monotonic
-) -> TimeComparison:
+def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeComparison:
     """Measure both sides, judge, and confirm what was found.
 
     Args:
         folder: Where he stands: pytest starts there, and in the base's counterpart of it.
         watcher: Hears how far it is.
-        clock: Seconds, for the time that is left.
 
     Returns:
         The comparison; its notes say which processes died.
@@ -104,7 +101,6 @@ def run_ab(
             request=request,
             top=top,
             watcher=watcher,
-            clock=clock,
         )
         comparison = experiment.compared(worktree)
         kept.finish()
@@ -121,13 +117,12 @@ class _Experiment:
     request: Request
     top: Path
     watcher: Watcher
-    clock: Callable[[], float]
 
     def compared(self, worktree: Worktree) -> TimeComparison:
         """Try both sides, measure them, judge, and measure once more what was found."""
-        settings, began = self.request.settings, self.clock()
+        settings, began = self.request.settings, time.monotonic()
         tried, usual = self._tried(worktree)
-        patience = self.request.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (self.clock() - began))
+        patience = self.request.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (time.monotonic() - began))
         sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = list(timed(readings_by_test(*tried), settings=TimeSettings()))
         _refuse_failures(tried[0][0], node_ids)
@@ -181,7 +176,7 @@ class _Experiment:
         order = turns(_MOST_TIMES * plan.processes, seed=plan.seed + (name == _CONFIRM))
         planned = 2 * plan.processes
         runs: dict[Side, list[Run]] = {side: [] for side in Side}
-        began, done, measured = self.clock(), 0, 0
+        began, done, measured = time.monotonic(), 0, 0
 
         def told(*, is_over: bool = False) -> None:
             total = done if is_over else max(planned, (done // BLOCK + 1) * BLOCK)
@@ -251,7 +246,7 @@ class _Experiment:
     def _progress(
         self, name: str, runs: dict[Side, list[Run]], done: int, total: int, *, began: float, measured: int
     ) -> Progress:
-        elapsed = self.clock() - began
+        elapsed = time.monotonic() - began
         noise_ppm = None
         if all(runs.values()):
             tests = readings_by_test(runs[Side.BASE], runs[Side.HEAD])
