@@ -17,8 +17,8 @@ from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED, entry_of
 from pytest_opprof.baselines.store import Change, Entry
 from pytest_opprof.errors import UsageError
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import ROW_METRICS, TOTALS, Family, Source
-from pytest_opprof.metrics.fingerprint import MALLOC_FIELDS, PYTHON_MEMORY_FIELDS
+from pytest_opprof.metrics import ROW_METRICS, TOTALS, Family
+from pytest_opprof.metrics.metric import of_watched_memory
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_errors, write_bytes
 from pytest_opprof.results.run import CaptureStats, Environment, OpRow, Run, TestResult, Timing
@@ -30,8 +30,6 @@ _INDENT = 1
 _EXACT = frozenset(
     metric.name for metric in (*ROW_METRICS.values(), *TOTALS.values()) if metric.family is Family.EXACT
 )
-# Without these no memory of NumPy's was measured: its build and its CPU features say nothing of the counts.
-_OF_PYTHON = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
 # Of what the collector says, what a comparison asks for; how much it recorded on the way is not a promise.
 _NOT_COMPARED = ("events", "threads", "unmatched_ends", "crash_recovery")
 
@@ -115,10 +113,8 @@ def _fields_of(tests: Iterable[TestResult]) -> frozenset[str]:
     """What of an environment the kept totals depend on; what they do not is another host's affair."""
     names = {name for test in tests for name in test.totals}
     fields = frozenset[str]().union(*(TOTALS[name].depends_on for name in names & _EXACT))
-    watched = {source for test in tests for source in test.sources}
-    if _OF_PYTHON.isdisjoint(watched):
-        fields -= PYTHON_MEMORY_FIELDS
-    return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
+    # Where NumPy's memory was not measured, its build and its CPU features say nothing of the counts.
+    return of_watched_memory(fields, (source for test in tests for source in test.sources))
 
 
 def _these(fields: frozenset[str], values: Mapping[str, str]) -> dict[str, str]:

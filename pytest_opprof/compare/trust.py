@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, TOTALS, Family, Metric, Scope, Source
 from pytest_opprof.metrics.device import KERNELS_COUNT, TOTAL_OF_COUNT
-from pytest_opprof.metrics.fingerprint import (
-    COMPILE_CACHE,
-    MALLOC_FIELDS,
-    OF_PACKAGES,
-    PYTHON_MEMORY_FIELDS,
-    SETTINGS,
-)
+from pytest_opprof.metrics.fingerprint import COMPILE_CACHE, OF_PACKAGES, SETTINGS
+from pytest_opprof.metrics.metric import of_watched_memory
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import Environment, TestResult
 from pytest_opprof.units import EVERY_PPM, format_share
@@ -23,7 +18,6 @@ from pytest_opprof.units import EVERY_PPM, format_share
 _OF_DEVICES = frozenset({"gpu_arch", "gpu_model", "gpu_driver", "cuda", "cudnn"})
 # Of these another value may change nothing.
 _HARMLESS = frozenset({"threads", "tracer"})
-_OF_PYTHON = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +109,7 @@ class Trust:
 
     def _of_memory(self, fields: frozenset[str]) -> frozenset[str]:
         """The fields without what matters only to memory that neither side watched."""
-        watched = {*self.base.sources, *self.head.sources}
-        if _OF_PYTHON.isdisjoint(watched):
-            fields -= PYTHON_MEMORY_FIELDS
-        return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
+        return of_watched_memory(fields, (*self.base.sources, *self.head.sources))
 
     def _other_environment(self, fields: frozenset[str], *, family: Family, is_same: bool) -> str:
         if family is not Family.TIME:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from pytest_opprof.metrics.fingerprint import (
     COUNT_FIELDS,
     DEVICE_MEMORY_FIELDS,
+    MALLOC_FIELDS,
     MEMORY_FIELDS,
+    PYTHON_MEMORY_FIELDS,
     RANGE_FIELDS,
     TIME_FIELDS,
 )
@@ -213,3 +215,11 @@ class Metric:
 # A metric of one op, and a total of a test.
 of_op = partial(Metric, scope=Scope.OP)
 total = partial(Metric, scope=Scope.TOTAL)
+
+
+def of_watched_memory(fields: frozenset[str], sources: Iterable[str]) -> frozenset[str]:
+    """The fields of a fingerprint without what matters only to memory that nobody watched."""
+    watched = set(sources)
+    if watched.isdisjoint({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}):
+        fields -= PYTHON_MEMORY_FIELDS
+    return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
