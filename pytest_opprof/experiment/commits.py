@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.errors import UsageError
-from pytest_opprof.experiment.worktree import git
+from pytest_opprof.experiment.worktree import git, top_folder
 from pytest_opprof.results.run import Commit
 
 
@@ -42,7 +42,7 @@ def head_of(folder: Path) -> Head:
     if commit is None:
         why = repository.problem or "the repository has no commit yet"
         raise UsageError(f"there is nothing to compare with: {why} ({folder})")
-    top = Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+    top = top_folder(folder)
     changes = git(top, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv")
     new = sorted(git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py").split("\0"))
     if not changes and not any(new):
