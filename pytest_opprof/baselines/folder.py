@@ -32,7 +32,6 @@ def state_file(folder: Path, name: str) -> Path:
 
     Args:
         folder: The project's ``.opprof``.
-        name: Of the file.
     """
     return folder / _STATE / name
 

@@ -254,7 +254,6 @@ def remove_stale_lock(said: bytes, *, ref: str) -> bool:
     """Remove the lock that git stumbled over, if whoever made it must be dead.
 
     Args:
-        said: What git said.
         ref: The ref that it was to move: no other one's lock is touched.
 
     Returns:

@@ -16,7 +16,6 @@ class Summary:
     """A baseline.
 
     Attributes:
-        newest: The newest of them.
         tests: How many tests that one has; None where it cannot be read.
         fingerprint: The digest of its environment; None as above.
         problem: Why it cannot be read; empty otherwise.

@@ -54,12 +54,7 @@ class SavedTraces:
     budget: int
 
     def of(self, test: TestResult, run: Run) -> Path | None:
-        """The trace of a stored test; None where none is kept of just that measurement.
-
-        Args:
-            test: As it is stored.
-            run: Which it is stored in.
-        """
+        """The trace of a stored test; None where none is kept of just that measurement."""
         path = self._path(test.node_id, test.carried_from.run_id if test.carried_from else run.run_id)
         return path if path.is_file() else None
 
@@ -137,7 +132,6 @@ class TracePairs:
         """Keep a pair in place of the test's earlier one.
 
         Args:
-            node_id: The test's.
             base: Its trace then; None where there is none. It is copied.
             head: Its trace now. It is moved.
 
@@ -186,7 +180,6 @@ def traces_of(archive: Archive, *, root: Path, budget: int) -> SavedTraces:
 
     Args:
         root: The project's folder.
-        budget: As in `SavedTraces`.
     """
     store = archive.store
     folder = store.folder / TRACES if isinstance(store, DirectoryStore) else root / PROJECT_TRACES
@@ -198,7 +191,6 @@ def project_pairs(root: Path, *, budget: int, named: Path | None = None) -> Trac
 
     Args:
         root: The project's folder.
-        budget: As in `TracePairs`.
         named: The folder that the user wants traces in; None for the project's own.
     """
     since_ns = time.time_ns() - _TICK_NS
@@ -210,7 +202,6 @@ def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
     """Where a test's pair lies, and the command that shows it.
 
     Args:
-        node_id: The test's.
         pairs: Which it was put into.
         missing: What to say of a base of which there is no trace.
     """

@@ -26,7 +26,6 @@ def failed_by(comparison: Comparison, *, cause: int | None) -> list[str]:
     """The node ids of the tests that a cause made fail, or of all that failed and can be accepted.
 
     Args:
-        comparison: In which they failed.
         cause: Its number in the summary; None for all causes.
 
     Raises:
@@ -49,7 +48,6 @@ def left_over(comparison: Comparison, accepted: Collection[str]) -> list[str]:
     """A sentence for each accepted test that fails all the same, for a limit of its own.
 
     Args:
-        comparison: In which tests failed.
         accepted: The node ids of the tests that were accepted.
     """
     over = (test for test in comparison.tests if test.node_id in accepted and test.broken_limits)

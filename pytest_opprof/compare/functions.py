@@ -30,7 +30,6 @@ def with_grown_functions(
     more has the line of the project's own function that grew with it, if one did.
 
     Args:
-        change: Of a total.
         regressed: The totals that regressed before it: what they say is not said again.
         edited: The files that were edited since the base's commit. What grew most in these comes first, as
             functions in other files run more only where something calls them more often.

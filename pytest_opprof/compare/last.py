@@ -57,7 +57,6 @@ def refuse_stale(comparison: Comparison, folder: Path) -> None:
     Changes that were measured before they were committed are the same code.
 
     Args:
-        comparison: The last one.
         folder: In the work tree.
 
     Raises:

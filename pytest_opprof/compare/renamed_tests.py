@@ -63,7 +63,6 @@ def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str
     """A baseline with its tests under their new names; a test that it has under the new one stays that.
 
     Args:
-        run: The baseline.
         renames: The first that is about a test counts.
 
     Returns:

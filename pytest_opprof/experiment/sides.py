@@ -63,7 +63,6 @@ class Bench:
 
         Args:
             node_ids: Of `tests`.
-            hash_seed: The process's PYTHONHASHSEED.
             timeout: Seconds after which it is ended.
 
         Raises:

@@ -26,7 +26,6 @@ class CallTree:
         """Read a test's tree.
 
         Args:
-            test: One side.
             weight: What calls are multiplied by: the steps of the other side, so that both are over as many.
         """
         self.names = [""]

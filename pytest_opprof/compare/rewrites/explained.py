@@ -28,7 +28,6 @@ class Book:
     Attributes:
         steps: Of the base and of the head.
         places: The user's line that most calls of an op come from.
-        ranges: The names of ranges.
         counts: The changes of counts that may be told with others.
         risen: The ops with a gate of their own that ran more often.
         others: The same of other metrics.
