@@ -169,7 +169,7 @@ class Archive:
         notes = notes if left_out else []
         if left_out == len(run.tests):
             return Saved(place=None, run=replace(run, tests=()), notes=(*notes, "nothing was saved"))
-        saving = _Saving(archive=self, run=run, collected=collected)
+        saving = _Saving(archive=self, run=run, collected=collected, stored=run)
         (place,) = self.store.change(self.kept_as(name), saving.plan)
         if run.commit is None:
             notes.append("there is no commit to keep it under, so it is kept under its time")
@@ -270,21 +270,21 @@ class Archive:
         return notes
 
 
+@dataclass(slots=True, kw_only=True)
 class _Saving:
     """One save: made anew from what the store has each time that another writer came between."""
 
-    def __init__(self, *, archive: Archive, run: Run, collected: Collected) -> None:
-        self._archive = archive
-        self._run = run
-        self._collected = collected
-        self.stored = run
-        self.notes: tuple[str, ...] = ()
+    archive: Archive
+    run: Run
+    collected: Collected
+    stored: Run
+    notes: tuple[str, ...] = ()
 
     def plan(self, entries: tuple[Entry, ...]) -> Change:
         ordered = _newest_first(entries)
         earlier = self._earlier(ordered)
         previous, problem = self._previous(ordered, earlier)
-        result = merged(previous, self._run, collected=self._collected)
+        result = merged(previous, self.run, collected=self.collected)
         self.stored, self.notes = result.run, (*problem, *result.notes)
         key = key_of(result.run)
         # The run that is saved stays, however old: somebody measures an old commit.
@@ -296,8 +296,8 @@ class _Saving:
 
     def _earlier(self, entries: tuple[Entry, ...]) -> Entry | None:
         """The run of this commit and environment family, or else one that it may join."""
-        exact = [entry for entry in entries if entry.key == key_of(self._run)]
-        measured = old_key_of(self._run)
+        exact = [entry for entry in entries if entry.key == key_of(self.run)]
+        measured = old_key_of(self.run)
         of_commit = (entry for entry in entries if entry.key.partition(FAMILY)[0] == measured)
         return next(iter(exact), None) or next(filter(self._joins, of_commit), None)
 
@@ -307,20 +307,20 @@ class _Saving:
         """The run to carry tests over from, of this commit or the newest, and what is wrong with it."""
         if earlier is not None:
             # It would be replaced, so a damaged one is for the user to look at first.
-            return self._archive.load(earlier), ()
+            return self.archive.load(earlier), ()
         newest = next(filter(self._joins, entries), None)
         try:
-            return self._archive.load(newest) if newest else None, ()
+            return self.archive.load(newest) if newest else None, ()
         except DocumentError as error:
             return None, (f"no test was carried over: {error}",)
 
     def _joins(self, entry: Entry) -> bool:
         """Whether a run may be joined with this one; one that an older release stored is read for that."""
         if entry.family:
-            return joins(entry.family, self._run.environment)
-        environment = environment_of(entry, store=self._archive.store)
+            return joins(entry.family, self.run.environment)
+        environment = environment_of(entry, store=self.archive.store)
         # A damaged run may be one: reading it says so.
-        return environment is None or joins(family_of(environment), self._run.environment)
+        return environment is None or joins(family_of(environment), self.run.environment)
 
 
 def _documents_of(archive: Archive, name: str) -> tuple[list[tuple[Entry, tuple[bytes, ...]]], list[str]]:

@@ -33,17 +33,14 @@ def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], G
 
 def _varying(test: TestResult, gates: Gates) -> Iterator[str]:
     """The gates, totals first: ``ops.count 1 to 3``."""
-    totals = (
-        (MetricPath(op=None, metric=TOTALS[name]), test.totals[name])
-        for name in TOTALS
-        if name in test.totals
-    )
+    known = (metric for name, metric in TOTALS.items() if name in test.totals)
+    totals = ((MetricPath(op=None, metric=metric), test.totals[metric.name]) for metric in known)
     ops = ((MetricPath(op=row.name, metric=COUNT), row.count) for row in test.ops if not row.background)
     for path, samples in (*totals, *ops):
         rule = gates.rule(path.op, path.metric)
-        if path.metric.slack is not None:
-            continue  # no gate holds it to a range
-        if rule is None or rule.kind not in _JUDGED or path.metric.family is Family.TIME:
+        # No gate holds what has slack to a range.
+        is_held = path.metric.slack is None and path.metric.family is not Family.TIME
+        if rule is None or rule.kind not in _JUDGED or not is_held:
             continue
         is_within = rule.allows(samples.high - samples.low, base=samples.low)
         if not is_within or (samples.is_constant and str(path) in test.unstable):

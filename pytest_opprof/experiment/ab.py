@@ -157,13 +157,8 @@ class _Experiment:
 
     def _headline(self, tests: int) -> str:
         plan = self.kept.plan
-        parts = [
-            f"base {self.request.base}@{plan.base[:_SHORT]}",
-            f"head {self.head.commit.short}",
-            counted(tests, "test"),
-            f"{plan.processes} processes a side, interleaved",
-        ]
-        return " | ".join(parts)
+        sides = f"base {self.request.base}@{plan.base[:_SHORT]} | head {self.head.commit.short}"
+        return f"{sides} | {counted(tests, 'test')} | {plan.processes} processes a side, interleaved"
 
     def _round(
         self, name: str, node_ids: Sequence[str], *, sides: Sides, timeout: float

@@ -151,10 +151,8 @@ def sparkline(values: Sequence[float | None], *, width: int) -> str:
 
 
 def _summary(trend: Trend, *, width: int) -> Iterator[Line | str]:
-    title = (
-        f"  {trend.path} in each step: {counted(len(trend), 'run')}, {counted(len(trend.changes), 'change')}"
-    )
-    yield escaped(title)
+    found = f"{counted(len(trend), 'run')}, {counted(len(trend.changes), 'change')}"
+    yield escaped(f"  {trend.path} in each step: {found}")
     means = [None if samples is None else samples.mean for samples in trend.samples]
     bars = sparkline(means, width=width - 4)
     yield f"    {bars}".rstrip()

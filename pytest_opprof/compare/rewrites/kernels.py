@@ -29,11 +29,11 @@ def kernel_rewritings(base: TestResult, head: TestResult, *, of_ops: Sequence[Re
     lost = _by_launcher(gone, launcher, weight=head.steps)
     gained = _by_launcher(_only_in(head, base), launcher, weight=base.steps)
     callers = _callers(head)
-    found: list[Rewriting] = []
-    for key, before in lost.items():
-        after = gained.get(key, {})
-        found += _rewritings(before, after, within=min((callers[name] for name in after), default=""))
-    return found
+    return [
+        rewriting
+        for key, before in lost.items()
+        for rewriting in _rewritings(before, gained.get(key, {}), callers)
+    ]
 
 
 def _only_in(one: TestResult, other: TestResult) -> list[OpRow]:
@@ -66,7 +66,8 @@ def _callers(test: TestResult) -> dict[str, str]:
     return found
 
 
-def _rewritings(lost: dict[str, int], gained: dict[str, int], *, within: str) -> list[Rewriting]:
+def _rewritings(lost: dict[str, int], gained: dict[str, int], callers: dict[str, str]) -> list[Rewriting]:
+    within = min((callers[name] for name in gained), default="")
     by_count = {count: name for name, count in gained.items()}
     if set(lost.values()) == by_count.keys() and len(by_count) == len(lost) == len(gained):
         pairs = [({name: count}, {by_count[count]: count}) for name, count in lost.items()]
