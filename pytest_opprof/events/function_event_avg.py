@@ -11,6 +11,10 @@ from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.times import FormattedTimesMixin, microseconds
 
 TOTAL = "Total"
+_OF_THE_FIRST = (
+    *("key", "name", "node_id", "is_async", "is_remote", "is_legacy", "is_user_annotation", "overload_name"),
+    *("input_shapes", "stack", "scope", "device_type", "use_device"),
+)
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -116,29 +120,15 @@ class FunctionEventAvg(FormattedTimesMixin):
 
     def absorb(self, other: FunctionEventAvg) -> Self:
         """Add an average of any key, times to the nanosecond."""
-        self.cpu_time_total = microseconds(self.cpu_time_total_ns + other.cpu_time_total_ns)
-        self.self_cpu_time_total = microseconds(self.self_cpu_time_total_ns + other.self_cpu_time_total_ns)
-        self.device_time_total = microseconds(self.device_time_total_ns + other.device_time_total_ns)
-        self.self_device_time_total = microseconds(
-            self.self_device_time_total_ns + other.self_device_time_total_ns
-        )
+        for name in ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total"):
+            sum_ns: int = getattr(self, f"{name}_ns") + getattr(other, f"{name}_ns")
+            setattr(self, name, microseconds(sum_ns))
         self._add_counts(other)
         return self
 
     def _begin_with(self, other: FunctionEventAvg | FunctionEvent) -> None:
-        self.key = other.key
-        self.name = other.name
-        self.node_id = other.node_id
-        self.is_async = other.is_async
-        self.is_remote = other.is_remote
-        self.is_legacy = other.is_legacy
-        self.is_user_annotation = other.is_user_annotation
-        self.overload_name = other.overload_name
-        self.input_shapes = other.input_shapes
-        self.stack = other.stack
-        self.scope = other.scope
-        self.device_type = other.device_type
-        self.use_device = other.use_device
+        for name in _OF_THE_FIRST:
+            setattr(self, name, getattr(other, name))
         self.first = other.first if isinstance(other, FunctionEventAvg) else other
 
     def add_counters(self, counters: Mapping[str, int]) -> None:

@@ -10,7 +10,7 @@ from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NA
 from pytest_opprof.kinds import EventKind
 
 # What an event answers where a torch older or newer than another does not tell, or where nothing is known.
-_UNTOLD: Final[dict[str, Any]] = {
+UNTOLD: Final[dict[str, Any]] = {
     "activity_type": None,
     "concrete_inputs": (),
     "correlation_id": 0,
@@ -80,7 +80,7 @@ class KinetoResult(Protocol):
 def told(event: object, what: str) -> Any:
     """What an event says of one thing, by the name of Kineto's method; a neutral answer where it does not."""
     ask: Callable[[], Any] | None = getattr(event, what, None)  # of None: none
-    return _UNTOLD[what] if ask is None else ask()
+    return UNTOLD[what] if ask is None else ask()
 
 
 def device_of(event: KinetoEvent) -> DeviceType:

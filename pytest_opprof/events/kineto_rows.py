@@ -147,22 +147,17 @@ def _is_plain_convolution(inputs: Inputs | None) -> bool:
 
 # Kineto's methods and the attributes of our events that say the same.
 _SAME_NAMES: Final = {
-    "activity_type": "activity_type",
-    "concrete_inputs": "concrete_inputs",
-    "device_index": "device_index",
-    "device_resource_id": "device_resource_id",
+    **{
+        name: name
+        for name in (
+            *("activity_type", "concrete_inputs", "device_index", "device_resource_id", "is_async"),
+            *("is_python_function", "is_user_annotation", "kwinputs", "overload_name", "scope"),
+            *("sequence_nr", "structured_input_shapes", "structured_input_strides"),
+        )
+    },
     "dtypes": "input_dtypes",
     "fwd_thread_id": "fwd_thread",
-    "is_async": "is_async",
-    "is_python_function": "is_python_function",
-    "is_user_annotation": "is_user_annotation",
-    "kwinputs": "kwinputs",
-    "overload_name": "overload_name",
-    "scope": "scope",
-    "sequence_nr": "sequence_nr",
     "shapes": "input_shapes",
-    "structured_input_shapes": "structured_input_shapes",
-    "structured_input_strides": "structured_input_strides",
 }
 
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from inspect import signature
 from typing import Any, Final
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.device import DEVICE_MEMORY, HOST_MEMORY, DeviceType
 from pytest_opprof.events.function_event import FunctionEvent
-from pytest_opprof.events.kineto_event import KinetoEvent, device_of, is_set_aside, told
+from pytest_opprof.events.kineto_event import UNTOLD, KinetoEvent, device_of, is_set_aside, told
 from pytest_opprof.events.names import (
     MEMORY_EVENT_NAME,
     OUT_OF_MEMORY_EVENT_NAME,
@@ -31,6 +32,8 @@ from pytest_opprof.units import NS_IN_US
 _KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.XPU})
 # Every other name of a device is that of a backend of the user's own.
 _OTHER_DEVICES: Final = frozenset({"xpu", "mtia", "hpu", "cpu"})
+# What a method of Kineto's and an argument of an event are both called.
+_SAME_NAMES: Final = UNTOLD.keys() & signature(FunctionEvent).parameters.keys()
 
 
 class MemRecordsAcc:
@@ -107,43 +110,23 @@ def torch_events(
 
 
 def _event_of(kineto: KinetoEvent, trace_start_ns: int, use_device: str | None) -> FunctionEvent:
+    facts: dict[str, Any] = {name: told(kineto, name) for name in _SAME_NAMES} | {
+        "stack": [entry for entry in told(kineto, "stack") if filter_stack_entry(entry)],
+        "is_async": is_set_aside(kineto),
+        "device_type": device_of(kineto),
+    }
     return FunctionEvent(
         id=told(kineto, "correlation_id"),
         name=rewrite_name(kineto.name(), with_wildcard=True),
-        overload_name=told(kineto, "overload_name"),
         trace_name=rewrite_name(kineto.name()),
         thread=kineto.start_thread_id(),
         start_us=(kineto.start_ns() - trace_start_ns) / NS_IN_US,
         end_us=(kineto.end_ns() - trace_start_ns) / NS_IN_US,
         fwd_thread=told(kineto, "fwd_thread_id"),
         input_shapes=told(kineto, "shapes"),
-        concrete_inputs=told(kineto, "concrete_inputs"),
-        kwinputs=told(kineto, "kwinputs"),
-        stack=[entry for entry in told(kineto, "stack") if filter_stack_entry(entry)],
-        scope=told(kineto, "scope"),
-        use_device=use_device,
-        is_async=is_set_aside(kineto),
-        sequence_nr=told(kineto, "sequence_nr"),
-        device_type=device_of(kineto),
-        device_index=told(kineto, "device_index"),
-        device_resource_id=told(kineto, "device_resource_id"),
-        flops=told(kineto, "flops"),
-        is_user_annotation=told(kineto, "is_user_annotation"),
-        is_python_function=told(kineto, "is_python_function"),
-        activity_type=told(kineto, "activity_type"),
-        metadata_json=told(kineto, "metadata_json"),
-        extra_meta=told(kineto, "extra_meta"),
-        flow_id=told(kineto, "flow_id"),
-        flow_type=told(kineto, "flow_type"),
-        flow_start=told(kineto, "flow_start"),
-        external_id=told(kineto, "external_id"),
-        linked_correlation_id=told(kineto, "linked_correlation_id"),
-        structured_input_shapes=told(kineto, "structured_input_shapes"),
-        structured_input_strides=told(kineto, "structured_input_strides"),
         input_dtypes=told(kineto, "dtypes"),
-        python_id=told(kineto, "python_id"),
-        python_parent_id=told(kineto, "python_parent_id"),
-        python_module_id=told(kineto, "python_module_id"),
+        use_device=use_device,
+        **facts,
     )
 
 
