@@ -65,6 +65,7 @@ class EventKind(enum.IntEnum):
         return _OP_KINDS.get(self)
 
 
+PYTHON_CALLS = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 _OP_KINDS: Mapping[EventKind, OpKind] = MappingProxyType(
     {
         EventKind.RANGE: OpKind.RANGE,

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pytest_opprof.analysis.schemas import Schemas
+from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
 from pytest_opprof.capture.inputs import Inputs, TensorIdentity
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.tensor_roles import Place
 from pytest_opprof.kinds import EventKind
 
-_BACKWARD_SCOPE: Final = 1
 _ITEM_BYTES: Final = {
     "unsigned char": 1,
     "signed char": 1,
@@ -149,7 +149,7 @@ class DataFlow:
         if inputs is None or identities is None:
             return
         written = self._schemas.written(self._recording.name(row), inputs)
-        if written is not None or self._recording.scope[row] == _BACKWARD_SCOPE:
+        if written is not None or self._recording.scope[row] == BACKWARD_SCOPE:
             self._ops.add(row)
         used = self._used[row] = []
         for place, tensors in enumerate(identities):
@@ -221,7 +221,7 @@ class DataFlow:
 
     def _is_backward(self, row: int) -> bool:
         while row >= 0:
-            if self._recording.scope[row] == _BACKWARD_SCOPE:
+            if self._recording.scope[row] == BACKWARD_SCOPE:
                 return True
             row = self._recording.parent[row]
         return False

@@ -10,4 +10,5 @@ FLAG_ASYNC: Final = 0x10
 FLAG_UNFINISHED: Final = 0x20
 FLAG_BACKGROUND: Final = 0x40
 FLAG_CREDITED: Final = 0x80
+BACKWARD_SCOPE: Final = 1  # torch's RecordScope::BACKWARD_FUNCTION: a node of autograd
 USER_SCOPE: Final = 7  # torch's RecordScope::USER_SCOPE: a range that somebody named

@@ -17,3 +17,8 @@ def name_text(name_id: int) -> str:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:  # a C library's range, in an encoding of its own
         return raw.decode("utf-8", "backslashreplace")
+
+
+def printable(text: str) -> str:
+    """A text that is valid UTF-8, as readers refuse others: a lone surrogate is written out."""
+    return text.encode("utf-8", "backslashreplace").decode()

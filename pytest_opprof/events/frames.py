@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.names import name_text, printable
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
@@ -93,9 +93,9 @@ def _arrow_names(arrow: Any, recording: RecordingView) -> Any:
     if isinstance(recording, Recording):
         # Each event has the number of its name: only the texts of the numbers that occur are looked up.
         encoded = _arrow_view(arrow, recording.name_id).dictionary_encode()
-        texts = [_printable(name_text(number)) for number in encoded.dictionary.to_pylist()]
+        texts = [printable(name_text(number)) for number in encoded.dictionary.to_pylist()]
         return arrow.DictionaryArray.from_arrays(encoded.indices, arrow.array(texts, arrow.string()))
-    names = [_printable(recording.name(row)) for row in range(len(recording))]
+    names = [printable(recording.name(row)) for row in range(len(recording))]
     return arrow.array(names, arrow.string()).dictionary_encode()
 
 
@@ -121,10 +121,8 @@ def recordings_to_pandas(recordings: Sequence[RecordingView]) -> Any:
 def _pandas_names(pandas: Any, numpy: Any, recording: RecordingView) -> Any:
     if isinstance(recording, Recording):
         numbers, codes = numpy.unique(numpy.asarray(recording.name_id), return_inverse=True)
-        return pandas.Categorical.from_codes(
-            codes, [_printable(name_text(int(number))) for number in numbers]
-        )
-    return pandas.Categorical([_printable(recording.name(row)) for row in range(len(recording))])
+        return pandas.Categorical.from_codes(codes, [printable(name_text(int(number))) for number in numbers])
+    return pandas.Categorical([printable(recording.name(row)) for row in range(len(recording))])
 
 
 def rows_to_arrow(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
@@ -154,9 +152,4 @@ def _record(row: FunctionEvent | FunctionEventAvg) -> dict[str, Any]:
     # Shapes and stacks are lists of any depth: as text they are what the rows were told apart by.
     record["input_shapes"] = str(row.input_shapes) if row.input_shapes else ""
     record["stack"] = "\n".join(row.stack or ())
-    return {name: _printable(value) if isinstance(value, str) else value for name, value in record.items()}
-
-
-def _printable(text: str) -> str:
-    """A text that is valid UTF-8: a lone surrogate is written out."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return {name: printable(value) if isinstance(value, str) else value for name, value in record.items()}

@@ -12,7 +12,7 @@ from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import activity_of, told
 from pytest_opprof.events.names import filter_stack_entry, summed_name
 from pytest_opprof.events.times import Interval, Kernel, microseconds
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import PYTHON_CALLS, EventKind
 from pytest_opprof.units import NS_IN_US
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pytest_opprof.events.forest import EventForest
 
 _ON_DEVICE: Final = int(EventKind.KERNEL)  # this kind and all above; an enum's members compare slowly
-_PYTHON_KINDS: Final = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 # Links to other events are not kept: events that held one another would live until a collection of garbage.
 _NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
 
@@ -255,6 +254,10 @@ def _always(value: Any) -> Callable[[RecordedEvent], Any]:
 
 
 _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
+    **{name: _as_told(name) for name in ("external_id", "linked_correlation_id")},
+    **{name: _as_told(name) for name in ("flow_id", "flow_start", "flow_type")},
+    **{name: _as_told(name) for name in ("python_id", "python_module_id", "python_parent_id")},
+    **dict.fromkeys(("self_cpu_percent", "total_cpu_percent", "total_device_percent"), _always(-1)),
     "_metadata_json": _as_told("metadata_json"),
     "activity_type": _activity,
     "concrete_inputs": _given("concrete"),
@@ -267,39 +270,28 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "device_resource_id": _resource,
     "device_type": _device_type,
     "event_metadata": lambda event: event_metadata(event.told("extra_meta") or {}),
-    "external_id": _as_told("external_id"),
     "flops": lambda event: event.told("flops") or event.forest.recording.flops[event.index],
-    "flow_id": _as_told("flow_id"),
-    "flow_start": _as_told("flow_start"),
-    "flow_type": _as_told("flow_type"),
     "fwd_thread": _column("forward_thread"),
     "id": _id,
     "input_dtypes": _given("dtypes"),
     "input_shapes": _shapes,
     "is_async": lambda event: bool(event.forest.recording.flags[event.index] & FLAG_ASYNC),
     "is_legacy": _always(value=False),
-    "is_python_function": lambda event: event.kind in _PYTHON_KINDS,
+    "is_python_function": lambda event: event.kind in PYTHON_CALLS,
     "is_remote": _always(value=False),
     "is_user_annotation": _annotation,
     "kernels": _kernels,
     "kwinputs": lambda event: event.forest.recording.keywords(event.index),
-    "linked_correlation_id": _as_told("linked_correlation_id"),
     "name": lambda event: summed_name(event.recorded_name),
     "node_id": _always(-1),
     "overload_name": lambda event: event.forest.recording.overload_name(event.index),
-    "python_id": _as_told("python_id"),
-    "python_module_id": _as_told("python_module_id"),
-    "python_parent_id": _as_told("python_parent_id"),
     "scope": _column("scope"),
-    "self_cpu_percent": _always(-1),
     "sequence_nr": _column("sequence_nr"),
     "stack": _stack,
     "structured_input_shapes": _given("shapes"),
     "structured_input_strides": _given("strides"),
     "thread": _column("thread"),
     "time_range": lambda event: Interval(microseconds(event.start_ns), microseconds(event.end_ns)),
-    "total_cpu_percent": _always(-1),
-    "total_device_percent": _always(-1),
     "trace_name": _trace_name,
     "use_device": lambda event: event.forest.recording.use_device,
 }

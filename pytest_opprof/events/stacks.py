@@ -9,12 +9,11 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
 from pytest_opprof.capture.window import OpenCall
 from pytest_opprof.events.recording_view import RecordingView
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import PYTHON_CALLS, EventKind
 
-_CALLS: Final = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
-_BACKWARD_SCOPE: Final = 1
 # Of a row that nobody asked about yet; -1 is the answer "none".
 _UNKNOWN: Final = -2
 _FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
@@ -76,7 +75,7 @@ class Stacks:
     def were_recorded(self) -> bool:
         """Whether there is a stack to show at all."""
         kinds = bytes(self._recording.kind)
-        return bool(self._recording.open_calls) or any(kind in kinds for kind in _CALLS)
+        return bool(self._recording.open_calls) or any(kind in kinds for kind in PYTHON_CALLS)
 
     def stack(self, event: int) -> list[str]:
         """The calls an event was made from; those of its forward op, for what runs in a backward op.
@@ -150,7 +149,7 @@ class Stacks:
         at = row
         while at >= 0 and calls[at] == _UNKNOWN:
             waiting.append(at)
-            at = -1 if parents[at] < 0 or kinds[parents[at]] in _CALLS else parents[at]
+            at = -1 if parents[at] < 0 or kinds[parents[at]] in PYTHON_CALLS else parents[at]
         line, call = (0, parents[waiting[-1]]) if at < 0 else (lines[at], calls[at])
         for at in reversed(waiting):
             line = lines[at] = own[at] or line
@@ -188,14 +187,14 @@ class Stacks:
 
     @functools.cached_property
     def _has_backward(self) -> bool:
-        return _BACKWARD_SCOPE in bytes(self._recording.scope)
+        return BACKWARD_SCOPE in bytes(self._recording.scope)
 
     def _backward_around(self, event: int) -> int:
         recording, known = self._recording, self._backwards
         passed = []
         row = event
         while row >= 0 and known[row] == _UNKNOWN:
-            if recording.scope[row] == _BACKWARD_SCOPE and recording.kind[row] == EventKind.TORCH:
+            if recording.scope[row] == BACKWARD_SCOPE and recording.kind[row] == EventKind.TORCH:
                 known[row] = row
             else:
                 passed.append(row)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Final
 
+from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.function_event import FunctionEvent
-
-_BACKWARD_SCOPE: Final = 1
 
 
 def nest(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
@@ -97,7 +95,7 @@ def _backward_ops(events: Sequence[FunctionEvent]) -> dict[int, FunctionEvent | 
     for event in events:
         path: list[FunctionEvent] = []
         current: FunctionEvent | None = event
-        while current is not None and id(current) not in found and current.scope != _BACKWARD_SCOPE:
+        while current is not None and id(current) not in found and current.scope != BACKWARD_SCOPE:
             path.append(current)
             current = current.cpu_parent
         known = current is not None and id(current) in found

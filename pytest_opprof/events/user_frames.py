@@ -15,10 +15,9 @@ from pytest_opprof.capture.call_sites import CalledFrom, library_folders
 from pytest_opprof.capture.event_flags import FLAG_CREDITED
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import PYTHON_CALLS, EventKind
 
-_CALLS = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
-_NOT_CALLED_FROM_A_LINE = _CALLS | {EventKind.MEMORY, EventKind.MARK}
+_NOT_CALLED_FROM_A_LINE = PYTHON_CALLS | {EventKind.MEMORY, EventKind.MARK}
 
 
 class Place(NamedTuple):
@@ -93,7 +92,7 @@ def _places_of_calls(recording: RecordingView, stacks: Stacks) -> dict[str, Coun
     found = defaultdict[str, Counter[Place]](Counter)
     of_frames: dict[tuple[str, int], Place | None] = {}
     of_calls: dict[int, Place | None] = {}
-    for call in (row for row, kind in enumerate(recording.kind) if kind in _CALLS):
+    for call in (row for row, kind in enumerate(recording.kind) if kind in PYTHON_CALLS):
         parent = parents[call]
         if parent in of_calls:
             frame = recording.name(parent), lines[call]

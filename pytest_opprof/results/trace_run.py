@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_opprof.capture.gpus import joined
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import PYTHON_CALLS, EventKind
 from pytest_opprof.metrics import Source
 from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # What two traces have in common when nobody says it: they are compared as one test.
 TEST_NAME = "trace"
-_PYTHON = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 _LONGEST_FIELD = 200
 
 
@@ -54,7 +53,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
         sources=(
             Source.RANGES,
             Source.OPS,
-            *((Source.PYTHON,) if kinds & _PYTHON else ()),
+            *((Source.PYTHON,) if kinds & PYTHON_CALLS else ()),
             *((Source.CUDA,) if device else ()),
         ),
         capture=CaptureStats(

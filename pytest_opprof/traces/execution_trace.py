@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from pytest_opprof.capture.event_flags import BACKWARD_SCOPE, USER_SCOPE
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.op_values import OpValue, TensorValue
 from pytest_opprof.capture.recording import Recording
@@ -25,8 +26,6 @@ _PROCESS: Final = "[pytorch|profiler|execution_trace|process]"
 _THREAD: Final = "[pytorch|profiler|execution_trace|thread]"
 _WRAPPER: Final = "autograd::engine::evaluate_function"
 _PROCESS_ID: Final = 1
-_USER_SCOPE: Final = 7
-_BACKWARD_SCOPE: Final = 1
 _OP_KINDS: Final = frozenset({EventKind.TORCH, EventKind.RANGE, EventKind.ITT, EventKind.NVTX})
 
 
@@ -45,7 +44,7 @@ def _pieces(recordings: Sequence[Recording]) -> Iterator[str]:
     local = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(start / 1e9))
     head = {"schema": SCHEMA, "pid": os.getpid(), "time": local, "start_ts": _since_boot_ms(start)}
     yield json.dumps(head)[:-1] + ', "nodes": [\n'
-    yield json.dumps(_node(_PROCESS_ID, _PROCESS, control=_PROCESS_ID, attrs=_attrs(scope=_USER_SCOPE)))
+    yield json.dumps(_node(_PROCESS_ID, _PROCESS, control=_PROCESS_ID, attrs=_attrs(scope=USER_SCOPE)))
     nodes = _Nodes()
     for recording in recordings:
         for node in nodes.of(recording):
@@ -77,7 +76,7 @@ class _Nodes:
             thread = recording.threads[recording.thread[event]]
             if thread.os_tid not in self._threads:
                 self._threads[thread.os_tid] = self._next()
-                attrs = _attrs(scope=_USER_SCOPE, tid=thread.torch_thread)
+                attrs = _attrs(scope=USER_SCOPE, tid=thread.torch_thread)
                 yield _node(self._threads[thread.os_tid], _THREAD, control=_PROCESS_ID, attrs=attrs)
             numbers[event] = self._next()
             parent = _op_around(recording, event)
@@ -93,7 +92,7 @@ class _Nodes:
     ) -> dict[str, Any]:
         name, scope = recording.name(event), recording.scope[event]
         outputs = recording.outputs(event)
-        forward_thread = recording.named_forward_thread(event) if scope == _BACKWARD_SCOPE else 0
+        forward_thread = recording.named_forward_thread(event) if scope == BACKWARD_SCOPE else 0
         caller = control if forward_thread else 0
         thread = recording.threads[recording.thread[event]]
         if forward_thread and forward_thread != thread.torch_thread:

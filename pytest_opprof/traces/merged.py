@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from pytest_opprof.capture.names import printable
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.names import STEP_PREFIX
@@ -67,7 +68,7 @@ def write_merged(
         events += labels
         pid = max((process for process, _ in places), default=pid) + 1
     told = {"opprof_base": base.path, "opprof_head": head.path}
-    metadata = {key: json.dumps(_plain(str(value))) for key, value in told.items()}
+    metadata = {key: json.dumps(printable(str(value))) for key, value in told.items()}
     metadata["displayTimeUnit"] = json.dumps("ms")
     try:
         write_side_by_side(sides, path, metadata=metadata, events=events)
@@ -166,17 +167,12 @@ def _list(
 
 
 def _calls(op: OpDifference) -> str:
-    return f"{_plain(op.name)[:_LONGEST_NAME]}: {op.base.count:.4g} -> {op.head.count:.4g} calls"
+    return f"{printable(op.name)[:_LONGEST_NAME]}: {op.base.count:.4g} -> {op.head.count:.4g} calls"
 
 
 def _times(op: OpDifference) -> str:
     base, head = (side.self_device_ns if op.is_on_device else side.self_cpu_ns for side in (op.base, op.head))
-    return f"{_plain(op.name)[:_LONGEST_NAME]}: {format_duration(base)} -> {format_duration(head)}"
-
-
-def _plain(text: str) -> str:
-    """A text that is UTF-8: readers refuse lone surrogates."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return f"{printable(op.name)[:_LONGEST_NAME]}: {format_duration(base)} -> {format_duration(head)}"
 
 
 # ---- places ----------------------------------------------------------------------------------
@@ -199,7 +195,7 @@ def _places(
         its_pid = pids.get((thread.device_type, thread.device_index), pid)
         tid = pid * 1_000_000 + number
         name = f"stream {thread.resource}" if thread.device_type else f"thread {thread.os_tid}"
-        labels.append(_metadata("thread_name", its_pid, tid, name=_plain(thread.name) or name))
+        labels.append(_metadata("thread_name", its_pid, tid, name=printable(thread.name) or name))
         labels.append(_metadata("thread_sort_index", its_pid, tid, sort_index=number))
         places.append((its_pid, tid))
     return places, labels
