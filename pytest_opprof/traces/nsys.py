@@ -46,25 +46,21 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
             continue  # Open when the recording ended: how long it took nobody knows.
         thread = _thread(database, row, "globalTid")
         ends_on = thread if row["endGlobalTid"] is None else _thread(database, row, "endGlobalTid")
-        start, end = database.span(row)
         yield DatabaseEvent(
-            name_=str(row["text"]) if row["text"] is not None else texts.get(row["textId"], ""),
-            start=start,
-            end=end,
+            str(row["text"]) if row["text"] is not None else texts.get(row["textId"], ""),
+            database.span(row),
             thread=thread,
             end_thread=ends_on,
         )
     for row in database.rows(
         "CUPTI_ACTIVITY_KIND_RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId")
     ):
-        start, end = database.span(row)
         yield DatabaseEvent(
-            name_=_call_name(texts.get(row["nameId"], "CUDA call")),
-            start=start,
-            end=end,
+            _call_name(texts.get(row["nameId"], "CUDA call")),
+            database.span(row),
             thread=_thread(database, row, "globalTid"),
-            activity="cuda_runtime",
-            correlation=database.number(row, "correlationId"),
+            activity_type="cuda_runtime",
+            correlation_id=database.number(row, "correlationId"),
         )
     yield from device_rows(database, ["CUPTI_ACTIVITY_KIND_KERNEL"], texts, name_column="demangledName")
 

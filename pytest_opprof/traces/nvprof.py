@@ -84,22 +84,19 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
             begun[number] = row
         elif start := begun.pop(number, None):
             yield DatabaseEvent(
-                name_=texts.get(start["name"], f"marker {start['name']}"),
-                start=database.time(start, "timestamp"),
-                end=database.time(row, "timestamp"),
+                texts.get(start["name"], f"marker {start['name']}"),
+                (database.time(start, "timestamp"), database.time(row, "timestamp")),
                 thread=_thread_of(start),
             )
     # Markers say on what thread they are in a blob; where they do not, launches cannot be told apart either.
     has_threads = any(row["objectKind"] == _THREAD_KIND for row in markers)
     for row in database.rows(_RUNTIME, ("start", "end", "threadId", "correlationId", "cbid")):
-        begin, end = database.span(row)
         yield DatabaseEvent(
-            name_=f"CUDA runtime call {row['cbid']}" if row["cbid"] != _LAUNCH else "cudaLaunchKernel",
-            start=begin,
-            end=end,
+            f"CUDA runtime call {row['cbid']}" if row["cbid"] != _LAUNCH else "cudaLaunchKernel",
+            database.span(row),
             thread=database.number(row, "threadId") & 0xFFFFFFFF if has_threads else 0,
-            activity="cuda_runtime",
-            correlation=database.number(row, "correlationId"),
+            activity_type="cuda_runtime",
+            correlation_id=database.number(row, "correlationId"),
         )
     yield from device_rows(database, [_KERNELS, "CUPTI_ACTIVITY_KIND_KERNEL"], texts, name_column="name")
 

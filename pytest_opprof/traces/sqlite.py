@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -126,81 +125,37 @@ def opened(path: Path) -> Iterator[Database]:
         yield Database(path, connection)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseEvent:
-    """A row of a profiler's database, with what it has of the methods of Kineto's events.
+    """A row of a profiler's database, asked for as Kineto's events are.
 
-    Attributes:
-        name_: What it is called.
-        start: Nanoseconds on the profiler's clock.
-        end: The same.
+    It has the methods of `KinetoEvent`, and those of the others that it is given answers for.
+
+    Args:
+        name: What it is called.
+        span: When it began and ended, nanoseconds on the profiler's clock.
         thread: Of the host, where it began.
         end_thread: Where it ended; where it began unless given.
-        activity: Kineto's word for what it is.
-        correlation: Of a call of the runtime: its number.
-        cause: Of device work: the number of the call that launched it; 0 for none known.
-        device: Of device work: the device's number; -1 for what is of the host.
-        stream: Of device work.
+        told: Other answers by Kineto's names of the methods; without an ``activity_type`` it is a range.
     """
 
-    name_: str
-    start: int
-    end: int
-    thread: int = 0
-    end_thread: int | None = None
-    activity: str = "user_annotation"
-    correlation: int = 0
-    cause: int = 0
-    device: int = -1
-    stream: int = 0
+    __slots__ = ("_told",)
 
-    def name(self) -> str:
-        """What it is called."""
-        return self.name_
+    def __init__(
+        self, name: str, span: tuple[int, int], *, thread: int = 0, end_thread: int | None = None, **told: Any
+    ) -> None:
+        self._told = {"activity_type": "user_annotation", **told} | {
+            "name": name,
+            "start_ns": span[0],
+            "end_ns": span[1],
+            "start_thread_id": thread,
+            "end_thread_id": thread if end_thread is None else end_thread,
+            "is_user_annotation": "activity_type" not in told,
+        }
 
-    def start_ns(self) -> int:
-        """When it began."""
-        return self.start
-
-    def end_ns(self) -> int:
-        """When it ended."""
-        return self.end
-
-    def start_thread_id(self) -> int:
-        """Where it began."""
-        return self.thread
-
-    def end_thread_id(self) -> int:
-        """Where it ended."""
-        return self.thread if self.end_thread is None else self.end_thread
-
-    def activity_type(self) -> str:
-        """What it is."""
-        return self.activity
-
-    def is_user_annotation(self) -> bool:
-        """Whether somebody named it."""
-        return self.activity == "user_annotation"
-
-    def correlation_id(self) -> int:
-        """Its number."""
-        return self.correlation
-
-    def linked_correlation_id(self) -> int:
-        """The number of what caused it."""
-        return self.cause
-
-    def device_type(self) -> DeviceType:
-        """Where it ran."""
-        return DeviceType.CPU if self.device < 0 else DeviceType.CUDA
-
-    def device_index(self) -> int:
-        """Which device."""
-        return max(self.device, 0)
-
-    def device_resource_id(self) -> int:
-        """Which stream."""
-        return self.stream
+    def __getattr__(self, what: str) -> Callable[[], Any]:
+        if what not in self._told:
+            raise AttributeError(what)
+        return lambda: self._told[what]
 
 
 class DatabaseResult:
@@ -209,13 +164,13 @@ class DatabaseResult:
     def __init__(self, events: Sequence[DatabaseEvent]) -> None:
         self._events = events
 
-    def events(self) -> Sequence[DatabaseEvent]:
+    def events(self) -> Sequence[Any]:
         """The events."""
         return self._events
 
     def trace_start_ns(self) -> int:
         """When the first of them began."""
-        return min((event.start for event in self._events), default=0)
+        return min((event.start_ns() for event in self._events), default=0)
 
 
 def device_rows(
@@ -241,13 +196,13 @@ def device_rows(
 
 
 def _device_event(database: Database, row: dict[str, Any], name: str, activity: str) -> DatabaseEvent:
-    start, end = database.span(row)
+    device = database.number(row, "deviceId")
     return DatabaseEvent(
-        name_=name,
-        start=start,
-        end=end,
-        activity=activity,
-        cause=database.number(row, "correlationId"),
-        device=database.number(row, "deviceId"),
-        stream=database.number(row, "streamId"),
+        name,
+        database.span(row),
+        activity_type=activity,
+        linked_correlation_id=database.number(row, "correlationId"),
+        device_type=DeviceType.CPU if device < 0 else DeviceType.CUDA,
+        device_index=max(device, 0),
+        device_resource_id=database.number(row, "streamId"),
     )
