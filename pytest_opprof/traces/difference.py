@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_opprof.analysis.collectives import is_collective
-from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.events.recording_view import RecordingView
 
 
@@ -97,19 +96,11 @@ def difference(base: RecordingView, head: RecordingView) -> TraceDifference:
 def _figures(recording: RecordingView, *, by_steps: bool) -> dict[_Key, OpFigures]:
     found: dict[_Key, OpFigures] = {}
     for group in recording.groups():
-        figures = _of_a_step(group, steps=len(recording.steps)) if by_steps else _of_all(group)
-        if figures.count:
+        count, self_ns, device_ns = (
+            sum(group.steps[name]) / len(recording.steps) if by_steps else group.sums[name]
+            for name in ("count", "self_ns", "self_device_ns")
+        )
+        if count:
+            figures = OpFigures(count=count, self_cpu_ns=self_ns, self_device_ns=device_ns)
             found[group.name, group.device_type, group.is_user_annotation] = figures
     return found
-
-
-def _of_a_step(group: OpGroup, *, steps: int) -> OpFigures:
-    return OpFigures(
-        count=sum(group.steps["count"]) / steps,
-        self_cpu_ns=sum(group.steps["self_ns"]) / steps,
-        self_device_ns=sum(group.steps["self_device_ns"]) / steps,
-    )
-
-
-def _of_all(group: OpGroup) -> OpFigures:
-    return OpFigures(count=group.count, self_cpu_ns=group.self_ns, self_device_ns=group.self_device_ns)

@@ -27,6 +27,22 @@ _THREAD: Final = "[pytorch|profiler|execution_trace|thread]"
 _WRAPPER: Final = "autograd::engine::evaluate_function"
 _PROCESS_ID: Final = 1
 _OP_KINDS: Final = frozenset({EventKind.TORCH, EventKind.RANGE, EventKind.ITT, EventKind.NVTX})
+# By the name of an attribute its type, and its value where a node has none of its own.
+_ATTRS: Final[Mapping[str, tuple[str, int | str]]] = {
+    "rf_id": ("uint64", 0),
+    "fw_parent": ("uint64", 0),
+    "seq_id": ("int64", -1),
+    "scope": ("uint64", 0),
+    "tid": ("uint64", 0),
+    "fw_tid": ("uint64", 0),
+    "op_schema": ("string", ""),
+    "kernel_backend": ("string", ""),
+    "kernel_file": ("string", ""),
+    "tensor_range": (
+        "string",
+        "",
+    ),  # empty in torch's too, unless a variable of its environment says otherwise
+}
 
 
 def write_execution_trace(recordings: Sequence[Recording], path: str | os.PathLike[str]) -> None:
@@ -215,29 +231,8 @@ def _node(
     }
 
 
-def _attrs(
-    *,
-    scope: int,
-    rf_id: int = 0,
-    fw_parent: int = 0,
-    seq_id: int = -1,
-    tid: int = 0,
-    fw_tid: int = 0,
-    op_schema: str = "",
-    kernel_backend: str = "",
-    kernel_file: str = "",
-) -> list[dict[str, Any]]:
-    numbers = {"rf_id": rf_id, "fw_parent": fw_parent, "seq_id": seq_id, "scope": scope, "tid": tid}
-    texts = {
-        "op_schema": op_schema,
-        "kernel_backend": kernel_backend,
-        "kernel_file": kernel_file,
-        "tensor_range": "",  # torch leaves it empty too, unless a variable of its environment says otherwise
-    }
+def _attrs(**known: int | str) -> list[dict[str, Any]]:
     return [
-        *(
-            {"name": name, "type": "int64" if name == "seq_id" else "uint64", "value": value}
-            for name, value in (numbers | {"fw_tid": fw_tid}).items()
-        ),
-        *({"name": name, "type": "string", "value": value} for name, value in texts.items()),
+        {"name": name, "type": kind, "value": known.get(name, otherwise)}
+        for name, (kind, otherwise) in _ATTRS.items()
     ]
