@@ -25,10 +25,10 @@ from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
 from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start
 from pytest_opprof.profiler.enabled import run_on_profiler_stop as _run_on_profiler_stop
 from pytest_opprof.profiler.enabled import set_is_profiler_enabled as _set_is_profiler_enabled
+from pytest_opprof.profiler.handlers import warn_of_python_export
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.older_arguments import device_of, use_device_of
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
-from pytest_opprof.profiler.without_effect import warn_of_python_export
 from pytest_opprof.units import NS_IN_S, NS_IN_US
 
 if TYPE_CHECKING:

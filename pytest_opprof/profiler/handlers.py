@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
-
-from pytest_opprof.profiler.without_effect import warn_of_python_export
 
 
 class ExportsTrace(Protocol):
@@ -51,3 +50,9 @@ def tensorboard_trace_handler(
         profiler.export_chrome_trace(directory / f"{worker_name}.{time.time_ns()}{suffix}")
 
     return handler
+
+
+def warn_of_python_export(*, asked: bool) -> None:
+    """Of ``use_python_export``."""
+    if asked:
+        warnings.warn("use_python_export: accepted, but there is one way to write a trace here", stacklevel=3)

@@ -26,8 +26,8 @@ from pytest_opprof.profiler.activities import (
 )
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.profiler.experimental import settings_of
+from pytest_opprof.profiler.handlers import warn_of_python_export
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, WindowObserver, sources_of
-from pytest_opprof.profiler.without_effect import warn_of_python_export
 
 _RANGES_ONLY: Final = frozenset({"ranges"})
 

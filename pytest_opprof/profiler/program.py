@@ -145,7 +145,7 @@ def _module(name: str) -> tuple[CodeType, dict[str, object]]:
         if spec is not None and spec.submodule_search_locations is not None:
             return _module(f"{name}.__main__")
         # Namespaces have no loader before Python 3.13, and one without code since.
-        code = None if spec is None else getattr(spec.loader, "get_code", _no_code)(name)
+        code = None if spec is None else getattr(spec.loader, "get_code", lambda _: None)(name)
     except (ImportError, ValueError) as error:
         raise UsageError(f"{name} cannot be run: {error}") from error
     if spec is None or code is None:
@@ -158,7 +158,3 @@ def _module(name: str) -> tuple[CodeType, dict[str, object]]:
         "__spec__": spec,
     }
     return code, names
-
-
-def _no_code(_name: str) -> None:
-    """Of a loader that cannot tell."""
