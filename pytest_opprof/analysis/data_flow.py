@@ -8,31 +8,17 @@ that is given back twice) leaves that storage with what is known, and touches no
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
-from pytest_opprof.analysis.schemas import Schemas
+from pytest_opprof.analysis.schemas import written_inputs
 from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
 from pytest_opprof.capture.inputs import Inputs, TensorIdentity
+from pytest_opprof.capture.op_values import item_bytes
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.tensor_roles import Place
 from pytest_opprof.kinds import EventKind
-
-_ITEM_BYTES: Final = {
-    "unsigned char": 1,
-    "signed char": 1,
-    "bool": 1,
-    "short int": 2,
-    "c10::Half": 2,
-    "c10::BFloat16": 2,
-    "int": 4,
-    "float": 4,
-    "long int": 8,
-    "double": 8,
-    "c10::complex<float>": 8,
-    "c10::complex<double>": 16,
-}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,7 +91,7 @@ class DataFlow:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._schemas = Schemas()
+        self._written = functools.cache(written_inputs)  # each answer asked of torch once
         self._used: dict[int, list[tuple[int, bool | None]]] = {}  # by event: storages, and if written to
         self._changed: dict[int, int] = {}  # by event of memory: the storage
         self._live: dict[Place, int] = {}
@@ -148,7 +134,7 @@ class DataFlow:
         inputs, identities = self._recording.inputs(row), self._recording.identities(row)
         if inputs is None or identities is None:
             return
-        written = self._schemas.written(self._recording.name(row), inputs)
+        written = self._written(self._recording.name(row), tuple(inputs.dtypes))
         if written is not None or self._recording.scope[row] == BACKWARD_SCOPE:
             self._ops.add(row)
         used = self._used[row] = []
@@ -172,10 +158,10 @@ class DataFlow:
     def _widen(self, storage: int, inputs: Inputs, place: int) -> None:
         """A block from before the window has at least the bytes that this tensor spans."""
         block = self.storages[storage]
-        item_bytes = _ITEM_BYTES.get(inputs.dtypes[place])  # None for a list, whose members have no type
-        if block.taken_ns is None and item_bytes is not None:
+        each_bytes = item_bytes().get(inputs.dtypes[place])  # None for a list, whose members have no type
+        if block.taken_ns is None and each_bytes is not None:
             pairs = zip(inputs.shapes[place], inputs.strides[place], strict=True)
-            block.nbytes = max(block.nbytes, max((a * b for a, b in pairs), default=1) * item_bytes)
+            block.nbytes = max(block.nbytes, max((a * b for a, b in pairs), default=1) * each_bytes)
 
     def _note_gradient(self, row: int) -> None:
         """Autograd's node keeps a gradient by `detach`, or adds to the one there is, first of all."""

@@ -5,31 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pytest_opprof.capture.inputs import Inputs
 
-
-class Schemas:
-    """Answers by name and kinds of inputs, each asked of torch once.
+def written_inputs(name: str, dtypes: tuple[str, ...]) -> tuple[bool, ...] | None:
+    """For each input of an op whether it may be written to; None for what is not an op of torch's.
 
     No overload is recorded, so that an input counts as written to where any overload that takes such inputs
     writes to it. Without torch a name alone tells: ``aten::add_`` writes to its first input.
     """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, tuple[str, ...]], tuple[bool, ...] | None] = {}
-
-    def written(self, name: str, inputs: Inputs) -> tuple[bool, ...] | None:
-        """For each input whether it may be written to; None for what is not an op of torch's."""
-        key = (name, tuple(inputs.dtypes))
-        if key not in self._known:
-            self._known[key] = _look_up(name, inputs)
-        return self._known[key]
-
-
-def _look_up(name: str, inputs: Inputs) -> tuple[bool, ...] | None:
     if "::" not in name:
         return None
-    places = range(len(inputs.dtypes))
+    places = range(len(dtypes))
     torch = sys.modules.get("torch")
     if torch is None:
         return tuple(place == 0 and name.endswith("_") for place in places)
@@ -37,15 +22,15 @@ def _look_up(name: str, inputs: Inputs) -> tuple[bool, ...] | None:
         schemas = torch._C._jit_get_schemas_for_operator(name)  # noqa: SLF001  # as torch's profiler asks
     except RuntimeError:  # a C++ range may have such a name, and be no op
         return None
-    fitting = [schema.arguments for schema in schemas if _fit(schema.arguments, inputs)]
+    fitting = [schema.arguments for schema in schemas if _fit(schema.arguments, dtypes)]
     if not fitting:
         return None
     return tuple(any(_is_written(arguments[place]) for arguments in fitting) for place in places)
 
 
-def _fit(arguments: Any, inputs: Inputs) -> bool:
-    return len(arguments) == len(inputs.dtypes) and all(
-        _takes(str(argument.type), dtype) for argument, dtype in zip(arguments, inputs.dtypes, strict=True)
+def _fit(arguments: Any, dtypes: tuple[str, ...]) -> bool:
+    return len(arguments) == len(dtypes) and all(
+        _takes(str(argument.type), dtype) for argument, dtype in zip(arguments, dtypes, strict=True)
     )
 
 

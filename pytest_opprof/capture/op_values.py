@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -177,6 +178,12 @@ def _scalar(token: Token) -> OpValue:
         case _:
             kind, value = "", None
     return OpValue(type=kind, value=value, shape=[], strides=[])
+
+
+@functools.cache
+def item_bytes() -> dict[str, int]:
+    """Bytes of an element by Kineto's word for its type."""
+    return {name: _ITEM_BYTES.get(number, 1) for number in range(1 << 8) if (name := dtype_name(number))}
 
 
 def device_name(device_type: int, index: int) -> str:
