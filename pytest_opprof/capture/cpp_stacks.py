@@ -65,16 +65,15 @@ class CppStacks:
         return tuple(found)
 
     def _frame(self, at: int) -> CppFrame:
-        known = self._frames.get(at)
-        if known is None:
+        if at not in self._frames:
             row = self._rows[at]
-            known = self._frames[at] = CppFrame(
+            self._frames[at] = CppFrame(
                 function=name_text(row.symbol) if row.symbol else "",
                 module=name_text(row.module) if row.module else "",
                 offset=row.offset,
                 address=row.address,
             )
-        return known
+        return self._frames[at]
 
 
 def down_to_python(stack: Sequence[CppFrame]) -> Sequence[CppFrame]:

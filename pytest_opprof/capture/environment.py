@@ -42,7 +42,7 @@ def fingerprint() -> dict[str, str]:
         "torch": installed_torch(),
         "triton": _version("triton"),
         "numpy": _version("numpy"),
-        **_numpy_fields(),
+        **(_of_numpy() if hasattr(sys.modules.get("numpy"), "show_config") else {}),
         "python_malloc": _python_malloc(),
         "cpu_model": _cpu_model(),
         "cpu_count": str(len(os.sched_getaffinity(0))),
@@ -76,14 +76,15 @@ def expected_fingerprint() -> dict[str, str]:
 
 def details() -> dict[str, str]:
     """What a reader may want to know and no comparison looks at."""
-    known = {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "pytest": _version("pytest"),
-        "pytest-opprof": _version("pytest-opprof"),
-        **_place_among_others(),
-    }
-    return {name: value for name, value in known.items() if value}
+    return _not_empty(
+        {
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "pytest": _version("pytest"),
+            "pytest-opprof": _version("pytest-opprof"),
+            **_place_among_others(),
+        }
+    )
 
 
 def _place_among_others() -> dict[str, str]:
@@ -96,13 +97,9 @@ def _place_among_others() -> dict[str, str]:
     return found
 
 
-def _numpy_fields() -> Mapping[str, str]:
-    """The fields of the fingerprint that NumPy answers for; none where nobody has imported it."""
-    return _of_numpy() if hasattr(sys.modules.get("numpy"), "show_config") else MappingProxyType({})
-
-
 @functools.cache
 def _of_numpy() -> Mapping[str, str]:
+    """The fields of the fingerprint that NumPy answers for, once somebody has imported it."""
     numpy: Any = sys.modules["numpy"]
     try:
         config = numpy.show_config(mode="dicts")
