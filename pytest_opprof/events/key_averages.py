@@ -172,7 +172,9 @@ def _parts(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEventAvg
         by_overload=grouping.overloads,
         stack_depth=min(max(grouping.stack_depth, 0), _DEEPEST),
     )
-    return _event_rows(forest, grouping) if groups is None else _group_rows(forest, grouping, groups)
+    if groups is None:
+        return (_row_of(event, grouping) for event in forest.in_order())
+    return _group_rows(forest, grouping, groups)
 
 
 def _group_rows(
@@ -207,11 +209,6 @@ def _group_rows(
             stack=(first.stack or [])[: grouping.stack_depth] if grouping.stack_depth > 0 else [],
             first=first,
         )
-
-
-def _event_rows(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEventAvg]:
-    for event in forest.in_order():
-        yield _row_of(event, grouping)
 
 
 def _row_of(event: RecordedEvent, grouping: Grouping) -> FunctionEventAvg:

@@ -186,15 +186,11 @@ class KinetoRecording:
     @functools.cached_property
     def steps(self) -> Sequence[StepInfo]:
         """The steps, from the ranges that the profiler opened for them."""
-        marks = [row for row in self._rows if row.kind is EventKind.RANGE and _step_number(row) is not None]
-        marks.sort(key=lambda row: row.start_ns)
+        begin_ns = self.trace_start_ns
         return tuple(
-            StepInfo(
-                number=_step_number(row) or 0,
-                start_ns=self.trace_start_ns + row.start_ns,
-                end_ns=self.trace_start_ns + row.end_ns,
-            )
-            for row in marks
+            StepInfo(number=number, start_ns=begin_ns + row.start_ns, end_ns=begin_ns + row.end_ns)
+            for row in sorted(self._rows, key=lambda row: row.start_ns)
+            if row.kind is EventKind.RANGE and (number := _step_number(row)) is not None
         )
 
     @functools.cached_property
@@ -370,5 +366,4 @@ def _rows(result: KinetoResult, begin_ns: int) -> Iterator[_Row]:
 def _step_number(row: _Row) -> int | None:
     name = row.event.name()
     number = name.removeprefix(STEP_PREFIX)
-    is_number = number != name and number.isdecimal() and len(number) <= _MOST_DIGITS
-    return int(number) if is_number else None
+    return int(number) if number != name and number.isdecimal() and len(number) <= _MOST_DIGITS else None

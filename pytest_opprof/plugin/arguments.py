@@ -77,17 +77,12 @@ def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
 
 def _calming(config: pytest.Config) -> Iterator[str]:
     """What keeps other plugins calm, as far as there are any."""
+    unasked = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     for dest, option in _CALMING.items():
         # pytest-benchmark refuses the two together, and an ini file's wish cannot be taken back.
-        is_refused = dest == "benchmark_disable" and "--benchmark-only" in _of_ini(config)
+        is_refused = dest == "benchmark_disable" and "--benchmark-only" in unasked
         if hasattr(config.option, dest) and not is_refused:
             yield option
-
-
-def _of_ini(config: pytest.Config) -> list[str]:
-    """The arguments that come from the ini file and the environment."""
-    given: list[str] = config.getini("addopts")
-    return [*given, *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
 
 
 def own_options(config: pytest.Config) -> Iterator[str]:

@@ -184,17 +184,12 @@ class SecondLooks:
 def _has_lasting_fixtures(item: pytest.Item) -> bool:
     """Whether a test uses fixtures that outlive it, but for those of installed plugins."""
     info = getattr(item, "_fixtureinfo", None)
-    used = [] if info is None else [used for name in info.names_closure for used in _fixtures(info, name)]
-    return any(
+    return info is not None and any(
         fixture.scope != "function" and "site-packages" not in fixture.func.__code__.co_filename
-        for fixture in used
+        for name in info.names_closure
+        for fixture in info.name2fixturedefs.get(name, ())
         if hasattr(fixture.func, "__code__")
     )
-
-
-def _fixtures(info: Any, name: str) -> Sequence[Any]:
-    found: Sequence[Any] = info.name2fixturedefs.get(name, ())
-    return found
 
 
 def _hash_seed(number: int) -> str:

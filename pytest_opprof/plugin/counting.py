@@ -167,7 +167,7 @@ class CountedCalls(CallAtFixedDepth):
 
 
 def certified_counts(test: TestResult, kind: Kind) -> tuple[int, ...] | None:
-    """What a baseline's processes agreed on; None where they did not, or counted nothing."""
+    """What all calls, or a baseline's processes, agreed on; None where they did not, or counted nothing."""
     found = [test.totals.get(metric.name) for metric in kind.metrics]
     steady = [samples.low for samples in found if samples is not None and samples.is_constant]
     return tuple(steady) if len(steady) == len(found) else None

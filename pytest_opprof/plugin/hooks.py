@@ -38,7 +38,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
     ITT where it is wanted or nothing else sees torch's ops, NVTX where it is wanted.
     """
     asked = _asked_sources(early_config, args)
-    by_itt = "itt" in asked or "ops-itt" in asked or not _has_compiler()
+    has_compiler = os.environ.get("CXX") or any(map(shutil.which, ("c++", "g++", "clang++")))
+    by_itt = "itt" in asked or "ops-itt" in asked or not has_compiler
     if by_itt or "nvtx" in asked:
         from pytest_opprof.capture.injection import ITT, NVTX  # noqa: PLC0415  # loaded where it is needed
 
@@ -53,10 +54,6 @@ def _asked_sources(config: pytest.Config, args: list[str]) -> list[str]:
     given += [value for arg, value in itertools.pairwise(args) if arg == option]
     text = given[-1] if given else config.getini("opprof_capture") or ""
     return [source.strip() for source in str(text).split(",")]
-
-
-def _has_compiler() -> bool:
-    return bool(os.environ.get("CXX")) or any(map(shutil.which, ("c++", "g++", "clang++")))
 
 
 def pytest_configure(config: pytest.Config) -> None:

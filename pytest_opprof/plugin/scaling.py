@@ -13,6 +13,7 @@ import pytest
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import SCALING, Source, parse_path
 from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
+from pytest_opprof.plugin.counting import PYTHON, certified_counts
 from pytest_opprof.plugin.plans import PLAN
 from pytest_opprof.results.build import most_of
 from pytest_opprof.results.run import TestResult
@@ -95,17 +96,13 @@ def _growing(before: TestResult, after: TestResult, *, by: float) -> Mapping[str
 
 
 def _functions(test: TestResult) -> Counter[str]:
-    found = Counter[str]()
-    for metric in INSTRUCTION_TOTALS:
-        found.update(test.functions.get(metric.name, {}))
-    return found
+    each = (Counter(test.functions.get(metric.name, {})) for metric in INSTRUCTION_TOTALS)
+    return sum(each, Counter[str]())
 
 
 def _count(test: TestResult) -> int | None:
     """Instructions of the project and of libraries; None where they vary or were not counted."""
-    found = [test.totals.get(metric.name) for metric in INSTRUCTION_TOTALS]
-    counts = [samples.low for samples in found if samples is not None and samples.is_constant]
-    return sum(counts) or None if len(counts) == len(found) else None
+    return sum(certified_counts(test, PYTHON) or ()) or None
 
 
 def _why_not(item: pytest.Item, test: TestResult) -> str:

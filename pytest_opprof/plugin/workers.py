@@ -96,9 +96,3 @@ def exchange_of(config: pytest.Config) -> Exchange | None:
     if given is None:
         return None
     return Exchange(folder=Path(given["folder"]), worker=os.environ.get("PYTEST_XDIST_WORKER", "worker"))
-
-
-def baseline_digest(config: pytest.Config) -> str | None:
-    """The digest of the baseline in the exchange; None where there is none."""
-    digest: str | None = getattr(config, "workerinput", {}).get(XDIST, {}).get("baseline")
-    return digest
