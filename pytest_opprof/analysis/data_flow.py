@@ -46,9 +46,7 @@ class FlowNode:
     """An op, or a change of memory outside of all ops.
 
     Attributes:
-        row: Index of the event.
         start_ns: From the window's start.
-        is_backward: It belongs to a backward pass.
         reads: The version of each storage that was there before.
         writes: Those of them that it may have changed.
         takes: Storages taken in it.

@@ -99,7 +99,6 @@ class BasicEvaluation:
         prof: A profile of ours or of ``torch.profiler``, or anything with such ``kineto_results``.
 
     Attributes:
-        profile: What was given.
         metrics: By `EventKey`, in the order of a walk through the tree.
         event_keys: The same keys, in the order in which the events began.
         events: The events of `event_keys`.

@@ -23,7 +23,6 @@ class CallSite(NamedTuple):
 
     Attributes:
         file: The path of its file, as Python imported it.
-        function: The qualified name of the function.
         line: The number of the line, from 1; 0 where it is unknown.
         caller: The line that called the function; None where callers were not noted, or none is the user's.
     """

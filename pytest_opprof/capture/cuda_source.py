@@ -50,7 +50,6 @@ class CudaSource:
         """Before a window: record it there, or not.
 
         Args:
-            sources: What was asked for.
             with_memory: Also what calls of CUDA take of devices' memory and give back.
         """
         is_ready = self.find(sources)

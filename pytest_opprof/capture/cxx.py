@@ -67,7 +67,6 @@ def fault_of(command: list[str], out: Path, *, limit_s: float) -> str | None:
     """Compile; why there is no result in one line, None where there is one.
 
     Args:
-        out: What it is told to write.
         limit_s: How long it may take, in seconds.
 
     Raises:

@@ -55,7 +55,6 @@ class DeviceUse:
     """What devices did, and what of it is not known.
 
     Attributes:
-        whole: All of it.
         rows: By index into `Recording.groups()`: what was launched in the row's events, or what they are.
         launchers: Of the rows that are work themselves, the row that launched most of it.
         unmatched_launches: Calls that launched a kernel which is not on record.
@@ -86,7 +85,6 @@ def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None
     Args:
         result: The native result; nobody else may ask it meanwhile.
         groups: How many rows those are.
-        steps: How many it has.
 
     Returns:
         None where no device was used.

@@ -38,7 +38,6 @@ class Gpu:
 
     Attributes:
         index: As CUDA numbers it in this process.
-        total_bytes: Of its memory.
         attributes: What the driver says of it, by the words of ``deviceProperties`` in Kineto's traces.
     """
 

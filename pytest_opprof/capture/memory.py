@@ -38,7 +38,6 @@ class MemoryUse:
         allocated: Bytes taken.
         freed: How many of these bytes were given back.
         peak: The most of these bytes in use at once.
-        allocations: How often memory was taken.
     """
 
     allocated: int

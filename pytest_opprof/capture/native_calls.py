@@ -23,8 +23,6 @@ def view_of(
 
     Args:
         result: The native result that the column belongs to. It lives as long as the view.
-        pointer: The column's first entry.
-        count: How many entries there are.
         code: Their type, as `struct` has it.
     """
     held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, result))

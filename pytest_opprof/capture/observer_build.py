@@ -134,7 +134,6 @@ def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: b
 
     Args:
         folder: One that only this user can write.
-        part: The observer, or the emitter.
         serves_any: It is meant for machines with other compilers, too.
 
     Raises:

@@ -78,7 +78,6 @@ def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> li
     Args:
         result: The native result; nobody else may ask it meanwhile.
         by: What an ``OP_GROUP_BY_`` of the collector says.
-        steps: How many it has.
         stack_depth: Events are apart by so many innermost callers too.
 
     Raises:

@@ -36,7 +36,6 @@ class TensorValue:
         tensor: Address of the tensor's own object; 0 unknown. Addresses are used again.
         storage: Address of what it holds; 0 unknown.
         offset: Of its first element in the storage, in elements.
-        item_bytes: Of one element.
         device: As torch writes it, such as "cpu" or "cuda:0".
     """
 

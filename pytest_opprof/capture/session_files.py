@@ -20,7 +20,6 @@ class SessionFile:
 
     Attributes:
         is_alive: That process has it open still.
-        was_recording: A window was open.
         keeps_last: And kept what began last, so that what is missing of it is its beginning.
         opened_ns: When the session began, nanoseconds since the epoch.
         note: What the process said it was doing; empty for nothing.

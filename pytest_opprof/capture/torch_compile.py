@@ -47,7 +47,6 @@ class Compilations:
     """What torch.compile did in a step.
 
     Attributes:
-        graphs: How many graphs it compiled.
         recompiles: Why functions that had been compiled were compiled again, and how often.
         graph_breaks: Why functions were compiled in more than one graph, and how often.
     """

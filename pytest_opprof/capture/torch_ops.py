@@ -29,9 +29,7 @@ class OpDetails(enum.IntFlag):
         """What a window's options ask for.
 
         Args:
-            shapes: Of the inputs.
             outputs: Which tensors go in and come out.
-            overloads: Each op's overload.
         """
         asked = cls.INPUTS if shapes else cls(0)
         if outputs:
@@ -67,12 +65,7 @@ class ObserverOps:
         self._hooks = _ProfilerHooks(torch.autograd.profiler, self._library)
 
     def enable(self, details: OpDetails, *, sampling: float) -> None:
-        """The window opened: see ops on all threads.
-
-        Args:
-            details: What to record of each op.
-            sampling: The share of the ops to record.
-        """
+        """The window opened: see ops on all threads."""
         self._library.opprof_observer_enable(int(details), sampling)
         self._library.opprof_observer_adopt_thread()
         self._hooks.install()

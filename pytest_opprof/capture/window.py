@@ -70,10 +70,8 @@ class RecordingStats:
     """What was recorded, and what was lost.
 
     Attributes:
-        events: Events in the columns.
         dropped: Events for which there was no room; of a recovered recording at least so many.
         truncated: The byte budget or the disk ended the recording early.
-        threads: Threads that recorded.
         names: Distinct names known to this process.
         spilled_bytes: Written to the spill file.
         unmatched_ends: Ends whose begin is not on record, as of ranges begun before the window.

@@ -25,7 +25,6 @@ class TableOptions:
     """How a table is laid out; see `Tabular.table`.
 
     Attributes:
-        profile_memory: Show the memory columns.
         with_flops: Show the FLOPs column, where there are any.
     """
 
@@ -47,7 +46,6 @@ class Column:
     """One column: its title, what it says of a row, and how wide it is.
 
     Attributes:
-        title: The heading.
         cell: What stands in the row's first line.
         below: What stands in the lines under it, one each.
         width: Characters; a longer cell pushes the rest of its line.

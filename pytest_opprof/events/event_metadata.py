@@ -12,25 +12,14 @@ class EventMetadata(NamedTuple):
     """Facts of a kernel, a copy or a collective; None for each that is not known.
 
     Attributes:
-        registers_per_thread: Of a kernel.
         shared_memory: Bytes of a block.
         grid: Blocks in each direction.
         block: Threads in each direction.
-        priority: Of the stream.
         blocks_per_sm: Blocks for each multiprocessor.
-        warps_per_sm: Warps for each multiprocessor.
         occupancy: How the occupancy was worked out.
         est_occupancy_pct: Estimated achieved occupancy, percent.
-        queued: When it was queued.
-        graph_id: The CUDA graph.
-        graph_node_id: The graph's node.
-        stream: The stream it ran on.
-        context: The device's context.
-        channel: The hardware channel.
-        channel_type: Its type.
         bytes: Of a copy or a fill.
         bandwidth_gb_s: Gigabytes a second.
-        collective_name: Of a collective.
         dtype: Type of the elements.
         in_msg_nelems: Elements given.
         out_msg_nelems: Elements taken.
@@ -39,13 +28,9 @@ class EventMetadata(NamedTuple):
         global_rank_start: First rank of the group.
         global_rank_stride: Step from one rank to the next.
         group_size: Ranks in the group.
-        process_group_name: The group's name.
-        process_group_desc: Its description.
         group_ranks: Its ranks as text.
-        rank: This process's rank.
         src_rank: Where the data comes from.
         dst_rank: Where it goes.
-        seq: The collective's number.
         is_async: The call does not wait.
     """
 

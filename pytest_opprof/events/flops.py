@@ -24,9 +24,6 @@ def register_flop_formula(*names: str) -> Callable[[Formula], Formula]:
             (batch, queries, width), (_, keys, _), *_ = inputs.shapes
             return 4 * batch * queries * keys * width
 
-    Args:
-        names: The ops' names.
-
     Returns:
         A decorator of a function from `Inputs` to a number of FLOPs; None where it cannot be told.
 

@@ -25,7 +25,6 @@ class Children:
     """Parents turned round: each row's first child, and the next child of its parent.
 
     Args:
-        count: How many rows there are.
         parent: The row around a row, -1 for none.
     """
 

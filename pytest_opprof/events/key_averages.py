@@ -28,9 +28,7 @@ class Grouping:
     """What parts events of one name into rows of their own.
 
     Attributes:
-        shapes: The shapes of the inputs.
         stack_depth: So many innermost entries of the stack.
-        overloads: The overload of the op.
         background: Running on a thread that is not part of a step.
     """
 
@@ -44,7 +42,6 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
     """Rows of averages, and the table of them.
 
     Args:
-        rows: The averages.
         profile_memory: The table has memory columns.
         with_flops: The table has a FLOPs column.
         notes: Lines below the table's totals.

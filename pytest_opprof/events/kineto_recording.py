@@ -51,7 +51,6 @@ class KinetoRecording:
     window closed (Kineto gives it thread 0 to end on) is unfinished, and not asynchronous as torch has it.
 
     Args:
-        result: Kineto's.
         use_device: The device profiled, in lower case; empty for none. Unless given, where events ran.
 
     Raises:

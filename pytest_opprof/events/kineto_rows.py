@@ -32,7 +32,6 @@ def recorded_events(forest: EventForest, *, begin_ns: int = 0) -> list[RecordedK
     """The events of a recording as Kineto would have told of them, in the order of their start.
 
     Args:
-        forest: Of the recording.
         begin_ns: When the window began, on the clock that they are to be told by.
     """
     rows = sorted(range(len(forest.recording)), key=forest.recording.start_ns.__getitem__)

@@ -30,7 +30,6 @@ class RecordedEvent(FunctionEvent):
     """One event of a recording. An `EventList` gives the same object as long as somebody holds it.
 
     Attributes:
-        forest: What it is an event of.
         index: Its index into the columns.
     """
 

@@ -101,7 +101,6 @@ def build_table(
 
     Args:
         facts: What `survey` would find, where the caller knows it without reading every row.
-        notes: Lines to stand below the totals.
 
     Returns:
         The table, each line with its newline; the empty string for no rows.

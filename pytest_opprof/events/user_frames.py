@@ -38,7 +38,6 @@ def places_of_sites(
     """As `places_of_ops`, by the call sites that were noted while ops ran.
 
     Args:
-        called_from: What was noted.
         amount: What to add up for each place, where that is not the number of calls.
     """
     found: dict[str, Counter[Place]] = {}

@@ -130,7 +130,6 @@ class RowSum:
     """A total that adds up a metric of a test's rows, but for those of background threads.
 
     Attributes:
-        metric: Which one.
         less: A metric whose values are taken off.
         kind: Rows of this kind alone; None for all.
     """

@@ -36,7 +36,6 @@ def parse_path(text: str, *, where: str, known_ops: Collection[str] = ()) -> Met
     """Read ``ops.count`` or ``aten::item.count``.
 
     Args:
-        text: The path as written.
         where: What an error says it stands in, such as ``limits of test_x``.
         known_ops: The names of torch's ops. In their namespaces (``aten::``, ``prim::``) a name that is not
             among them is an error; any other name may be a range of the user's. Empty: nothing is checked.

@@ -56,8 +56,6 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     """Resolve what the user named.
 
     Args:
-        config: Pytest's.
-        options: Ours.
         exchange: Of a worker: the controller has resolved and checked the baseline already.
 
     Raises:
@@ -103,12 +101,8 @@ def save_run(
     """Certify a run in fresh processes, keep it, and drop from what was accepted what it stands for now.
 
     Args:
-        config: Of the session that measured it.
-        collected: What that session collected.
         node_ids: From a result's node id to pytest's own.
         folder: The project's ``.opprof``.
-        gates_of: The rules of a test.
-        traces: Of the tests that were measured.
 
     Returns:
         Sentences for the user: what was kept and where, and what was not.

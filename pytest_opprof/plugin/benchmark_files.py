@@ -27,7 +27,6 @@ def machine_info(config: pytest.Config, *, without: object) -> dict[str, Any]:
     """What pytest-benchmark knows of this machine; found out once, and a copy each time.
 
     Args:
-        config: Pytest's.
         without: The plugin that asks, which is not asked in turn.
     """
     if _FOUND not in config.stash:

@@ -31,9 +31,6 @@ class Benchmarked:
     """What a test benchmarks, to be called once more for each step.
 
     Attributes:
-        function: What was timed.
-        args: What it was given.
-        kwargs: What it was given by name.
         setup: Of the pedantic mode: called before each call; what it returns, if anything, is given to
             `function` in the place of `args` and `kwargs`.
         teardown: Of the pedantic mode: called after each call, with the same arguments.

@@ -37,7 +37,6 @@ class Kind:
     """What is counted, and by whom.
 
     Attributes:
-        metrics: The totals.
         source: The word for it in documents.
         counter: Makes what counts; it raises `CaptureUnavailableError` where that cannot be had.
         apart: By how many thousandths two calls that agree may differ.
@@ -83,7 +82,6 @@ class CountedCalls(CallAtFixedDepth):
     before each, and not during it, as a collection runs finalizers at a moment that nobody chose.
 
     Args:
-        kind: Which instructions.
         expected: The totals of a certified baseline; None where there is none.
 
     Attributes:

@@ -89,7 +89,6 @@ def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -
 
     Args:
         reports: Those of failed tests, by pytest's node id.
-        comparison: Of the whole session.
     """
     by_test = {canonical_node_id(node_id): report for node_id, report in reports.items()}
     for node_id, intended in intentions(common_causes(comparison), ACCEPT).items():

@@ -52,9 +52,6 @@ def tell_of_deaths(root: Path) -> list[str]:
 
     Sessions of other projects are left for theirs, and removed after a week; those that tell nothing, now.
 
-    Args:
-        root: Pytest's rootdir.
-
     Returns:
         Sentences.
     """

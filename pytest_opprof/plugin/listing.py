@@ -84,7 +84,6 @@ def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, s
     """The imported modules that come from installed copies of projects, not from their folders.
 
     Args:
-        modules: See `files_of_modules`.
         root: Pytest's root folder. A project that its ``pyproject.toml`` names is one, wherever its copy was
             installed from.
 

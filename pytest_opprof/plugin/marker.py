@@ -64,13 +64,10 @@ class ProfileRequest:
         numbers: The schedule's numbers; None for a function of the user's own.
         calls: How often a test that does not step itself is called.
         cycles: How many cycles of its schedule a test that steps itself must finish.
-        activities: In torch.profiler's words.
         stacks: Of "python" and "cpp": which stacks are recorded.
         names_activities: The marker says which; else CUDA's are recorded too, where the session records them.
-        limits: Budgets as they were written.
         sampling: The share of torch's ops to record.
         size: The parameter that is the test's size; empty where none is named.
-        gates: Rules as they were written.
         is_named: The test has the marker in its code; else a line of options chose it among others.
         missing: What was asked for and is not captured in this release.
         steps_itself: The test takes the ``opprof`` fixture and calls its `step()`.

@@ -27,9 +27,7 @@ class MarkLine:
     """Which tests a line chooses, and what it says of them.
 
     Attributes:
-        chooses: Whether it is about a test.
         is_excluding: It takes back what lines before it chose.
-        arguments: Of the marker.
     """
 
     chooses: Callable[[pytest.Item], bool]
@@ -43,7 +41,6 @@ def mark(items: Iterable[pytest.Item], lines: Collection[str]) -> None:
     A test that the marker would be refused on is left as it is: nobody named it.
 
     Args:
-        items: What was collected.
         lines: ``[!]PATH|NODE-ID|-k EXPRESSION [ARGUMENTS]``, the weaker first.
 
     Raises:

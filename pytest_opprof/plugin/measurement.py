@@ -32,7 +32,6 @@ def measured(test: TestResult, stepping: Stepping) -> TestResult:
 
     Args:
         test: What is known of it without its recordings.
-        stepping: Its call phase.
     """
     looks = [_once(test, stepping, stepping.recordings)]
     if stepping.one_step:

@@ -41,7 +41,6 @@ def open_session(
     """Make this process's session.
 
     Args:
-        config: Pytest's.
         marked: All marked tests that were collected.
         chosen: Those of them that will run.
 

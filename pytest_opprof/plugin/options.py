@@ -28,7 +28,6 @@ class WantedReport(NamedTuple):
     """A report of the session.
 
     Attributes:
-        kind: The name of its format.
         path: Where it goes; ``-`` to print it.
     """
 
@@ -42,14 +41,12 @@ class Options:
     Attributes:
         mode: "on", "off", "only" or "always".
         history: "saved", "all" or "off".
-        gates: Rules of the command line.
         ini_gates: Rules of the ini file, which a test's own stand over.
         marks: Lines that choose tests to profile, the weaker first.
         profile: Arguments of the marker for all tests, as they were written.
         limits: Budgets for all tests, as they were written.
         renames: What tests of the baseline are called now.
         save_processes: How many processes measure what is saved; 1 for this one alone.
-        capture: Names of sources.
         call_sites: Whether each measurement notes from which lines ops are called.
         instructions: Whether Python instructions are counted.
         seed: Of random numbers; None to seed nothing.

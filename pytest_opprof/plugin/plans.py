@@ -24,8 +24,6 @@ class TestPlan:
     """A marked test's request, with its limits and gates read and checked.
 
     Attributes:
-        request: What the marker asks for.
-        limits: Its budgets.
         refusal: Why the test cannot be profiled, which is its own error and no other test's; "" where it can.
     """
 

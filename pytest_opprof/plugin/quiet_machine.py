@@ -35,7 +35,6 @@ class QuietMachine:
     """Waits until nobody slows the machine down, for some steps of one test.
 
     Args:
-        speed: Knows how fast the machine is.
         budget_ns: What all waiting, and all that is done beyond what was asked for, may take.
         clock: Nanoseconds.
     """
@@ -79,7 +78,6 @@ class QuietRecorder(CycleRecorder):
     """Begins each recorded step in an undisturbed moment.
 
     Args:
-        quiet: Waits for it.
         arguments: Of `CycleRecorder`.
     """
 

@@ -73,7 +73,6 @@ class OpprofSession:
         exchange: The folder shared with xdist's other processes; None without workers.
         shared: The same, or a folder for children that are forked to run a test.
         is_controller: The tests run in workers, and this process joins what they found.
-        collected: What was collected.
         policy: The gates set outside the tests.
         baseline: What the tests are held to.
         before: Its tests, by node id.

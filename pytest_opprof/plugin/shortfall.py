@@ -34,7 +34,6 @@ def missing(request: ProfileRequest, *, calls: int, cycles: int) -> str | None:
     """Why less was measured than planned; None where all of it was.
 
     Args:
-        request: The plan.
         calls: How many calls of the test, or of its own steps, finished.
         cycles: How many cycles of the schedule are complete.
     """

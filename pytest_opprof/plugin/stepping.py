@@ -52,9 +52,7 @@ class Stepping:
         keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
 
     Attributes:
-        request: What the marker asks for.
         sources: What of `sources` the marker's activities leave, and the calls that it asks for.
-        recordings: Of the finished cycles, in order.
         one_step: Of the last of `looks`, where it was no answer.
         problem: Why the measurement failed; None while it has not.
         is_repeatable: No call but the first failed.
@@ -63,7 +61,6 @@ class Stepping:
         is_running: The call phase is not over.
         again: The second measurement, where there was reason for one.
         compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
-        timed: The steps without a profiler.
         counted: The calls whose instructions were counted.
         has_failed_parts: A subtest failed in the first call, for which pytest fails the test later.
         unheard: Why sources were left out from the start, by source: a window forgets what nobody asks of it.

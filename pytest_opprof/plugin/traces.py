@@ -67,7 +67,6 @@ class SessionTraces:
     """What becomes of the recordings of one session's tests, as files; of several cycles, of the last.
 
     Args:
-        root: The project's folder.
         exchange: The folder shared with the other processes of the session.
 
     Raises:

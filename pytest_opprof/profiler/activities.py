@@ -33,7 +33,6 @@ def cuda_source(
 
     Args:
         requested: The ``activities`` argument. Without one, nobody has asked for CUDA by name.
-        activities: What was read from it.
     """
     if ProfilerActivity.CUDA not in activities:
         return frozenset()

@@ -28,7 +28,6 @@ class Cycle(Averaged):
     """What was recorded between the first active step of a cycle and its last.
 
     Attributes:
-        recording: The events, as columns.
         trace_id: Names this cycle among all others.
     """
 

@@ -228,7 +228,6 @@ class KinetoProfile(Averaged):
         """Write the last finished cycle as a Chrome trace; see `Cycle.export_chrome_trace`.
 
         Args:
-            path: The file.
             use_python_export: Accepted with a warning: there is one way to write a trace here.
 
         Raises:

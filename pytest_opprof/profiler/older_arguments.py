@@ -21,7 +21,6 @@ def use_device_of(use_device: str | None, *, use_cuda: bool) -> str | None:
     """The valid device; None, with a warning, where it is unknown or not there.
 
     Args:
-        use_device: Its name.
         use_cuda: The deprecated way to say "cuda".
     """
     if use_cuda:
@@ -53,8 +52,6 @@ def device_of(
     """The ``activities`` of a profiler for the same.
 
     Args:
-        use_device: From `use_device_of`.
-        use_cpu: Look at the CPU.
         filters: Names of activity types by activity.
 
     Raises:

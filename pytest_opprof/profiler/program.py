@@ -26,7 +26,6 @@ class Program:
 
     Attributes:
         name: The script's path, or the module's name.
-        is_module: It is a module.
         arguments: What stands behind it on the command line.
     """
 
@@ -66,9 +65,6 @@ class Program:
 def run_program(program: Program, **options: Any) -> tuple[profile, BaseException | None]:
     """Run a program to its end and record it, as one step.
 
-    Args:
-        program: The script or module.
-
     Returns:
         The profile, and what the program raised: also ``SystemExit`` and ``KeyboardInterrupt``.
 
@@ -88,7 +84,6 @@ def run_code(code: CodeType, names: dict[str, Any], **options: Any) -> tuple[pro
 
     Args:
         code: Compiled as a module.
-        names: What the code reads and writes.
         options: Those of `profile`.
 
     Returns:

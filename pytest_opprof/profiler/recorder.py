@@ -46,12 +46,10 @@ class RecorderOptions:
         sources: Where ops come from, in the collector's words.
         record_shapes: Record what ops are given; so do FLOPs.
         profile_memory: Record what allocators take and give back.
-        with_flops: Count the ops' FLOPs.
         keep_cycles: How many of the latest cycles stay; None for all.
         keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
         observer: Is told when windows open and close.
         collections: Record Python's garbage collections as ranges.
-        overloads: Record the ops' overloads.
         sampling: The share of torch's ops to record.
         counters: What is counted in each range and op.
         tells: Warn of what was asked for and cannot be recorded.

@@ -42,7 +42,6 @@ class Stepper:
 
     Args:
         schedule: From a step's number to what is done in it.
-        recorder: Makes the moves.
         named_steps: Each step begins by itself where the last one ends; else where `begin_step` says so.
 
     Attributes:

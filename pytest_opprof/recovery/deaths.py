@@ -43,7 +43,6 @@ class Death:
     """A process that died.
 
     Attributes:
-        file: Its session file.
         note: What it said it was doing; None for a process that ran no tests.
         threads: What each thread was in; those with something open first.
         recording: What was recorded; None where nothing was.

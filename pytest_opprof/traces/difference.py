@@ -27,11 +27,7 @@ class OpDifference:
     """One op in both traces.
 
     Attributes:
-        name: The op's, or the kernel's.
-        is_on_device: It ran on a device.
         is_annotation: It is a range that somebody named, and no op.
-        base: What the first trace has of it.
-        head: What the second has.
     """
 
     name: str

@@ -26,9 +26,6 @@ class ImportedEvent:
     """The arguments of an event, asked for as Kineto's events are.
 
     It has only those methods of theirs whose answers are in a file's ``args``.
-
-    Args:
-        args: As the file has them.
     """
 
     __slots__ = ("_args",)

@@ -102,7 +102,6 @@ def load_trace(
     whole nanoseconds, taken from the decimal text.
 
     Args:
-        path: The file.
         max_events: A file with more is refused.
         max_bytes: A file of more JSON, unpacked, is refused.
 

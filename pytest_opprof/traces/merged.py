@@ -41,8 +41,6 @@ def write_merged(
     """Write base and head as one trace, whole or not at all; compressed where the name ends in ``.gz``.
 
     Args:
-        base: The one.
-        head: The other.
         path: The file. A file that is there is replaced.
         found: `difference` of the two.
 

@@ -34,7 +34,6 @@ class Viewer:
     """The page that shows the trace.
 
     Attributes:
-        url: Where it is.
         port: Of this machine, that the page may fetch from; 0 for any that is free.
     """
 

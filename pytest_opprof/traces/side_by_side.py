@@ -38,7 +38,6 @@ class Side:
     """One of the traces.
 
     Attributes:
-        marks: By op.
         points: What time of it, nanoseconds from its start, is shown at what time; the earliest first. What
             lies between two goes with the one before, and what is around a gap lasts longer.
         places: By thread, its process and its number there.
@@ -62,7 +61,6 @@ def write_side_by_side(
     The collector writes it from the columns; counters, and arrows other than those to devices, are left out.
 
     Args:
-        sides: The traces.
         metadata: Members of the trace's object, as JSON texts.
         events: More events, first of all.
 

@@ -131,7 +131,6 @@ class DatabaseEvent:
     It has the methods of `KinetoEvent`, and those of the others that it is given answers for.
 
     Args:
-        name: What it is called.
         span: When it began and ended, nanoseconds on the profiler's clock.
         thread: Of the host, where it began.
         end_thread: Where it ended; where it began unless given.
