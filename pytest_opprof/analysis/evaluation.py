@@ -7,7 +7,7 @@ torch's does: ``kineto_results.events()`` and ``kineto_results.experimental_even
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -135,7 +135,9 @@ class BasicEvaluation:
 
     def compute_self_time(self) -> None:
         """Find each event's duration, and its self time: less the events directly inside it on the host."""
-        device = _device_events(self._kineto_events)
+        # By name and start what ran on devices: a tree does not say where its events ran.
+        on_device = (event for event in self._kineto_events if device_of(event) != DeviceType.CPU)
+        device = {(name_of(event), event.start_ns()) for event in on_device}
         for event in last_first(self._results.experimental_event_tree()):
             key = EventKey(event)
             if key in self.metrics:
@@ -222,10 +224,3 @@ class BasicEvaluation:
         """How much of each event of `metrics` lies in any of some stretches."""
         cover = Cover(union(intervals))
         return [cover.overlap(key.event.start_time_ns, key.event.end_time_ns) for key in self.metrics]
-
-
-def _device_events(kineto_events: Iterable[Any]) -> frozenset[tuple[str, int]]:
-    """Name and start of what ran on devices: a tree does not say where its events ran."""
-    return frozenset(
-        (name_of(event), event.start_ns()) for event in kineto_events if device_of(event) != DeviceType.CPU
-    )

@@ -98,20 +98,16 @@ def _moments(events: Sequence[dict[str, Any]]) -> Iterator[_Moment]:
     for event in events:
         if "ts" not in event or "dur" not in event:
             continue
-        name = event.get("name")
-        if not _is_marker(event, name):
+        name: Any = event.get("name")
+        is_op = event.get("cat") == "cpu_op" and isinstance(name, str)
+        if not (is_op and name.startswith(_OPEN) and name.endswith(_CLOSE)):
             yield _Moment(event["ts"], _WORK, None, event)
             continue
-        marker = _marker_of(str(name)[len(_OPEN) : -len(_CLOSE)])
+        marker = _marker_of(name[len(_OPEN) : -len(_CLOSE)])
         # Nothing begins in a marker of no duration.
         if marker is not None and event["dur"] > 0:
             yield _Moment(event["ts"], _START, marker, event)
             yield _Moment(event["ts"] + event["dur"], _END, marker, event)
-
-
-def _is_marker(event: Mapping[str, Any], name: object) -> bool:
-    is_op = event.get("cat") == "cpu_op" and isinstance(name, str)
-    return is_op and str(name).startswith(_OPEN) and str(name).endswith(_CLOSE)
 
 
 def _marker_of(content: str) -> str | int | None:

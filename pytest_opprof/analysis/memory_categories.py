@@ -97,7 +97,8 @@ class Categories:
 
     def _set_parameters_by_flow(self) -> None:
         """What the forward pass uses beside its inputs, and both makes gradients and is changed by them."""
-        forward = {version for version in self._all_versions() if self.of(version) is Category.INPUT}
+        every = set[Version]().union(*(node.inputs | node.outputs for node in self._flow.nodes))
+        forward = {version for version in every if self.of(version) is Category.INPUT}
         candidates: set[Version] = set()
         for node in self._flow.nodes:
             versions = node.inputs | node.outputs
@@ -114,9 +115,6 @@ class Categories:
                 useful |= node.inputs
         found = {storage for storage, _ in candidates & useful} & self._depending_on_gradients()
         self._whole.update(dict.fromkeys(found, Category.PARAMETER))
-
-    def _all_versions(self) -> set[Version]:
-        return set().union(*(node.inputs | node.outputs for node in self._flow.nodes))
 
     def _set_activations(self) -> None:
         """What the forward pass makes of inputs and of other activations."""

@@ -25,7 +25,8 @@ def written_inputs(name: str, dtypes: tuple[str, ...]) -> tuple[bool, ...] | Non
     fitting = [schema.arguments for schema in schemas if _fit(schema.arguments, dtypes)]
     if not fitting:
         return None
-    return tuple(any(_is_written(arguments[place]) for arguments in fitting) for place in places)
+    written_to = [[getattr(one.alias_info, "is_write", False) for one in arguments] for arguments in fitting]
+    return tuple(any(overload[place] for overload in written_to) for place in places)
 
 
 def _fit(arguments: Any, dtypes: tuple[str, ...]) -> bool:
@@ -43,7 +44,3 @@ def _takes(wanted: str, dtype: str) -> bool:
     if wanted.startswith("List["):
         return dtype in ({"TensorList", ""} if "Tensor" in wanted else {"ScalarList", "Scalar", ""})
     return dtype in {"Scalar", ""}
-
-
-def _is_written(argument: Any) -> bool:
-    return bool(getattr(argument.alias_info, "is_write", False))

@@ -197,7 +197,7 @@ def tokens_of(words: memoryview[int]) -> Iterator[Token]:
         tag, dtype, length = Tag(words[at] & 0xFF), words[at] >> 8 & 0xFF, words[at] >> 16
         if tag is Tag.CUT:
             return
-        layout = _LAYOUTS.get(tag, _no_payload)(length)
+        layout = _LAYOUTS[tag](length) if tag in _LAYOUTS else "="  # which is no payload
         size = struct.calcsize(layout)
         payload = bytes(words[at + 1 : at + 1 + (size + 3) // 4])[:size]
         yield Token(tag=tag, dtype=dtype, length=length, values=struct.unpack(layout, payload))
@@ -217,10 +217,6 @@ _LAYOUTS: Final[Mapping[Tag, Callable[[int], str]]] = {
     Tag.TEXT: lambda length: f"={length}s",
     Tag.IDENTITY: lambda _: _IDENTITY_LAYOUT,
 }
-
-
-def _no_payload(_length: int) -> str:
-    return "="
 
 
 def _sizes(token: Token) -> tuple[list[int], list[int]]:

@@ -177,14 +177,10 @@ def _source_column(longest: int, options: TableOptions) -> Column:
 
 
 def _flops_column(smallest: int) -> Column:
-    scale, unit = _flops_scale(smallest)
-    return Column(f"Total {unit}", lambda row: f"{row.flops * scale:8.3f}" if row.flops else "--")
-
-
-def _flops_scale(smallest: int) -> tuple[float, str]:
-    """The factor and the unit in which the smallest of some positive numbers of FLOPs is at least 1."""
-    thousands = max(0.0, min(math.log10(smallest) / 3, float(len(_FLOPS_UNITS) - 1)))
-    return 10 ** (math.floor(thousands) * -3.0), _FLOPS_UNITS[int(thousands)]
+    """In the unit in which the smallest of the rows' positive numbers of FLOPs is at least 1."""
+    thousands = int(max(0.0, min(math.log10(smallest) / 3, float(len(_FLOPS_UNITS) - 1))))
+    title, scale = f"Total {_FLOPS_UNITS[thousands]}", 10 ** (thousands * -3.0)
+    return Column(title, lambda row: f"{row.flops * scale:8.3f}" if row.flops else "--")
 
 
 def _limited(width: int, limit: int | None) -> int:

@@ -320,12 +320,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         depth = _WHOLE_STACKS if has_stacks else 0
         facts = survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False)))
         if has_stacks:  # the row of a Python call has a name of its own
-            facts = replace(facts, name_length=_longest_name(forests))
+            recordings = [forest.recording for forest in forests]
+            names = {recording.name(row) for recording in recordings for row in range(len(recording))}
+            facts = replace(facts, name_length=max(len(summed_name(name)) for name in names))
         return build_table(self._recorded, options, facts=facts, notes=losses_of(forests))
-
-
-def _longest_name(forests: Sequence[EventForest]) -> int:
-    """How many characters the longest name of an event has."""
-    recordings = [forest.recording for forest in forests]
-    names = {recording.name(event) for recording in recordings for event in range(len(recording))}
-    return max(len(summed_name(name)) for name in names)

@@ -75,10 +75,6 @@ def _unquoted(text: str) -> str:
     return text.strip('"')
 
 
-def _truth(text: str) -> bool:
-    return text in ("1", "true")
-
-
 # Kineto's key: the field, and how its text is read.
 _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "registers per thread": ("registers_per_thread", int),
@@ -115,7 +111,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "Src Rank": ("src_rank", int),
     "Dst Rank": ("dst_rank", int),
     "Seq": ("seq", int),
-    "Is asynchronized op": ("is_async", _truth),
+    "Is asynchronized op": ("is_async", lambda text: text in ("1", "true")),
 }
 
 

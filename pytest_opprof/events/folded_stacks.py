@@ -55,7 +55,7 @@ def folded_lines(
         for event in events:
             time_us = int(getattr(event, attribute))
             if event.stack and time_us > 0:
-                yield _line(reversed(event.stack), time_us)
+                yield f"{';'.join(map(_cleared, reversed(event.stack)))} {time_us}\n"
         return
     shown = _Shown()
     sums: dict[int, int] = {}
@@ -131,10 +131,6 @@ _NODES: Final[Mapping[StackKind, Callable[[_Shown, FunctionEvent], int]]] = {
     "cpp": _Shown.of_cpp,
     "all": _Shown.of_both,
 }
-
-
-def _line(entries: Iterable[str], cost: int) -> str:
-    return f"{';'.join(map(_cleared, entries))} {cost}\n"
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -181,10 +181,6 @@ def _id(event: RecordedEvent) -> int:
     return known or event.forest.recording.first_id + event.index + 1
 
 
-def _trace_name(event: RecordedEvent) -> str | None:
-    return None if event.kind is EventKind.MEMORY else event.recorded_name
-
-
 def _parent(event: RecordedEvent) -> FunctionEvent | None:
     parent = event.forest.parent(event.index)
     return None if parent < 0 else event.forest.event(parent)
@@ -195,10 +191,6 @@ def _device_type(event: RecordedEvent) -> DeviceType:
     if recording.kind[event.index] < _ON_DEVICE:
         return DeviceType.CPU
     return DeviceType(recording.threads[recording.thread[event.index]].device_type)
-
-
-def _device_index(event: RecordedEvent) -> int:
-    return max(event.forest.recording.threads[event.thread].device_index, 0)
 
 
 def _resource(event: RecordedEvent) -> int:
@@ -218,10 +210,6 @@ def _shapes(event: RecordedEvent) -> list[Any]:
     inputs = event.inputs
     shapes = [] if inputs is None else inputs.shapes
     return [[] if shape and isinstance(shape[0], list) else shape for shape in shapes]
-
-
-def _annotation(event: RecordedEvent) -> bool:
-    return event.scope == USER_SCOPE or event.kind is EventKind.DEVICE_RANGE
 
 
 def _activity(event: RecordedEvent) -> str:
@@ -264,7 +252,7 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "cpu_children": lambda event: event.forest.children(event.index),
     "cpu_memory_usage": _column("cpu_memory"),
     "cpu_parent": _parent,
-    "device_index": _device_index,
+    "device_index": lambda event: max(event.forest.recording.threads[event.thread].device_index, 0),
     "device_memory_usage": _column("device_memory"),
     "device_resource_id": _resource,
     "device_type": _device_type,
@@ -278,7 +266,7 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "is_legacy": _always(value=False),
     "is_python_function": lambda event: event.kind in PYTHON_CALLS,
     "is_remote": _always(value=False),
-    "is_user_annotation": _annotation,
+    "is_user_annotation": lambda event: event.scope == USER_SCOPE or event.kind is EventKind.DEVICE_RANGE,
     "kernels": _kernels,
     "kwinputs": lambda event: event.forest.recording.keywords(event.index),
     "name": lambda event: summed_name(event.recorded_name),
@@ -291,6 +279,6 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "structured_input_strides": _given("strides"),
     "thread": _column("thread"),
     "time_range": lambda event: Interval(microseconds(event.start_ns), microseconds(event.end_ns)),
-    "trace_name": _trace_name,
+    "trace_name": lambda event: None if event.kind is EventKind.MEMORY else event.recorded_name,
     "use_device": lambda event: event.forest.recording.use_device,
 }

@@ -6,7 +6,7 @@ import gc
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import uuid4
@@ -14,7 +14,6 @@ from uuid import uuid4
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.ranges import record_function
-from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
@@ -182,11 +181,12 @@ class CycleRecorder:
                 "raise the limit of open files (ulimit -n)",
                 stacklevel=6,
             )
+        sampling = recording.stats.sampling
         self.latest = self._undelivered = Cycle(
             recording,
             trace_id=self.trace_id or "",
             metadata=self.metadata,
-            settings=self._settings_of(recording),
+            settings=self._options.settings | ({} if sampling == EVERY_OP else {SAMPLING_KEY: sampling}),
             profile_memory=self._options.profile_memory,
             with_flops=self._options.with_flops,
             roles=self._roles(),
@@ -196,10 +196,6 @@ class CycleRecorder:
             observer.take(recording)
         elif observer is not None:
             observer.stop()
-
-    def _settings_of(self, recording: Recording) -> Mapping[str, object]:
-        sampling = recording.stats.sampling
-        return self._options.settings | ({} if sampling == EVERY_OP else {SAMPLING_KEY: sampling})
 
     def _roles(self) -> TensorRoles | None:
         """What living tensors are for, where a timeline of memory can be asked for."""

@@ -45,16 +45,12 @@ def _pieces(recording: RecordingView, *, name: str) -> Iterator[str]:
                 "endValue": recording.trace_end_ns,
             }
             yield f'{separator}{json.dumps(head)[:-1]}, "events": ['
-            yield from _separated(_Thread(recording, frames).events(thread.index))
+            for number, event in enumerate(_Thread(recording, frames).events(thread.index)):
+                yield f"{',' if number else ''}\n{json.dumps(event)}"
             yield "]}"
             separator = ",\n"
     shared = [{"name": frame} for frame in frames]
     yield f'], "shared": {{"frames": {json.dumps(shared)}}}}}\n'
-
-
-def _separated(events: Iterator[dict[str, Any]]) -> Iterator[str]:
-    for number, event in enumerate(events):
-        yield f"{',' if number else ''}\n{json.dumps(event)}"
 
 
 class _Thread:
