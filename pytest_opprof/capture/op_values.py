@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -99,16 +99,18 @@ def _values(words: memoryview[int]) -> Iterator[OpValue]:
         elif token.tag in _TENSORS:
             yield _tensor(token, identity)
         elif token.tag in _ELEMENTS:
-            name = _ELEMENTS[token.tag]
-            yield _list(
-                [OpValue(type=name, value=_plain(token, v), shape=[], strides=[]) for v in token.values]
-            )
+            name, kind = _ELEMENTS[token.tag]
+            yield _list([OpValue(type=name, value=kind(v), shape=[], strides=[]) for v in token.values])
         else:
             yield _scalar(token)
 
 
 _TENSORS: Final = frozenset({Tag.TENSOR, Tag.TENSOR_WIDE, Tag.TENSOR_UNSTRIDED, Tag.UNDEFINED})
-_ELEMENTS: Final = {Tag.INT_LIST: "Int", Tag.DOUBLE_LIST: "Double", Tag.BOOL_LIST: "Bool"}
+_ELEMENTS: Final[Mapping[Tag, tuple[str, type]]] = {
+    Tag.INT_LIST: ("Int", int),
+    Tag.DOUBLE_LIST: ("Double", float),
+    Tag.BOOL_LIST: ("Bool", bool),
+}
 
 
 def _with_identities(tokens: Iterator[Token]) -> Iterator[tuple[Token, Token | None]]:
@@ -124,10 +126,6 @@ def _with_identities(tokens: Iterator[Token]) -> Iterator[tuple[Token, Token | N
         waiting = token
     if waiting is not None:
         yield waiting, None
-
-
-def _plain(token: Token, value: Any) -> Any:
-    return bool(value) if token.tag is Tag.BOOL_LIST else value
 
 
 def _list(members: list[OpValue]) -> OpValue:

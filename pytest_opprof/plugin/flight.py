@@ -51,9 +51,6 @@ def tell_of_deaths(root: Path) -> list[str]:
     """What became of this project's tests whose process died: told once, and their traces kept.
 
     Sessions of other projects are left for theirs, and removed after a week; those that tell nothing, now.
-
-    Returns:
-        Sentences.
     """
     lines: list[str] = []
     now_ns, project = time.time_ns(), project_of(root)
