@@ -15,7 +15,7 @@ def than_base(change: Change, base: Run, *, before: TestResult, test: TestResult
         return f"{base.title} ever had (it varies: {values_of(change)})"
     many = min(before.processes, 1_000)
     sure = f"certified in {many} processes" if many >= CERTIFICATE else "not certified"
-    return f"{base.title} (same in {test.steps} of {test.steps} steps, {sure})"
+    return f"{base.title} (same in {test.steps} of {counted(test.steps, 'step')}, {sure})"
 
 
 def values_of(change: Change) -> str:

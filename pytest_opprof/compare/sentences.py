@@ -118,7 +118,7 @@ def advisories_of(found: Judgement, *, before: TestResult, test: TestResult, tru
             times = f"{metric.label} {format_duration(base.low)} -> {format_duration(head.low)}"
             objection = trust.objection(metric)
             why = f": {objection}" if objection else ""
-            told.append(f"{times} (fastest of {head.steps} steps; not gated{why})")
+            told.append(f"{times} (fastest of {counted(head.steps, 'step')}; not gated{why})")
     if refusal := test.unheard.get(Source.INSTRUCTIONS):
         told.append(f"{PYTHON_INSTRUCTIONS.label}: {refusal}: not gated")
     if before.carried_from is not None:

@@ -320,6 +320,8 @@ static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *args) {
     if (!is_known(paths) && keep_libraries(paths))
         return NULL;
     watch_code();
+    if (op_self)
+        op_self->python = NULL; /* an embedded Python may have begun anew */
     op_sites_begin();
     __atomic_store_n(&op_lines_noted.has_callers, callers != 0, __ATOMIC_RELAXED);
     __atomic_store_n(&op_lines_noted.note, note_site, __ATOMIC_RELEASE);
