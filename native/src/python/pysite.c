@@ -122,8 +122,7 @@ static __attribute__((noinline)) uint16_t chain_from(op_frame *innermost, const 
     return chain;
 }
 
-/* The site of a frame that the memo knows nothing of; OP_SITE_NONE: no code of the user's runs there.
- */
+/* The site of a frame that the memo knows nothing of; OP_SITE_NONE: no code of the user's is there. */
 static __attribute__((noinline)) uint16_t look_up(op_site_memo *memo, op_frame *f) {
     bool is_entry = op_frame_is_entry(f);
     if (!is_entry && _PyFrame_IsIncomplete(f))
@@ -233,8 +232,8 @@ static __attribute__((noinline)) void note_with_care(const op_slot *slot, enum o
     } else if (line == OP_LINE_OWN) {
         t->engine_frame = NULL;
         e->line = any_site_from(t, innermost, NULL);
-    } else if (innermost != t->engine_frame || t->engine_window != t->window ||
-               op_frame_at(innermost) != t->engine_at) {
+    } else if (innermost && (innermost != t->engine_frame || t->engine_window != t->window ||
+                             op_frame_at(innermost) != t->engine_at)) {
         e->line = any_site_from(t, innermost, t->engine_frame);
     } /* else no Python runs in the node, as in nearly every one */
 }
