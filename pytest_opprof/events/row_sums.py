@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from pytest_opprof.capture.event_flags import (
@@ -13,7 +13,7 @@ from pytest_opprof.capture.event_flags import (
     USER_SCOPE,
 )
 from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.events.attribution import DeviceWork, device_work
+from pytest_opprof.events.attribution import device_work
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
 
@@ -41,30 +41,40 @@ def sum_up(
         by_inputs: Events whose inputs differ in shape are apart.
         by_values: Events whose inputs differ in anything are apart.
     """
-    work = device_work(recording)
-    groups: defaultdict[tuple[object, ...], dict[int, dict[str, int]]] = defaultdict(dict)
+    columns = _columns(recording, counted_flops)
+    groups: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for row in sorted(range(len(recording)), key=recording.start_ns.__getitem__):
         if not recording.flags[row] & FLAG_CREDITED:
-            amounts = _amounts(recording, row, work) | {"counted_flops": counted_flops[row]}
-            groups[_key(recording, row, by_inputs=by_inputs, by_values=by_values)][row] = amounts
-    return [_group(recording, rows) for rows in groups.values()]
+            groups[_key(recording, row, by_inputs=by_inputs, by_values=by_values)].append(row)
+    return [_group(recording, columns, rows) for rows in groups.values()]
 
 
-def _amounts(recording: RecordingView, row: int, work: DeviceWork) -> dict[str, int]:
-    duration_ns = max(recording.duration_ns[row], 0)
-    on_device = EventKind(recording.kind[row]).is_on_device
+def _columns(recording: RecordingView, counted_flops: Sequence[int]) -> dict[str, Sequence[int]]:
+    """What is added up, of each event."""
+    work = device_work(recording)
+    durations_ns = [max(time, 0) for time in recording.duration_ns]
+    on_device = [EventKind(kind).is_on_device for kind in recording.kind]
+
+    def of_host(times: Sequence[int]) -> list[int]:
+        return [0 if is_device else time for is_device, time in zip(on_device, times, strict=True)]
+
+    def of_device(times: Sequence[int]) -> list[int]:
+        own = zip(on_device, durations_ns, times, strict=True)
+        return [duration if is_device else time for is_device, duration, time in own]
+
     return {
-        "count": 1,
-        "total_ns": 0 if on_device else duration_ns,
-        "self_ns": 0 if on_device else recording.self_ns[row],
-        "device_total_ns": duration_ns if on_device else work.total_ns[row],
-        "self_device_ns": duration_ns if on_device else work.self_ns[row],
-        "cpu_memory": recording.cpu_memory[row],
-        "self_cpu_memory": recording.self_cpu_memory[row],
-        "device_memory": recording.device_memory[row],
-        "self_device_memory": recording.self_device_memory[row],
-        "flops": recording.flops[row],
-        "views": bool(recording.flags[row] & FLAG_VIEW),
+        "count": [1] * len(recording),
+        "total_ns": of_host(durations_ns),
+        "self_ns": of_host(recording.self_ns),
+        "device_total_ns": of_device(work.total_ns),
+        "self_device_ns": of_device(work.self_ns),
+        "cpu_memory": recording.cpu_memory,
+        "self_cpu_memory": recording.self_cpu_memory,
+        "device_memory": recording.device_memory,
+        "self_device_memory": recording.self_device_memory,
+        "flops": recording.flops,
+        "counted_flops": counted_flops,
+        "views": [bool(flags & FLAG_VIEW) for flags in recording.flags],
     }
 
 
@@ -83,15 +93,15 @@ def _is_annotation(recording: RecordingView, row: int) -> bool:
     return recording.scope[row] == USER_SCOPE or recording.kind[row] == EventKind.DEVICE_RANGE
 
 
-def _group(recording: RecordingView, rows: Mapping[int, Mapping[str, int]]) -> OpGroup:
-    """The sum of some rows' amounts, of which the first began first."""
-    first = next(iter(rows))
-    sums, of_steps = Counter[str](), [Counter[str]() for _ in recording.steps]
-    for row, amounts in rows.items():
-        sums.update(amounts)
+def _group(recording: RecordingView, columns: Mapping[str, Sequence[int]], rows: Sequence[int]) -> OpGroup:
+    """The sum of some rows, in the order in which they began."""
+    first = rows[0]
+    of_steps: list[list[int]] = [[] for _ in recording.steps]
+    for row in rows:
         if recording.step[row] >= 0:
-            of_steps[recording.step[row]].update(amounts)
+            of_steps[recording.step[row]].append(row)
     durations_ns = [max(recording.duration_ns[row], 0) for row in rows]
+    sums = {name: sum(map(column.__getitem__, rows)) for name, column in columns.items()}
     return OpGroup(
         name=recording.row_name(first),
         kind=EventKind(recording.kind[first]),
@@ -105,6 +115,8 @@ def _group(recording: RecordingView, rows: Mapping[int, Mapping[str, int]]) -> O
         first_event=first,
         args_event=first,
         sums=sums,
-        steps={name: tuple(step[name] for step in of_steps) for name in _STEP_SUMS},
+        steps={
+            name: tuple(sum(map(columns[name].__getitem__, step)) for step in of_steps) for name in _STEP_SUMS
+        },
         **sums,
     )
