@@ -38,12 +38,12 @@ def with_grown_functions(
     if change.rise <= 0 or not risen:
         return change
     told = _first_few([_in_words(item, change.about) for item in risen])
-    first = risen[0]
-    if change.metric == LIBRARY_INSTRUCTIONS.name:
-        for first in _risen(PYTHON_INSTRUCTIONS.name, base, head, edited)[:1]:
-            if PYTHON_INSTRUCTIONS.name not in regressed:
-                told += f"; {PYTHON_INSTRUCTIONS.label} in {_in_words(first, PYTHON_INSTRUCTIONS)}"
-    function, _, file = first[0].rpartition(", ")
+    is_of_libraries = change.metric == LIBRARY_INSTRUCTIONS.name
+    own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited) if is_of_libraries else []
+    if own and PYTHON_INSTRUCTIONS.name not in regressed:
+        told += f"; {PYTHON_INSTRUCTIONS.label} in {_in_words(own[0], PYTHON_INSTRUCTIONS)}"
+    first, _ = (own or risen)[0]
+    function, _, file = first.rpartition(", ")
     return replace(change, line=CallLine(function=function, file=file, number=0), cause=f"in {told}")
 
 

@@ -103,7 +103,7 @@ def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Ch
 def without_consequences(
     changes: Iterable[Change], base: TestResult, head: TestResult, *, risen: Collection[str]
 ) -> list[Change]:
-    """Changes of ops, without the work of those that ran as part of something that is told already."""
+    """Changes of ops; of their work where its total rose, no more ops run, and the op runs as often."""
     told = frozenset[str]() if OPS_COUNT.name in risen else _TOTALS.intersection(risen)
     counts, counts_now = ({row.key: row.count for row in test.ops} for test in (base, head))
     found = []

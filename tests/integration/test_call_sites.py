@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support.programs.site_recording import noting_sites, recorded
+from support.programs.ops_recording import noting, recorded
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.call_sites import CALLERS, SITES
@@ -123,7 +123,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    with noting_sites() as collector:
+    with noting(SITES) as collector:
         yield collector
 
 

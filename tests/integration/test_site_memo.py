@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.programs.site_recording import noting_sites, recorded
+from support.programs.ops_recording import noting, recorded
 
 from pytest_opprof import record_function
+from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 
 LIBRARY = json.__file__
@@ -18,7 +19,7 @@ LIBRARY = json.__file__
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    with noting_sites() as collector:
+    with noting(SITES) as collector:
         yield collector
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.programs.ops_recording import noting
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.op_groups import OpGroup
@@ -17,12 +18,8 @@ FLOAT = 4  # bytes
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    collector = Collector.instance()
-    collector.open(sources=frozenset({"ranges", "ops", WORK}))
-    yield collector
-    if collector.recording:
-        collector.stop()
-    collector.open(sources=frozenset({"ranges"}))
+    with noting(WORK) as collector:
+        yield collector
 
 
 def recorded(collector: Collector, work: Callable[[], object], *, shapes: bool = False) -> Recording:

@@ -1,17 +1,16 @@
-"""Windows in which call sites are noted."""
+"""Windows that record ops, and one more source."""
 
 import contextlib
 from collections.abc import Callable, Iterator
 
-from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
 
 
 @contextlib.contextmanager
-def noting_sites() -> Iterator[Collector]:
+def noting(source: str) -> Iterator[Collector]:
     collector = Collector.instance()
-    collector.open(sources=frozenset({"ranges", "ops", SITES}))
+    collector.open(sources=frozenset({"ranges", "ops", source}))
     yield collector
     if collector.recording:
         collector.stop()
