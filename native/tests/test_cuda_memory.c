@@ -113,7 +113,7 @@ static void only_what_was_asked_for_is_recorded(void) {
 
 static void memory_that_is_refused_is_said_and_the_rest_recorded(void) {
     folder f = start_device();
-    fake_fail("cuptiActivityEnable", OP_CUPTI_NOT_SUPPORTED, 9); /* after the other kinds */
+    fake_fail("cuptiActivityEnable", OP_CUPTI_NOT_SUPPORTED, 10); /* after the other kinds */
     CHECK_OK(op_window_start());
     CHECK_EQ(op_cuda_parts(), OP_CUDA_WORK);
     CHECK(strstr(op_cuda_problem(), "records no memory of devices"));

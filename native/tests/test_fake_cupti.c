@@ -122,6 +122,22 @@ static void the_kind_overrides_what_was_said_of_calls(void) {
     CHECK_EQ(nth_call(2)->cbid, CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020);
 }
 
+/* What CUPTI of CUDA 13.0 did on a GPU, whatever its header says. */
+static void a_call_of_the_driver_needs_its_kind(void) {
+    start_without_kinds();
+    uint32_t launch = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
+    fake_activity by_driver = {
+        .kind = FAKE_LAUNCH, .api = FAKE_DRIVER, .name = "k", .stream = 7, .ns = 10};
+    CHECK_EQ(cuptiActivityEnableDriverApi(launch, 1), CUPTI_SUCCESS);
+    fake_run(&by_driver);
+    enable(CUPTI_ACTIVITY_KIND_DRIVER);
+    fake_run(&by_driver);
+    CHECK_EQ(cuptiActivityEnableDriverApi(launch, 0), CUPTI_SUCCESS);
+    fake_run(&by_driver);
+    flush();
+    CHECK_EQ(count_of(CUPTI_ACTIVITY_KIND_DRIVER), 1);
+}
+
 /* ---- the device -------------------------------------------------------------------------- */
 
 static void streams_overlap_and_one_does_not(void) {
@@ -291,6 +307,7 @@ int main(void) {
     RUN(nested_calls_share_their_id_or_not);
     RUN(a_call_that_failed_starts_nothing);
     RUN(the_kind_overrides_what_was_said_of_calls);
+    RUN(a_call_of_the_driver_needs_its_kind);
     RUN(streams_overlap_and_one_does_not);
     RUN(the_host_waits_for_the_device);
     RUN(each_wait_has_its_type);

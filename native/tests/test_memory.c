@@ -8,20 +8,24 @@ static void start_over(void) { memset(&m, 0, sizeof m); }
 
 enum { HOST = 0, CUDA = 1 };
 
-static void add_memory_of(made_thread *t, uint16_t depth, uint64_t at, uint64_t address, int64_t bytes,
-                          int32_t device_type) {
-    op_event *e = add_event(t, address ? "[memory]" : "[OutOfMemory]", depth, at, at);
-    const op_memory_change change = {.address = address,
-                                     .bytes = bytes,
-                                     .total_allocated = -1,
-                                     .total_reserved = -1,
-                                     .device_type = device_type,
-                                     .device_index = device_type == HOST ? -1 : 0};
+static void add_change(made_thread *t, uint16_t depth, uint64_t at, const op_memory_change *change) {
+    op_event *e = add_event(t, change->address ? "[memory]" : "[OutOfMemory]", depth, at, at);
     uint32_t words[1 + OP_ARGS_MEMORY_WORDS] = {OP_ARGS_HEADER(OP_ARGS_MEMORY, OP_ARGS_MEMORY_WORDS)};
-    memcpy(words + 1, &change, sizeof change);
+    memcpy(words + 1, change, sizeof *change);
     e->kind = OP_MEMORY;
     e->end = e->start;
     add_block(t, e, words, 1 + OP_ARGS_MEMORY_WORDS);
+}
+
+static void add_memory_of(made_thread *t, uint16_t depth, uint64_t at, uint64_t address, int64_t bytes,
+                          int32_t device_type) {
+    add_change(t, depth, at,
+               &(op_memory_change){.address = address,
+                                   .bytes = bytes,
+                                   .total_allocated = -1,
+                                   .total_reserved = -1,
+                                   .device_type = device_type,
+                                   .device_index = device_type == HOST ? -1 : 0});
 }
 
 static void add_memory(made_thread *t, uint16_t depth, uint64_t at, uint64_t address, int64_t bytes) {
@@ -83,6 +87,27 @@ static void the_innermost_event_is_credited(void) {
     CHECK_EQ(r->columns.flags[5], 0);
     CHECK_EQ(c.cpu[6], 0);
     CHECK_EQ(r->columns.flags[6], OP_FLAG_CREDITED);
+    op_result_free(r);
+}
+
+/* Torch's allocator for devices says what it has in use, and what a block from before the window was.
+ */
+static void a_device_has_the_bytes_of_an_earlier_block_back(void) {
+    start_over();
+    made_thread *t = &m.threads[0];
+    op_memory_change freed = {.address = 99, .bytes = -4096, .device_type = CUDA};
+    add_event(t, "zero_grad", 0, 100, 200);
+    add_change(t, 1, 150, &freed);
+    add_change(t, 0, 300, &freed);
+    freed.bytes = OP_BYTES_UNKNOWN;
+    add_change(t, 0, 400, &freed);
+    op_result *r = build(&m);
+    op_memory_columns c = memory_of(r);
+    CHECK_EQ(c.self_device[0], -4096);
+    CHECK_EQ(c.device[2], -4096);
+    CHECK_EQ(r->columns.flags[2], 0);
+    CHECK_EQ(c.device[3], 0);
+    CHECK_EQ(r->columns.flags[3], OP_FLAG_CREDITED);
     op_result_free(r);
 }
 
@@ -240,6 +265,7 @@ int main(void) {
     RUN(a_recorded_change_is_an_instant);
     RUN(a_block_is_read_as_written);
     RUN(the_innermost_event_is_credited);
+    RUN(a_device_has_the_bytes_of_an_earlier_block_back);
     RUN(other_threads_are_not_credited);
     RUN(an_async_event_owns_no_memory);
     RUN(groups_sum_memory_and_leave_its_events_out);

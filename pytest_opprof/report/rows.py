@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
@@ -56,7 +57,18 @@ def change_rows(test: TestComparison) -> list[Row]:
         if (change.background and change.rise) or change.verdict not in {None, Verdict.PASS}
     ]
     shown.sort(key=lambda change: change.op is None)
-    return [_change_row(test.node_id, change) for change in shown]
+    return [_change_row(test.node_id, change) for change in _without_alike(shown)]
+
+
+def _without_alike(changes: Sequence[Change]) -> Iterator[Change]:
+    """Leaves out totals that were not judged and did not move, but for the first of each reason."""
+    reasons = set()
+    for change in changes:
+        if change.op is None and change.verdict is Verdict.INCONCLUSIVE and change.base == change.head:
+            if change.reason in reasons:
+                continue
+            reasons.add(change.reason)
+        yield change
 
 
 def limit_rows(test: TestComparison) -> list[Row]:

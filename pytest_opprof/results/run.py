@@ -18,6 +18,7 @@ from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, VIEWS, VIEWS_COUNT, WALL_TIME
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import EVERY_PPM
+from pytest_opprof.wording import counted
 
 # Values that so many fresh processes agreed on are certified.
 CERTIFICATE = 2
@@ -159,13 +160,13 @@ class CaptureStats:
     @property
     def device_gap(self) -> str:
         """What is missing of what devices did, in words; empty where nothing is."""
-        gaps = {
-            "records of devices were dropped": self.device_dropped,
-            "launches have no kernel on record": self.unmatched_launches,
-            "kernels have no launch on record": self.unmatched_kernels,
-            "kernels, copies or fills have no time": self.untimed_work,
-        }
-        found = [f"{count} {words}" for words, count in gaps.items() if count]
+        gaps = [
+            (self.device_dropped, "record of devices was dropped", "records of devices were dropped"),
+            (self.unmatched_launches, "launch has no kernel on record", "launches have no kernel on record"),
+            (self.unmatched_kernels, "kernel has no launch on record", "kernels have no launch on record"),
+            (self.untimed_work, "kernel, copy or fill has no time", "kernels, copies or fills have no time"),
+        ]
+        found = [counted(*gap) for gap in gaps if gap[0]]
         partial = ["CUPTI handed over a part of the records of devices"] if self.device_partial else []
         return ", ".join(partial + found)
 

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-WORK: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})  # the categories of a Chrome trace
+# The categories of a Chrome trace.
+WORK: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+CALLS: Final = frozenset({"cuda_runtime", "cuda_driver"})
 SHARE: Final = 0.05
 MARGIN_NS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What one window saw: how often each kernel, copy and fill ran, and the time of all."""
+    """What one window saw: how often each kernel, copy and fill ran, and the time of all.
+
+    Attributes:
+        unlaunched: How many of them no call on record has launched.
+    """
 
     counts: dict[str, int]
     device_ns: int
+    unlaunched: int = 0
 
     @property
     def total(self) -> int:
@@ -27,21 +35,22 @@ class Seen:
 
 def seen_in(trace: Path) -> Seen:
     """Reads a trace of either profiler."""
-    counts: dict[str, int] = {}
-    device_ns = 0
-    for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]:
-        if event.get("ph") == "X" and event.get("cat") in WORK:
-            counts[event["name"]] = counts.get(event["name"], 0) + 1
-            device_ns += round(event["dur"] * 1000)
-    return Seen(counts=counts, device_ns=device_ns)
+    events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+    calls = {event["args"]["correlation"] for event in events if event.get("cat") in CALLS}
+    work = [event for event in events if event.get("ph") == "X" and event.get("cat") in WORK]
+    return Seen(
+        counts=dict(Counter(event["name"] for event in work)),
+        device_ns=sum(round(event["dur"] * 1000) for event in work),
+        unlaunched=sum(event["args"]["correlation"] not in calls for event in work),
+    )
 
 
 def as_json(windows: Sequence[Seen]) -> list[dict[str, Any]]:
-    return [{"counts": window.counts, "device_ns": window.device_ns} for window in windows]
+    return [asdict(window) for window in windows]
 
 
 def from_json(windows: Sequence[dict[str, Any]]) -> list[Seen]:
-    return [Seen(counts=window["counts"], device_ns=window["device_ns"]) for window in windows]
+    return [Seen(**window) for window in windows]
 
 
 def least_ns(windows: Sequence[Seen]) -> int:
@@ -63,6 +72,11 @@ def differences(ours: Sequence[Seen], theirs: Sequence[Seen]) -> list[str]:
                 for name in sorted(expected.keys() | window.counts.keys())
                 if window.counts.get(name, 0) != expected.get(name, 0)
             ]
+    lost = [max(window.unlaunched for window in windows) for windows in (ours, theirs)]
+    if lost[0] > lost[1]:
+        found.append(
+            f"{lost[0]} kernels, copies or fills have no launch on record, {lost[1]} of torch.profiler's"
+        )
     mine, their = least_ns(ours), least_ns(theirs)
     if abs(mine - their) > SHARE * their + MARGIN_NS:
         found.append(

@@ -38,9 +38,11 @@ TITLE: Final = "# On real GPUs\n"
 INTRODUCTION: Final = """\
 `make test-gpu` runs the same programs under `profile` and under torch.profiler, each in a process of its own: a training
 step of PyTorch, a CUDA graph, several streams, a Triton kernel and CuPy. The kernels, copies and fills must be the same, by
-name and number, and their time within 5 % + 2 µs; what recording adds to a launch must be at most 0.8 of what
-torch.profiler adds. It prints this page (`--write` keeps it), and ends with 1 where a line does not hold; without a GPU,
-or where nothing could be compared, it says so and ends with 3.
+name and number, each with its launch, and their time within 5 % + 2 µs; what recording adds to a launch must be at most
+0.8 of what torch.profiler adds. It prints this page (`--write` keeps it), and ends with 1 where a line does not hold;
+without a GPU, or where nothing could be compared, it says so and ends with 3. Then it runs the tests in `tests/gpu`: of
+torch.profiler that starts while we record, a recording that ends in a stream's capture, memory that CuPy's allocators
+take, names of kernels whose module is gone, and marked tests that are compared unchanged.
 """
 NEVER_RUN: Final = """\
 **It has not run on hardware yet.** All of CUDA's part was built and tested over a libcupti and a libcuda of our own,
@@ -48,17 +50,12 @@ which write the layouts of NVIDIA's headers and whose records NVIDIA's own libra
 nor what stands below.
 """
 UNPROVED: Final = """\
-What no run has shown so far, on any hardware:
+What nothing has shown so far, on any hardware:
 
 - what a launch costs by the kinds of records that are enabled, and what it still costs once they are disabled again
 - whether a driver's call inside a runtime's has its correlation id, in each release from 12.0 on (both are handled)
 - that CUPTI takes another clock between two recordings
-- replays of CUDA graphs in 12.6 and later, kernel by kernel
-- that torch.profiler, started while we record, is noticed
-- how long a kernel's name lives once its module is unloaded
 - the error of a driver that lets only administrators profile, in containers and on MIG slices
-- CUPTI's records of memory: their calls' ids, and what a pool says that it freed
-- that a recording which ends during a stream's capture leaves it whole
 - several devices in one process
 """
 _HEADERS: Final = ("what", "ours", "torch.profiler", "holds")

@@ -34,6 +34,7 @@ def test_windows_hold_what_the_devices_did() -> None:
     )
     assert len(windows) == WINDOWS
     for window in windows:
+        assert window["unlaunched"] == 0
         counts = {name.partition(" (")[0]: count for name, count in window["counts"].items()}
         assert counts == {
             "gemm(float*, int)": STEPS,

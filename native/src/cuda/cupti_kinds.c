@@ -7,10 +7,11 @@ static const struct {
 } kinds[] = {{OP_CUPTI_KERNEL, false, false},  {OP_CUPTI_MEMCPY, false, false},
              {OP_CUPTI_MEMSET, false, false},  {OP_CUPTI_PEER_COPY, false, false},
              {OP_CUPTI_OVERHEAD, false, true}, {OP_CUPTI_EVENT, true, true},
-             {OP_CUPTI_SYNC, true, false},     {OP_CUPTI_RUNTIME, true, false}};
+             {OP_CUPTI_SYNC, true, false},     {OP_CUPTI_RUNTIME, true, false},
+             {OP_CUPTI_DRIVER, true, false}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Of the driver only what libraries call that go past the runtime: what starts work, takes memory or
+/* Of the driver's what libraries call that go past the runtime: what starts work, takes memory or
  * waits. CUpti_driver_api_trace_cbid, cupti_driver_cbid.h of 12.9 and 13.5; each with its _ptsz and
  * _ptds twin. */
 static const uint16_t driver_calls[] = {
@@ -30,9 +31,16 @@ static const uint16_t driver_calls[] = {
 };
 enum { DRIVER_CALLS = sizeof driver_calls / sizeof *driver_calls };
 
-/* CUpti_runtime_api_trace_cbid of what cupti_names.c ignores: not recorded at all is cheaper. */
-static const uint16_t ignored_calls[] = {10, 16, 17, 133, 134, 136};
-enum { IGNORED_CALLS = sizeof ignored_calls / sizeof *ignored_calls };
+/* What cupti_names.c ignores, of those that are called with each launch: not recorded at all is
+ * cheaper. CUPTI of CUDA 13.0 records no call of the driver that is enabled alone, though its header
+ * says that it does: the kind is enabled, and these are not. */
+static const uint16_t ignored_of_runtime[] = {10, 16, 17, 133, 134, 136};
+/* cuCtxGetCurrent, cuDevicePrimaryCtxGetState, cuKernelGetName */
+static const uint16_t ignored_of_driver[] = {304, 392, 719};
+enum {
+    IGNORED_OF_RUNTIME = sizeof ignored_of_runtime / sizeof *ignored_of_runtime,
+    IGNORED_OF_DRIVER = sizeof ignored_of_driver / sizeof *ignored_of_driver
+};
 
 bool op_cupti_is_wanted_of_driver(uint32_t callback) {
     for (int i = 0; i < DRIVER_CALLS; i++)
@@ -41,16 +49,9 @@ bool op_cupti_is_wanted_of_driver(uint32_t callback) {
     return false;
 }
 
-static void choose_calls(const op_cupti_library *l, uint8_t wanted) {
-    if (!l->cupti.ActivityEnableDriverApi) { /* before 12.4: all, or none */
-        if (wanted)
-            l->cupti.ActivityEnable(OP_CUPTI_DRIVER);
-        else
-            l->cupti.ActivityDisable(OP_CUPTI_DRIVER);
-        return;
-    }
-    for (int i = 0; i < DRIVER_CALLS; i++)
-        l->cupti.ActivityEnableDriverApi(driver_calls[i], wanted);
+static void ignore_calls(int (*enable)(uint32_t, uint8_t), const uint16_t *calls, int count) {
+    for (int i = 0; enable && i < count; i++) /* before 12.4 all are recorded */
+        enable(calls[i], 0);
 }
 
 int op_cupti_kinds_enable(const op_cupti_library *l) {
@@ -62,9 +63,8 @@ int op_cupti_kinds_enable(const op_cupti_library *l) {
             return rc;
         }
     }
-    for (int i = 0; l->cupti.ActivityEnableRuntimeApi && i < IGNORED_CALLS; i++)
-        l->cupti.ActivityEnableRuntimeApi(ignored_calls[i], 0);
-    choose_calls(l, 1);
+    ignore_calls(l->cupti.ActivityEnableRuntimeApi, ignored_of_runtime, IGNORED_OF_RUNTIME);
+    ignore_calls(l->cupti.ActivityEnableDriverApi, ignored_of_driver, IGNORED_OF_DRIVER);
     if (l->cupti.ActivityEnableAllSyncRecords) /* a query that finds work unfinished did not wait */
         l->cupti.ActivityEnableAllSyncRecords(0);
     return OP_CUPTI_SUCCESS;
@@ -83,7 +83,6 @@ static void disable(const op_cupti_library *l, bool of_host) {
 void op_cupti_kinds_disable_host(const op_cupti_library *l) {
     l->cupti.ActivityDisable(OP_CUPTI_MEMORY);
     disable(l, true);
-    choose_calls(l, 0);
 }
 
 void op_cupti_kinds_disable_devices(const op_cupti_library *l) { disable(l, false); }

@@ -126,9 +126,14 @@ static void set_total(op_result *r, uint64_t row, const op_memory *m, int64_t in
     set_number(r, row, offsetof(op_memory, total_allocated), in_use[m->device_index]);
 }
 
+/* Of devices torch's allocators know each block's, whenever it was taken. */
+static bool says_its_bytes(const op_memory *m) {
+    return is_on_device(m) && m->total_allocated >= 0 && m->bytes != OP_BYTES_UNKNOWN;
+}
+
 /* What free() gives back has the size that it had when it was taken. What was taken before the
- * window has none: an allocator may know it from an earlier window or not, and a recording that
- * told would depend on what was recorded before it. */
+ * window has none: the host's allocator may know it from an earlier window or not, and a recording
+ * that told would depend on what was recorded before it. */
 int op_memory_settle(op_result *r, uint8_t *flags) {
     if (r->memory_count == 0)
         return OP_OK;
@@ -145,7 +150,7 @@ int op_memory_settle(op_result *r, uint8_t *flags) {
         if (!op_result_memory(r, row, &m) || m.address == 0)
             continue;
         block *known = block_at(&in_use, m.address);
-        if (m.bytes < 0) {
+        if (m.bytes < 0 && !says_its_bytes(&m)) {
             if (m.bytes == OP_BYTES_UNKNOWN || known->bytes == 0)
                 set_number(r, row, offsetof(op_memory, bytes), m.bytes = -known->bytes);
             if (known->bytes == 0)

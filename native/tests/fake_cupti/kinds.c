@@ -24,7 +24,10 @@ void fake_enable(uint32_t kind, bool on) {
 
 bool fake_kind_is_on(uint32_t kind) { return kinds[kind]; }
 
-bool fake_call_is_on(uint32_t kind, uint32_t cbid) { return cbid < CALLS && filter_of(kind)[cbid]; }
+/* As CUPTI of CUDA 13.0 does: a call of the driver that is enabled alone is not recorded. */
+bool fake_call_is_on(uint32_t kind, uint32_t cbid) {
+    return cbid < CALLS && filter_of(kind)[cbid] && (kind != CUPTI_ACTIVITY_KIND_DRIVER || kinds[kind]);
+}
 
 void fake_filter(uint32_t kind, uint32_t cbid, bool on) {
     if (cbid < CALLS)

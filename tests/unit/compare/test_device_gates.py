@@ -25,10 +25,10 @@ COPIES = cuda_test({"aten::add": ADD, "aten::to": {**COPY, "syncs": 1}})
 NO_CUDA = simple_test({"aten::add": 1, "aten::to": 1})
 GAPS = {
     "device_partial": "CUPTI handed over a part of the records of devices",
-    "device_dropped": "1 records of devices were dropped",
-    "unmatched_launches": "1 launches have no kernel on record",
-    "unmatched_kernels": "1 kernels have no launch on record",
-    "untimed_work": "1 kernels, copies or fills have no time",
+    "device_dropped": "1 record of devices was dropped",
+    "unmatched_launches": "1 launch has no kernel on record",
+    "unmatched_kernels": "1 kernel has no launch on record",
+    "untimed_work": "1 kernel, copy or fill has no time",
 }
 
 

@@ -54,6 +54,12 @@ def test_the_least_disturbed_window_is_compared() -> None:
     assert differences(disturbed, windows(gemm=1)) == []
 
 
+@pytest.mark.parametrize(("theirs", "agree"), [(0, False), (1, False), (2, True)])
+def test_work_has_its_launch_where_torch_profiler_has_it(theirs: int, agree: bool) -> None:
+    ours, others = ([Seen(counts={"gemm": 3}, device_ns=100_000, unlaunched=count)] for count in (2, theirs))
+    assert (not differences(ours, others)) == agree
+
+
 @pytest.mark.parametrize("theirs", [[], windows()], ids=["no windows", "no kernels"])
 def test_nothing_to_compare_with_is_a_difference(theirs: list[Seen]) -> None:
     assert differences(windows(), theirs) == [
@@ -63,16 +69,17 @@ def test_nothing_to_compare_with_is_a_difference(theirs: list[Seen]) -> None:
 
 def test_only_work_of_devices_is_read_from_a_trace(tmp_path: Path) -> None:
     events = [
-        {"ph": "X", "cat": "kernel", "name": "gemm", "dur": 1.25},
-        {"ph": "X", "cat": "kernel", "name": "gemm", "dur": 2},
-        {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "dur": 0.5},
+        {"ph": "X", "cat": "kernel", "name": "gemm", "dur": 1.25, "args": {"correlation": 1}},
+        {"ph": "X", "cat": "kernel", "name": "gemm", "dur": 2, "args": {"correlation": 2}},
+        {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "dur": 0.5, "args": {"correlation": 3}},
         {"ph": "X", "cat": "gpu_user_annotation", "name": "step", "dur": 50},
-        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "dur": 9},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "dur": 9, "args": {"correlation": 1}},
+        {"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernel", "dur": 9, "args": {"correlation": 2}},
         {"ph": "s", "cat": "ac2g", "name": "ac2g"},
     ]
     trace = tmp_path / "trace.json"
     trace.write_text(json.dumps({"traceEvents": events}))
-    assert seen_in(trace) == Seen(counts={"gemm": 2, "Memcpy HtoD": 1}, device_ns=3750)
+    assert seen_in(trace) == Seen(counts={"gemm": 2, "Memcpy HtoD": 1}, device_ns=3750, unlaunched=1)
 
 
 def test_windows_survive_the_way_between_processes() -> None:

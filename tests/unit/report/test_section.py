@@ -8,7 +8,7 @@ from support.documents.strategies import calling, cuda_test, simple_run
 
 from pytest_opprof.report.section import failure_section, section_title
 from pytest_opprof.report.terminal import summary_lines
-from pytest_opprof.results.run import TestResult, TreeNode
+from pytest_opprof.results.run import CaptureStats, TestResult, TreeNode
 
 SECTION = """\
 REGRESSED: 4 more ops in each step than main@1a2b3c4 (same in 3 of 3 steps, certified in 2 processes)
@@ -79,6 +79,14 @@ def test_a_rise_on_a_device_is_told_once() -> None:
         "all DtoH copies",
         "all DtoH bytes",
     ]
+
+
+def test_totals_that_were_not_judged_and_did_not_move_are_one_row() -> None:
+    work = {"kernels": 1, "launches": 1, "copies": 1, "copies_dtod": 1}
+    base = cuda_test({"aten::mm": work}, capture=CaptureStats(unmatched_kernels=2))
+    assert rows_told(base, cuda_test({"aten::mm": work})) == ["all kernels"]
+    moved = cuda_test({"aten::mm": {**work, "copies": 2, "copies_dtod": 2}})
+    assert "all DtoD copies" in rows_told(base, moved)
 
 
 def test_a_rise_inside_tells_that_of_the_ops_around() -> None:
