@@ -12,6 +12,7 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.advice import Rule, advice
 from pytest_opprof.report.device_changes import telling_changes
+from pytest_opprof.report.kernel_names import short_names
 from pytest_opprof.report.rows import numbers_of
 from pytest_opprof.report.text import columns, escaped, wrapped
 from pytest_opprof.wording import counted
@@ -188,8 +189,13 @@ def _title(block: Block, *, width: int) -> list[str]:
 
 def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
     kept = rows[:_MOST_ROWS]
+    names = short_names(row.name for row in kept)
     yield from number_rows(
-        [(f"{'  ' * (row.depth + 1)}{row.name}", row.change, row.words) for row in kept], width=width
+        [
+            (f"{'  ' * (row.depth + 1)}{name}", row.change, row.words)
+            for row, name in zip(kept, names, strict=True)
+        ],
+        width=width,
     )
     for row in kept:
         if row.change.reason:

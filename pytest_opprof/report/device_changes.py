@@ -61,8 +61,9 @@ def _is_told_by_its_own(change: Change, others: dict[str, Change]) -> bool:
         copies = others.get(change.metric.replace("copied_bytes", "copies"))
         if _goes_along(calls, change) or (copies is not change and _goes_along(copies, change)):
             return True
-    better = (others.get(metric) for metric in _BETTER_OF.get(change.metric, ()))
-    return any(other and (other.rise, other.verdict) == (change.rise, change.verdict) for other in better)
+    better = [other for metric in _BETTER_OF.get(change.metric, ()) if (other := others.get(metric))]
+    alike = [other.rise for other in better if other.verdict == change.verdict]
+    return bool(alike) and sum(alike) == change.rise
 
 
 def _is_told_inside(

@@ -8,6 +8,7 @@ from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import blocks_in_lines, is_in_a_block, number_rows
 from pytest_opprof.report.causes import RAISE_LIMIT
+from pytest_opprof.report.kernel_names import short_names
 from pytest_opprof.report.rows import Row, change_rows, limit_rows
 from pytest_opprof.report.text import escaped, table, wrapped
 
@@ -79,9 +80,14 @@ def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
 
 
 def _table(ops: Sequence[Row], *, width: int) -> list[str]:
+    kept = ops[:_MOST_ROWS]
+    names = short_names(row.what for row in kept)
     lines = table(
         _CHANGE_HEADERS,
-        [[row.what, row.metric, row.base, row.head, row.change, row.why] for row in ops[:_MOST_ROWS]],
+        [
+            [name, row.metric, row.base, row.head, row.change, row.why]
+            for row, name in zip(kept, names, strict=True)
+        ],
         width=width,
         names=_CHANGE_HEADERS.index("op"),
         sentences=_CHANGE_HEADERS.index("cause"),

@@ -81,6 +81,19 @@ def test_a_rise_on_a_device_is_told_once() -> None:
     ]
 
 
+def test_copies_both_ways_are_told_by_their_directions() -> None:
+    there = {"copies": 1, "copies_dtoh": 1, "host_copies": 1, "copied_bytes": 64, "copied_bytes_dtoh": 64}
+    back = {"copies": 1, "copies_htod": 1, "host_copies": 1, "copied_bytes": 64, "copied_bytes_htod": 64}
+    base = cuda_test({"aten::cpu": {}, "aten::cuda": {}})
+    told = rows_told(base, cuda_test({"aten::cpu": there, "aten::cuda": back}))
+    assert [row for row in told if row.startswith("all ")] == [
+        "all HtoD copies",
+        "all DtoH copies",
+        "all HtoD bytes",
+        "all DtoH bytes",
+    ]
+
+
 def test_totals_that_were_not_judged_and_did_not_move_are_one_row() -> None:
     work = {"kernels": 1, "launches": 1, "copies": 1, "copies_dtod": 1}
     base = cuda_test({"aten::mm": work}, capture=CaptureStats(unmatched_kernels=2))
