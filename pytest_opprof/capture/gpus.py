@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pytest_opprof.capture.native import lib
+
 _DRIVER: Final = "libcuda.so.1"
+_RUNTIMES: Final = ("libcudart.so.13", "libcudart.so.12")
 _MANAGEMENT: Final = "libnvidia-ml.so.1"  # of the driver; nvml.h of CUDA 12.9 has its calls
 _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _DRIVER_VERSION: Final = Path("/sys/module/nvidia/version")
@@ -54,7 +57,7 @@ class Gpu:
 
 def gpus() -> tuple[Gpu, ...]:
     """The devices, where this process has started CUDA; none else. Starts and loads nothing."""
-    driver = _driver()
+    driver = _loaded(_DRIVER)
     count = ctypes.c_int()
     if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != _SUCCESS:
         return ()
@@ -119,9 +122,9 @@ def joined(names: Iterable[str]) -> str:
     return ", ".join(sorted(set(names)))
 
 
-def _driver() -> ctypes.CDLL | None:
+def _loaded(name: str) -> ctypes.CDLL | None:
     try:
-        return ctypes.CDLL(_DRIVER, mode=os.RTLD_NOLOAD)
+        return ctypes.CDLL(name, mode=os.RTLD_NOLOAD)
     except OSError:
         return None
 
@@ -144,12 +147,34 @@ def _gpu(driver: ctypes.CDLL, index: int) -> Gpu | None:
     return Gpu(index=index, name=text, total_bytes=size.value, attributes=attributes)
 
 
+def cuda_versions() -> dict[str, int]:
+    """What Kineto's traces say of CUDA, as CUDA numbers its releases: 13000 is 13.0.
+
+    Returns:
+        By ``cuda_driver_version``, ``cuda_runtime_version`` and ``cupti_version``; what this process has not
+        loaded is left out.
+    """
+    runtime = next((version for name in _RUNTIMES if (version := _version(name, "cudaRuntimeGetVersion"))), 0)
+    versions = {
+        "cuda_driver_version": _version(_DRIVER, "cuDriverGetVersion"),
+        "cuda_runtime_version": runtime,
+        "cupti_version": lib.op_cuda_version(),
+    }
+    return {name: version for name, version in versions.items() if version}
+
+
+def _version(library: str, function: str) -> int:
+    """What a library says that it is; 0 where it is not loaded, or says nothing."""
+    loaded, version = _loaded(library), ctypes.c_int()
+    if loaded is None or getattr(loaded, function)(ctypes.byref(version)) != _SUCCESS:
+        return 0
+    return version.value
+
+
 def _cuda_version() -> str:
     """The newest CUDA that the driver runs, ``12.9``; "" where it does not say."""
-    driver, version = _driver(), ctypes.c_int()
-    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)) != _SUCCESS:
-        return ""
-    return f"{version.value // 1000}.{version.value % 1000 // 10}"
+    version = _version(_DRIVER, "cuDriverGetVersion")
+    return f"{version // 1000}.{version % 1000 // 10}" if version else ""
 
 
 def _driver_version() -> str:

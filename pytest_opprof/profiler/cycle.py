@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from pytest_opprof.capture.cuda import CUDA
+from pytest_opprof.capture.gpus import cuda_versions
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.stack_kinds import StackKind, stack_sources
 from pytest_opprof.capture.tensor_roles import TensorRoles
@@ -146,6 +148,8 @@ class Cycle(Averaged):
 
         host = {"host_name": socket.gethostname()}
         known: dict[str, object] = {"trace_id": self.trace_id, **self._settings, **host}
+        if CUDA in self.recording.sources:
+            known |= cuda_versions()
         distributed = distributed_info()
         if distributed is not None:
             known["distributedInfo"] = distributed

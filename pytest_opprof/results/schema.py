@@ -62,6 +62,8 @@ def contract_of(document: object, *, where: str) -> Contract:
     for contract in Contract:
         if kind == contract.kind:
             return contract
+    if isinstance(document, dict) and "traceEvents" in document:
+        raise refusal(where, "this is a trace: `opprof trace show` prints it, and `to-run` makes it a run")
     raise refusal(where, f"this is not a document of pytest-opprof ('kind' is {_quoted(kind)})")
 
 

@@ -119,6 +119,11 @@ def test_calls_have_their_numbers_and_arrows(trace: dict[str, Any]) -> None:
     assert len(ended) == work
 
 
+def test_the_trace_says_which_cuda_it_was(trace: dict[str, Any]) -> None:
+    assert trace["cuda_driver_version"] // 1000 >= 12
+    assert trace["cupti_version"] >= 18  # of CUDA 12.0
+
+
 def test_ranges_and_devices_are_named(trace: dict[str, Any]) -> None:
     forward = [event for event in events(trace, "gpu_user_annotation") if event["name"] == "forward"]
     assert {event["tid"] for event in forward} == {7, 13}

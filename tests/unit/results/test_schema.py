@@ -111,6 +111,11 @@ def test_foreign_documents_are_refused(document: object) -> None:
         validate(document, Contract.RUN, where="x.json")
 
 
+def test_a_trace_is_told_from_a_document() -> None:
+    with pytest.raises(DocumentError, match=r"^x\.json: this is a trace: `opprof trace show` prints it"):
+        contract_of({"traceEvents": []}, where="x.json")
+
+
 def test_the_other_kind_is_named() -> None:
     with pytest.raises(DocumentError, match="this is a run, and a comparison is needed"):
         validate(_valid(), Contract.COMPARISON, where="x.json")
