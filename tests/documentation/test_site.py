@@ -27,6 +27,7 @@ from pytest_opprof.cli.main import COMMANDS, whole_parser
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
 from pytest_opprof.plugin.marker import ARGUMENTS
 from pytest_opprof.plugin.option_table import OPTIONS
+from pytest_opprof.report.formats import FORMATS
 
 # What our own processes tell each other.
 OUR_OWN = {
@@ -65,6 +66,12 @@ def test_a_part_that_is_old_is_written_anew() -> None:
     assert "| `no_sync` |" in written
     assert (written[:4], written[-4:]) == ("one\n", "two\n")
     assert filled(written) == written
+
+
+@pytest.mark.parametrize("page", ["options.md", "commands.md", "reports.md"])
+def test_every_format_of_a_report_is_named_where_it_is_chosen(page: str) -> None:
+    words = set(re.findall(r"\w+", (ROOT / "docs" / page).read_text(encoding="utf-8")))
+    assert FORMATS.keys() <= words
 
 
 def test_every_public_name_is_on_one_page() -> None:
