@@ -93,8 +93,7 @@ def markdown_comment(
         self_reported: Say that the pull request's own code produced the numbers.
     """
     rest = _linked("the job summary", links.summary)
-    said = _SELF_REPORTED if self_reported else None
-    return _page(comparison, limit=limit, rest=rest, links=links, before=marker, after=said)
+    return _page(comparison, limit=limit, rest=rest, links=links, marker=marker, self_reported=self_reported)
 
 
 def job_summary(
@@ -106,30 +105,30 @@ def job_summary(
 ) -> str:
     """The summary of a job of GitHub Actions: as `markdown_comment`, with room for more."""
     rest = _linked("the comparison document", links.document)
-    said = _SELF_REPORTED if self_reported else None
-    return _page(comparison, limit=limit_bytes, rest=rest, links=links, before=None, after=said)
+    return _page(comparison, limit=limit_bytes, rest=rest, links=links, self_reported=self_reported)
 
 
 def gitlab_note(
-    comparison: Judged,
-    *,
-    marker: str | None = None,
-    limit: int = NOTE_LIMIT,
-    links: Links = _NO_LINKS,
-    self_reported: bool = False,
+    comparison: Judged, *, marker: str | None = None, limit: int = NOTE_LIMIT, links: Links = _NO_LINKS
 ) -> str:
     """The note of a merge request of GitLab, which has no summaries of jobs: as `markdown_comment`."""
     rest = _linked("the job's artifacts", links.summary)
-    said = _SELF_REPORTED.replace("pull request", "merge request") if self_reported else None
-    return _page(comparison, limit=limit, rest=rest, links=links, before=marker, after=said)
+    return _page(comparison, limit=limit, rest=rest, links=links, marker=marker)
 
 
 def _page(
-    comparison: Judged, *, limit: int, rest: str, links: Links, before: str | None, after: str | None
+    comparison: Judged,
+    *,
+    limit: int,
+    rest: str,
+    links: Links,
+    marker: str | None = None,
+    self_reported: bool = False,
 ) -> str:
-    """A page: `before` is its first line, `after` is below its headline, `rest` names where the rest is."""
+    """A page; `rest` names where the rest is."""
     summary = Summary.of(comparison)
-    head = [*filter(None, [before]), *_headline(summary), *([after, ""] if after else [])]
+    said = [_SELF_REPORTED, ""] if self_reported else []
+    head = [*filter(None, [marker]), *_headline(summary), *said]
     foot = _foot(links)
     # Room for the sentences that count what is missing.
     room = limit - size("\n".join([*head, *foot])) - 4 * size(rest) - 200

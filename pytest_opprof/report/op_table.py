@@ -59,8 +59,8 @@ def _average_ns(row: OpRow, metric: str) -> float:
     return row.samples(metric).total / row.count.total if row.count.total else 0.0
 
 
-def _time(metric: str) -> Callable[[OpRow, _Whole], str]:
-    return lambda row, _: format_time(row.samples(metric).total)
+def _total(metric: Metric) -> Callable[[OpRow, _Whole], str]:
+    return lambda row, _: _value(row, metric)
 
 
 def _average(metric: str) -> Callable[[OpRow, _Whole], str]:
@@ -85,7 +85,7 @@ def _of_device(title: str, cell: Callable[[OpRow, _Whole], str]) -> _Column:
 def _further(metric: Metric) -> _Column:
     """A column that torch has not: only where it is asked for."""
     title = _TITLES.get(metric.name, f"{metric.label[0].upper()}{metric.label[1:]}")
-    return _Column(title, lambda row, _: _value(row, metric), lambda _: False)
+    return _Column(title, _total(metric), lambda _: False)
 
 
 def _value(row: OpRow, metric: Metric) -> str:
@@ -117,24 +117,20 @@ _COLUMNS = (
     _Column(
         "Self CPU %", lambda row, whole: format_time_share(row.self_cpu_time_total_ns.total, whole.cpu_ns)
     ),
-    _Column("Self CPU", _time("self_cpu_time_total")),
+    _Column("Self CPU", _total(SELF_CPU_TIME_TOTAL)),
     _Column("CPU total %", _cpu_share),
-    _Column("CPU total", _time("cpu_time_total")),
+    _Column("CPU total", _total(CPU_TIME_TOTAL)),
     _Column("CPU time avg", _average("cpu_time_total")),
-    _of_device("Self CUDA", _time("self_device_time_total")),
+    _of_device("Self CUDA", _total(SELF_DEVICE_TIME_TOTAL)),
     _of_device(
         "Self CUDA %",
         lambda row, whole: format_time_share(row.samples("self_device_time_total").total, whole.device_ns),
     ),
-    _of_device("CUDA total", _time("device_time_total")),
+    _of_device("CUDA total", _total(DEVICE_TIME_TOTAL)),
     _of_device("CUDA time avg", _average("device_time_total")),
-    _Column("CPU Mem", lambda row, _: format_memory(row.samples("cpu_memory").total), _any_of("cpu_memory")),
-    _Column(
-        "CUDA Mem",
-        lambda row, _: format_memory(row.samples("device_memory").total),
-        _any_of("device_memory"),
-    ),
-    _Column("# of Calls", lambda row, _: str(row.count.total)),
+    _Column("CPU Mem", _total(CPU_MEMORY), _any_of("cpu_memory")),
+    _Column("CUDA Mem", _total(DEVICE_MEMORY), _any_of("device_memory")),
+    _Column("# of Calls", _total(COUNT)),
     _Column(
         "Total FLOPs",
         lambda row, _: format_flops(row.samples("flops").total) if "flops" in row.metrics else "--",

@@ -244,8 +244,8 @@ TABLES: Final = (
         name="whose numbers a comment shows",
         tells="That the numbers of a comment were measured by the code that they are of.",
         file="pytest_opprof/report/markdown.py",
-        text="    said = _SELF_REPORTED if self_reported else None\n    return _page(comparison, limit=limit, ",
-        without="    said = None\n    return _page(comparison, limit=limit, ",
+        text='said = [_SELF_REPORTED, ""] if self_reported else []',
+        without="said: list[str] = []",
         test="tests/unit/report/test_markdown.py::test_links_are_those_of_the_caller",
     ),
     _tells(

@@ -11,7 +11,7 @@ from pytest_opprof.report.text import Line, Style
 from pytest_opprof.results.fleet import Fleet, FleetSummary, fleet_to_document
 
 _WIDTH = 120
-_TONES = {Style.BAD: "bad", Style.WARN: "warn", Style.GOOD: "good"}
+_TONES = {Style.BAD, Style.WARN, Style.GOOD}
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -60,5 +60,5 @@ def fleet_page(found: Fleet) -> str:
 def _markup(line: Line | str) -> str:
     if isinstance(line, str):
         return html.escape(line)
-    tone = _TONES.get(line.style)
-    return f'<span class="{tone}">{html.escape(line.text)}</span>' if tone else html.escape(line.text)
+    text = html.escape(line.text)
+    return f'<span class="{line.style}">{text}</span>' if line.style in _TONES else text

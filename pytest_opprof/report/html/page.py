@@ -25,7 +25,6 @@ from pytest_opprof.report.text import Style, escaped
 
 # In the order in which they stand in the page: each uses what is above it.
 _SCRIPTS = "dom units data table boxes tree flame charts ops causes test list page"
-_TONES = {Style.BAD: "bad", Style.WARN: "warn", Style.GOOD: "good"}
 
 
 def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTrend]] | None = None) -> str:
@@ -102,7 +101,7 @@ def _heading(summary: Summary) -> dict[str, Any]:
     return {
         "title": f"opprof: {summary.headline}",
         "verdict": verdict,
-        "tone": _TONES[VERDICT_STYLES[summary.verdict]] if verdict and summary.verdict else "plain",
+        "tone": VERDICT_STYLES[summary.verdict] if verdict else Style.PLAIN,
         "headline": rest,
         "totals": summary.totals,
         "base": escaped(base.title) if base else None,

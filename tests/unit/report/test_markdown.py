@@ -112,7 +112,6 @@ def test_links_are_those_of_the_caller() -> None:
         ]
         assert "The numbers are the pull request's own" in text_of(page)
     assert "own" not in markdown_comment(cloning())
-    assert "The numbers are the merge request's own" in gitlab_note(cloning(), self_reported=True)
     with pytest.raises(UsageError, match=r"'javascript:x' is not an address"):
         markdown_comment(cloning(), links=Links(traces="javascript:x"))
 
