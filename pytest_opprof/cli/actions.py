@@ -16,7 +16,6 @@ def add_action(
 
     Args:
         act: What does it, as ``args.act`` once the action is given.
-        text: What it does, in the list of actions.
         example: What may be typed behind its name.
     """
     parser = actions.add_parser(name, help=text)

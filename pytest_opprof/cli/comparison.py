@@ -49,9 +49,6 @@ def compare_now(
     Args:
         base: A file, a baseline's name, or ``name@commit``; None for limits alone.
         head: The same, of the run that is judged.
-        store: The URI of ``--store``, or None.
-        gates: The rules of ``--gate``.
-        renames: Those of ``--rename``.
 
     Raises:
         OpprofError: A run cannot be found or read, or an option or the configuration is invalid.

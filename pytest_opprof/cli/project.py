@@ -27,7 +27,6 @@ class Project:
     Attributes:
         root: The folder of that configuration, which is pytest's root folder; without one, this folder.
         where: What an error calls the configuration: its file.
-        values: What it sets.
     """
 
     root: Path

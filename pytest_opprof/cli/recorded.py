@@ -48,7 +48,6 @@ class Start:
 
     Attributes:
         folder: The current folder, from which files are written.
-        time: When it began.
         commit: The commit that was checked out; None if no file or comparison needs it.
     """
 
@@ -85,7 +84,6 @@ def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> li
     Args:
         args: Those of `add_recording_options`.
         recorded: A profile of one cycle.
-        name: What was recorded.
     """
     from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
     from pytest_opprof.report.trace_tables import recording_title  # noqa: PLC0415
@@ -111,7 +109,6 @@ def write_and_compare(
         recorded: A profile of one cycle.
         name: What was recorded: the name of the run's test.
         passed: It ended well; otherwise its numbers are not judged.
-        start: What was found before it began.
 
     Returns:
         The comparison; None if none was asked for.

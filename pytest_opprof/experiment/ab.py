@@ -59,7 +59,6 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
 
     Args:
         folder: Where he stands: pytest starts there, and in the base's counterpart of it.
-        watcher: Hears how far it is.
 
     Returns:
         The comparison; its notes say which processes died.
@@ -220,11 +219,7 @@ class _Experiment:
         self.watcher.tell(f"process {death.index + 1} ({death.side}) died and is run again: {death.how}")
 
     def _check_head(self) -> None:
-        """What is measured must stay what it is.
-
-        Raises:
-            ExperimentError: The user, or a test, has changed the head's files.
-        """
+        """What is measured must stay what it is."""
         if head_of(self.top).key != self.head.key:
             raise ExperimentError(
                 "the head's files changed while they were measured: start anew, and leave them alone "
@@ -283,11 +278,7 @@ def _why_more(node_ids: Sequence[str], *, most: int) -> str:
 
 
 def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:
-    """Refuse to end well where nothing at all can be judged.
-
-    Raises:
-        ExperimentError: No test can be timed, as some fail in the base.
-    """
+    """Refuse to end well where nothing at all can be judged."""
     failed = [test.node_id for test in base.tests if test.outcome in {Outcome.FAILED, Outcome.ERROR}]
     if failed and not node_ids:
         raise ExperimentError(f"there is nothing to compare: {listed(failed, most=1)} failed in the base")

@@ -29,7 +29,6 @@ class CommitValue:
         id: All its digits.
         author: Name and address.
         date: The day on which it was committed.
-        subject: The first line of its message.
     """
 
     id: str
@@ -44,7 +43,6 @@ class Bisected:
     """What came of it.
 
     Attributes:
-        path: The metric, as it is written.
         before: The commit before the change; where nothing changed, the good one.
         suspects: One commit, the answer; several, of which only the last could be measured; or none: the
             metric is the same at both ends.

@@ -32,9 +32,6 @@ class BisectState:
 
     Args:
         folder: The project's ``.opprof``.
-
-    Attributes:
-        measured: By commit.
     """
 
     def __init__(self, folder: Path, question: Question) -> None:

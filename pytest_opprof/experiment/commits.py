@@ -17,7 +17,6 @@ class Head:
     """The work tree as it is.
 
     Attributes:
-        commit: What is checked out.
         digest: Of the changes that are not committed; "" where there are none.
     """
 

@@ -52,7 +52,6 @@ class Plan:
         steps: Timed by each process, of each test.
         max_time: How much longer it may look for undisturbed ones, seconds.
         seed: Of the order.
-        opprof_version: This release.
     """
 
     base: str
@@ -79,9 +78,7 @@ class Death:
     """A process that left no document.
 
     Attributes:
-        round: Of the experiment.
-        index: The process's place in it.
-        side: Whose it was.
+        index: The process's place in its round.
         how: It ended, in words.
     """
 

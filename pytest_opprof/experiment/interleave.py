@@ -29,7 +29,6 @@ class Turn:
 
     Attributes:
         index: Its place among all, from 0.
-        side: Whose tests it runs.
         hash_seed: Its PYTHONHASHSEED: the order of sets may cost time, so the k-th process of one side has
             that of the k-th of the other. Not one for all: under one seed the same code in two folders lies
             in memory in two ways, each time the same, and takes times that differ by 3 %.

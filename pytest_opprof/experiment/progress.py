@@ -19,7 +19,6 @@ class Progress:
     Attributes:
         round: What it is for: "" for the first.
         done: Processes that are finished, those of an earlier start too.
-        total: Of this round.
         elapsed_s: Since this start of the round.
         left_s: Until the round ends, as far as its processes so far tell; None before the first.
         noise_ppm: By what share the base's processes differ from each other; None while that cannot be told.

@@ -44,7 +44,6 @@ def first_change(commits: Sequence[str], measure: Callable[[str], Measured], *, 
     Args:
         commits: Oldest first; the first has the good value and the last another.
         measure: Says the number of a commit between them; it is asked once for each.
-        good: The value of the first.
     """
     low, high = 0, len(commits) - 1
     skipped: set[int] = set()

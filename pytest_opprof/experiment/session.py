@@ -59,7 +59,6 @@ class ListedTest:
         node_id: As a run's document has it.
         argument: What pytest takes to run it, in the folder where it was listed.
         path: Its file, from pytest's root folder on.
-        is_marked: It has our marker.
         is_chosen: Nobody deselected it.
     """
 

@@ -55,7 +55,6 @@ def ingest(
     Args:
         source: A folder, a pattern or an address of traces.
         tables: Where the tables of all jobs are.
-        job: What the job is called.
         window: What this part of the job is called: a night, a cycle.
         executor: What runs the tasks: threads, processes, a Dask client's `get_executor()`.
         progress: Told how many files are done, and how many there are.

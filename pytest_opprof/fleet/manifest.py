@@ -86,7 +86,6 @@ def settled(files: Iterable[RankFile], *, opprof: str) -> list[RankFile]:
     """The same files in the order of ranks, with those told apart that must not count.
 
     Args:
-        files: As they were read.
         opprof: This release: what another one read may mean something else.
     """
     files = sorted(files, key=lambda one: one.file)

@@ -35,7 +35,6 @@ def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
     """Sum up a window.
 
     Args:
-        window: Of which there are tables.
         expected: How many ranks there should be; default: as many as the traces say.
 
     Raises:

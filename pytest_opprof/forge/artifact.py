@@ -41,7 +41,6 @@ def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
     """The one file that an artifact has.
 
     Args:
-        data: The zip.
         name: The file that must be in it, alone.
         where: What an error calls the artifact.
 

@@ -19,11 +19,9 @@ class GitHubJob:
     """A job of GitHub Actions.
 
     Attributes:
-        api_url: Where GitHub's API is.
         token: Asks it; empty without one.
         event: The file of the event.
         run: The number of the run of its workflow.
-        attempt: Which attempt of that run.
         page: Its address; None where that is not known.
         server: The address of GitHub itself; empty where that is not known.
         summary: The file that its summary is written to; None where it has none.
@@ -80,11 +78,9 @@ class GitLabJob:
     """A job of GitLab CI.
 
     Attributes:
-        api_url: Where GitLab's API is.
         token: The header that asks it; empty without a token.
         project: The number of the project that the merge request would go to.
         merge_request: Its number in that project; None in a pipeline of something else.
-        head: The commit of the merge request.
         run: The number of the pipeline.
         attempt: The number of the job, which a retry has a higher one of.
         page: Its address; None where that is not known.

@@ -35,7 +35,6 @@ class Answer:
     """What an API said.
 
     Attributes:
-        status: Of HTTP.
         headers: Names in lower case.
         body: Not packed.
         asked: The request, as errors name it.
@@ -118,10 +117,8 @@ class Api:
         it is there.
 
         Args:
-            method: Of HTTP.
             path: After the address.
             needs: The permission that a refusal lacks, as a sentence names it.
-            params: Of the query.
             content: Sent as JSON.
             also: Answers that are none to raise an error for, beside those of success.
 

@@ -20,7 +20,6 @@ class Opened:
 
     Attributes:
         repository: Where it would be merged, ``owner/name``.
-        number: Its.
         head: The commit that it was at.
     """
 
@@ -37,7 +36,6 @@ class Completed:
         repository: Whose workflow it is, ``owner/name``.
         run: Its id.
         number: Its number; a later run has a higher one.
-        attempt: Which attempt it was.
         cause: The event that it ran for.
         head: The commit that it was for.
         branch: The branch of that commit, in the words of who named it.

@@ -45,7 +45,6 @@ class Baselines:
     """What the pull request is held to; of the command line, and of the checkout that it runs in.
 
     Attributes:
-        store: Where baselines are kept.
         name: Of the baseline; None for the one named like the branch that the pull request would go to.
         root: A folder of the checkout.
         policy: Rules beside those of the baseline's markers, and what is accepted. Of the checkout, which is
@@ -63,7 +62,6 @@ class Compared:
     """What came of it.
 
     Attributes:
-        pull_request: Whose numbers they are.
         comparison: With the verdicts of here.
         has_traces: Whether its run has uploaded traces too; nobody here looks into them.
     """
@@ -94,8 +92,6 @@ def compare_uploaded(
     """Compare what a run of a workflow uploaded.
 
     Args:
-        event: The end of that run.
-        baselines: What it is held to.
         now: For the age of the baseline.
 
     Raises:

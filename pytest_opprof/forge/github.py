@@ -64,9 +64,7 @@ def github_conversation(api: Api, repository: str, number: int, *, author: str |
     """The comments of a pull request of GitHub.
 
     Args:
-        api: GitHub's.
         repository: Its ``owner/name``.
-        number: Of the pull request.
         author: The login that the token writes as; GitHub is asked unless it is given.
     """
     path = f"/repos/{repository}"

@@ -22,8 +22,7 @@ class PullRequest:
         head: The commit that it is at.
         head_repository: Where that is; empty where it was deleted.
         base_repository: Where it would be merged.
-        base_branch: The branch that it would be merged into.
-        base: The commit of that branch, as GitHub last looked.
+        base: The commit of the base branch, as GitHub last looked.
     """
 
     number: int
@@ -51,8 +50,7 @@ class Artifact:
 
     Attributes:
         size: Bytes, compressed.
-        run: The run that uploaded it.
-        head: The commit that this run was of.
+        head: The commit that its run was of.
     """
 
     number: int

@@ -24,7 +24,6 @@ class RetryPolicy:
     Attributes:
         tries: How often a request is made at most.
         longest_s: Seconds to wait at most, all pauses of a request together.
-        sleep: Waits so many seconds.
         now: Seconds since 1970, as the API's limits count.
         draw: A random number from 0 to 1, so that two jobs do not ask again at the same moment.
     """

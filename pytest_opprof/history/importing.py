@@ -72,7 +72,6 @@ def find_for_tables(
     Args:
         paths: Run documents, or folders that are searched for them and for logs.
         known: The ids of runs that the tables have.
-        git: Says when the runs' commits were made.
 
     Returns:
         The runs that the tables lack, how many they have already, and sentences on files that hold no run.

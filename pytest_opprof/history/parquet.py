@@ -84,7 +84,6 @@ class ToldRun:
     """A run on its way into the tables.
 
     Attributes:
-        record: As the log has it.
         times: Of ops, in the order of the table's columns; none of a run that comes from a log.
     """
 
@@ -109,7 +108,6 @@ def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
 
     Args:
         root: A path or an address of fsspec.
-        repo: Which repository they are of.
         told: Those that the tables lack.
 
     Returns:

@@ -72,7 +72,6 @@ class Change:
 
     Attributes:
         run: The run that has the new value; as a rule the first.
-        before: Its value in the run before.
         because: Fingerprint fields that the metric depends on and that changed with it, in words.
     """
 

@@ -38,9 +38,7 @@ class Point:
     """A metric in one run.
 
     Attributes:
-        result: What the run measured.
         samples: The metric; None where the run cannot say.
-        is_change: Whether the trend changes here.
         because: Fingerprint fields the metric depends on that differ from the run before, in words.
     """
 
@@ -92,7 +90,6 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
     """The test that a node id, or a part of one, means.
 
     Args:
-        text: What the user wrote.
         tests: The node ids to choose from.
         where: What an error says has these tests.
 
@@ -125,7 +122,6 @@ def wanted_metrics(
 
     Args:
         metric: As the user wrote it; None for how many ops (else ranges) a step has, and how long they take.
-        results: The test's.
         has_times_of_ops: Whether tables are asked, which have them.
 
     Raises:

@@ -25,7 +25,6 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
     """An A/B as a table with failures first, the reasons, what the exact gates found, the control.
 
     Args:
-        comparison: The judged A/B.
         verbosity: Below 0 the last line alone; above 0 every test, and the reasons of those that passed.
     """
     last = Line(time_totals(comparison), worst_style(comparison.counts))

@@ -56,7 +56,6 @@ class Rule:
         code: Its name in docs/rules.md, which never changes.
         title: What the pattern is called on its page.
         sentence: What it costs, and what to write instead.
-        applies: Whether facts show it.
     """
 
     code: str

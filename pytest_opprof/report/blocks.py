@@ -33,7 +33,6 @@ class BlockRow:
     """An op of a block.
 
     Attributes:
-        change: What changed of it.
         depth: How many rows of the block it is inside of.
     """
 

@@ -41,7 +41,6 @@ def acceptance(cause: CommonCause, accept: str) -> str:
     A cause of one test is named by the test: that is true of any later comparison too.
 
     Args:
-        cause: What made them fail.
         accept: The command, up to what it accepts.
     """
     if not cause.is_missing and not any(test.regressed for test in cause.tests):

@@ -34,7 +34,6 @@ def renderer(name: str, *, where: str, besides: Sequence[str] = ()) -> Callable[
     """What makes a report of this format.
 
     Args:
-        name: Of the format.
         where: The option that an error names.
         besides: Further names that the option takes.
 

@@ -86,7 +86,6 @@ def properties_of(test: TestComparison, *, verdict: Verdict | None) -> list[tupl
     """A test's verdict and exact totals, as properties of its case; times tell nothing by themselves.
 
     Args:
-        test: Both its sides.
         verdict: Of all its gates.
     """
     found = [] if verdict is None else [(f"{PREFIX}verdict", verdict.label)]

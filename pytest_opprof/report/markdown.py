@@ -52,7 +52,6 @@ class Links:
 
     Attributes:
         summary: The page of the job.
-        document: The comparison document.
         traces: The traces of tests that regressed.
         source: The address below which the head's files can be read.
     """
@@ -89,7 +88,6 @@ def markdown_comment(
         comparison: With times or without.
         marker: An HTML comment of the caller's, which finds the comment again; it is the first line.
         limit: Bytes that the page may have.
-        links: Where to read on.
         self_reported: Say that the pull request's own code produced the numbers.
     """
     rest = _linked("the job summary", links.summary)

@@ -39,7 +39,6 @@ class Fold:
     Attributes:
         title: HTML.
         head: Lines that it always has.
-        count: How many rows there are.
         rows: Lines of a table under them, made one by one, as there may be a million and room for ten.
         tail: Lines under the table.
     """

@@ -24,7 +24,6 @@ class Row:
         what: The op, ``a -> b`` of a rewrite, ``ops, total``, or a limit's path; empty for the test itself.
         metric: The metric's name; ``limit`` for a limit, ``time`` for the time of an A/B.
         base: The value before; of a limit what is allowed.
-        head: The value now.
         change: The difference with its sign, ``over`` of a limit.
         why: Where it comes from, or why its verdict is what it is.
         verdict: None for what is advisory.

@@ -34,9 +34,7 @@ def failure_section(
     """A test's section, line by line.
 
     Args:
-        test: The judged test.
         baseline: The baseline's name, for the command that records it anew; None when there is none.
-        traces: Files with traces of this test.
         intended: What to do about a rise that is meant, such as the command that accepts it; None where no
             command knows of this comparison.
     """

@@ -48,7 +48,6 @@ class TestSummary:
 
     Attributes:
         verdict: Of all its gates; None for what was only measured, or did not run.
-        reason: One sentence that says why.
         rows: Its time in an A/B, the limits it broke, its ops, its totals; at least one where it fails.
         exact: Both sides, and what the exact gates say; None where an A/B has no counts of it.
         times: Its times; None but in an A/B.

@@ -49,7 +49,6 @@ def header_lines(
     Args:
         capturing: Such as ``torch 2.13.0 ops, ranges``.
         baseline: The label of the baseline in use.
-        store: The store's URI.
         missing: A sentence for each thing that does not work here.
     """
     parts = [capturing]

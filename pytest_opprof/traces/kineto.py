@@ -120,7 +120,6 @@ def read_trace(
     """The same from the bytes of a file, unpacked, in pieces of any length.
 
     Args:
-        pieces: One after the other.
         where: What the trace and errors call it.
         max_events: A trace with more is refused.
         max_bytes: A trace of more JSON is refused.
