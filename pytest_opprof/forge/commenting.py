@@ -17,7 +17,7 @@ from pytest_opprof.forge.client import Api
 from pytest_opprof.forge.event import Completed, read_event
 from pytest_opprof.forge.fork_verdict import Baselines, Compared, NoResult, compare_uploaded, unusable
 from pytest_opprof.forge.github import github_conversation, open_github
-from pytest_opprof.forge.gitlab import gitlab_conversation, open_gitlab
+from pytest_opprof.forge.gitlab import gitlab_conversation
 from pytest_opprof.forge.sticky import Marker, keep_comment, sticky_key
 from pytest_opprof.report.markdown import Links, gitlab_note, job_summary, markdown_comment
 from pytest_opprof.report.markdown_text import sentence_in_code
@@ -107,7 +107,7 @@ def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
     marker = _marker(wish, project, number, head=job.head, run=job.run, attempt=job.attempt)
     judged = _named(judged, wish)
     body = gitlab_note(judged, marker=marker, links=Links(summary=job.page, source=job.source))
-    with open_gitlab(job.api_url, headers=job.checked_token()) as api:
+    with Api(job.api_url, name="GitLab", headers=job.checked_token()) as api:
         conversation = gitlab_conversation(
             api, job.project, job.merge_request, is_job=job.is_job_token, author=wish.author
         )
@@ -126,10 +126,7 @@ def comment_from_event(
 
     Args:
         job: Of a ``workflow_run`` workflow.
-        wish: How to comment.
-        baselines: What the pull request is held to.
         output: Where to write the comparison; None for nowhere.
-        now: The time.
 
     Raises:
         ForgeError: GitHub does not answer, or refuses; the summary is written.

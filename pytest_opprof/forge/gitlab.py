@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from pytest_opprof.forge.client import Api
 from pytest_opprof.forge.conversation import Conversation, Places
-from pytest_opprof.forge.retry import RetryPolicy
 
 PRIVATE_TOKEN: Final = "PRIVATE-TOKEN"  # noqa: S105 - the header's name, not a token
 JOB_TOKEN: Final = "JOB-TOKEN"  # noqa: S105 - same
@@ -19,27 +17,12 @@ _WRITES = (
 _READS = "GITLAB_TOKEN needs the scope `api`"
 
 
-def open_gitlab(url: str, *, headers: Mapping[str, str], retry: RetryPolicy | None = None) -> Api:
-    """GitLab's API, asked with a token.
-
-    Args:
-        url: As ``CI_API_V4_URL`` has it.
-        headers: The token, under the name of its kind.
-        retry: How long it waits for a busy API.
-
-    Raises:
-        UsageError: There is no httpx, or no such address.
-    """
-    return Api(url, name="GitLab", headers=headers, retry=retry)
-
-
 def gitlab_conversation(
     api: Api, project: int, number: int, *, is_job: bool, author: str | None = None
 ) -> Conversation:
     """The notes of a merge request of GitLab.
 
     Args:
-        api: GitLab's.
         project: The number of the project that it would be merged into.
         number: Of the merge request, within that project.
         is_job: Whether the token is a job's own: then it is of whoever the job runs as.

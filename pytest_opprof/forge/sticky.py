@@ -32,7 +32,6 @@ class Marker:
         key: Sixteen hex digits of what it is about.
         head: The commit of the pull request that was measured.
         run: The number of the CI's run; a later one has a higher one.
-        attempt: Which attempt of that run.
     """
 
     key: str
@@ -69,7 +68,6 @@ def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str
     """Let the pull request have this comment of ours, and no other with its key.
 
     Args:
-        conversation: The pull request's.
         body: The comment, its marker first.
         creates: Whether to write it where there is none yet.
 
@@ -88,12 +86,12 @@ def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str
             f"and {marker.head[:_SHORT]} was measured"
         )
     found = _ours(conversation, conversation.author(), marker, head)
-    if found and _marker(found[0]).rank(head) > marker.rank(head):
+    if found and found[0][0].rank(head) > marker.rank(head):
         return "nothing was written: the comment has a newer result"
     if not found and not creates:
         return "nothing was written: there is no comment yet, and this is not worth one"
-    if found and conversation.update(found[0].number, body):
-        author, done = found[0].author, "updated the comment"
+    if found and conversation.update(found[0][1].number, body):
+        author, done = found[0][1].author, "updated the comment"
     else:
         author, done = conversation.create(body).author, "wrote a comment"
     removed = _settle(conversation, author, marker, body)
@@ -105,31 +103,27 @@ def _settle(conversation: Conversation, author: Author, marker: Marker, body: st
     removed = 0
     for _ in range(_MOST_LOOKS):
         found = _ours(conversation, author, marker, marker.head)
-        for comment in found[1:]:
+        for _, comment in found[1:]:
             conversation.delete(comment.number)
             removed += 1
-        if found and _marker(found[0]).rank(marker.head) >= marker.rank(marker.head):
+        if found and found[0][0].rank(marker.head) >= marker.rank(marker.head):
             break
-        if not found or not conversation.update(found[0].number, body):
+        if not found or not conversation.update(found[0][1].number, body):
             conversation.create(body)
     return removed
 
 
-def _ours(conversation: Conversation, author: Author, marker: Marker, head: str) -> list[Comment]:
+def _ours(
+    conversation: Conversation, author: Author, marker: Marker, head: str
+) -> list[tuple[Marker, Comment]]:
     """The comments that this author wrote under this key, the newest result first, of equals the oldest."""
     found = [
-        comment
+        (its, comment)
         for comment in conversation.comments()
         if comment.author.is_same(author)
         and (its := Marker.of(comment.body)) is not None
         and its.key == marker.key
     ]
-    found.sort(key=lambda comment: comment.number)
-    found.sort(key=lambda comment: _marker(comment).rank(head), reverse=True)
-    return found
-
-
-def _marker(comment: Comment) -> Marker:
-    found = Marker.of(comment.body)
-    assert found is not None, "only comments with a marker are ours"
+    found.sort(key=lambda one: one[1].number)
+    found.sort(key=lambda one: one[0].rank(head), reverse=True)
     return found

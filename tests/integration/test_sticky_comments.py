@@ -12,8 +12,9 @@ from support.forges.sticky_comments import CutConnections, Stage, StickyComments
 
 from pytest_opprof.errors import ForgeError
 from pytest_opprof.forge.conversation import Conversation
+from pytest_opprof.forge.client import Api
 from pytest_opprof.forge.github import github_conversation, open_github
-from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN, gitlab_conversation, open_gitlab
+from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN, gitlab_conversation
 from pytest_opprof.forge.retry import RetryPolicy
 from pytest_opprof.forge.sticky import keep_comment
 
@@ -41,8 +42,8 @@ def gitlab() -> Iterator[Stage]:
 
     @contextmanager
     def talk(retry: RetryPolicy) -> Iterator[Conversation]:
-        with open_gitlab(
-            f"{api.server.url}/api/v4", headers={PRIVATE_TOKEN: "secret"}, retry=retry
+        with Api(
+            f"{api.server.url}/api/v4", name="GitLab", headers={PRIVATE_TOKEN: "secret"}, retry=retry
         ) as client:
             yield gitlab_conversation(client, PROJECT, NUMBER, is_job=False)
 
@@ -185,7 +186,7 @@ def test_token_of_a_gitlab_job_is_of_who_started_it(gitlab: Stage) -> None:
     assert isinstance(gitlab.api, GitLabApi)
     gitlab.api.user = HUMAN
     gitlab.api.add(HUMAN, body_of("before"))
-    with open_gitlab(f"{gitlab.api.server.url}/api/v4", headers={JOB_TOKEN: "of-the-job"}) as client:
+    with Api(f"{gitlab.api.server.url}/api/v4", name="GitLab", headers={JOB_TOKEN: "of-the-job"}) as client:
         conversation = gitlab_conversation(client, PROJECT, NUMBER, is_job=True)
         assert conversation.author().number == HUMAN[1]
         assert gitlab_conversation(client, PROJECT, NUMBER, is_job=True, author="me").author().name == "me"
@@ -193,7 +194,7 @@ def test_token_of_a_gitlab_job_is_of_who_started_it(gitlab: Stage) -> None:
 
 def test_wrong_token_of_gitlab_is_told(gitlab: Stage) -> None:
     with (
-        open_gitlab(f"{gitlab.api.server.url}/api/v4", headers={PRIVATE_TOKEN: "wrong"}) as client,
+        Api(f"{gitlab.api.server.url}/api/v4", name="GitLab", headers={PRIVATE_TOKEN: "wrong"}) as client,
         pytest.raises(ForgeError, match=r"401 Unauthorized\): GITLAB_TOKEN needs the scope `api`"),
     ):
         gitlab_conversation(client, PROJECT, NUMBER, is_job=False).head()
