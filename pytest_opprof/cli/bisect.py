@@ -78,10 +78,8 @@ def run(args: argparse.Namespace) -> int:
         say=lambda text: print(escaped(text), flush=True),
         timeout=args.timeout,
     )
-    if args.resume:
-        bisection.resume()
     with terminated_as_interrupted():
-        answer = bisection.run()
+        answer = bisection.run(resume=args.resume)
     print_lines(_answer_lines(answer))
     return 0 if answer.is_found else 1
 

@@ -46,7 +46,9 @@ def _diagnosed(*, store: str | None) -> Iterator[tuple[str, _Finding]]:
         yield "collector", _collector()
         yield "torch ops", _torch_ops()
         yield "CUDA", _cuda()
-        yield "Python calls", _python_calls()
+        way = "sys.monitoring" if hasattr(sys, "monitoring") else "a profile function on each thread"
+        ask = "ask for them: with_stack=True, or --opprof-capture=ranges,ops,python"
+        yield "Python calls", ("ok", f"by {way}; {ask}")
         yield "malloc", _malloc()
         yield "counters", _counters()
         yield ITT.name, _injection(ITT, needs="torch is imported")
@@ -122,11 +124,6 @@ def _cuda() -> _Finding:
     answer = open_cuda()
     states = {CudaState.READY: "ok", CudaState.TAKEN: "taken", CudaState.NO_CUPTI: "absent"}
     return states.get(answer.state, "broken"), answer.reason or library()
-
-
-def _python_calls() -> _Finding:
-    way = "sys.monitoring" if hasattr(sys, "monitoring") else "a profile function on each thread"
-    return "ok", f"by {way}; ask for them: with_stack=True, or --opprof-capture=ranges,ops,python"
 
 
 def _malloc() -> _Finding:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HELP = "build the torch observer now, rather than in the first profiled test"
 EXAMPLE = "opprof prepare --torch 2.13.0 --output observer"
 
+_COMPILED_AGAINST = frozenset({"torch/version.py", "torch/lib/libc10.so", "torch/lib/libtorch_cpu.so"})
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
@@ -87,13 +89,10 @@ def _downloaded(version: str, work: Path) -> Path:
         said = lines[-1] if lines else f"it ended with status {done.returncode}"
         raise CaptureUnavailableError(f"pip cannot download torch {version}: {said}")
     with zipfile.ZipFile(wheels[0]) as wheel:
-        wheel.extractall(work, [name for name in wheel.namelist() if _is_compiled_against(name)])
+        for name in wheel.namelist():
+            if name.startswith("torch/include/") or name in _COMPILED_AGAINST:
+                wheel.extract(name, work)
     return work / "torch"
-
-
-def _is_compiled_against(name: str) -> bool:
-    libraries = {"torch/lib/libc10.so", "torch/lib/libtorch_cpu.so"}
-    return name.startswith("torch/include/") or name == "torch/version.py" or name in libraries
 
 
 def _prepare(build: TorchBuild, part: Part, output: Path | None) -> None:

@@ -183,7 +183,10 @@ class _Experiment:
                 if not node_ids:
                     break
                 if done == planned:
-                    self.watcher.tell(_why_more(node_ids, most=len(order) - planned))
+                    busy = (
+                        f"the machine was busy: {listed(node_ids, most=1)} had too few undisturbed processes"
+                    )
+                    self.watcher.tell(f"{busy}, so up to {len(order) - planned} more run")
             told()
             run = self.kept.run(name, turn)
             if run is None:
@@ -270,11 +273,6 @@ def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
         else:
             kept.discard()
         raise
-
-
-def _why_more(node_ids: Sequence[str], *, most: int) -> str:
-    tests = listed(node_ids, most=1)
-    return f"the machine was busy: {tests} had too few undisturbed processes, so up to {most} more run"
 
 
 def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:

@@ -148,22 +148,20 @@ class Bisection:
             timeout=timeout,
         )
 
-    def resume(self) -> None:
-        """Take over what an interrupted bisection measured.
-
-        Raises:
-            UsageError: There is none, or it asked something else.
-            DocumentError: The file is not the state of a bisection.
-        """
-        self._state.resume()
-
-    def run(self) -> Bisected:
+    def run(self, *, resume: bool) -> Bisected:
         """Search.
 
+        Args:
+            resume: Take over what an interrupted bisection measured.
+
         Raises:
-            UsageError: The good commit is not below the bad one, nor on a branch from there.
+            UsageError: The good commit is not below the bad one, nor on a branch from there; or there is
+                nothing to resume, or it asked something else.
+            DocumentError: What is to be resumed is not the state of a bisection.
             ExperimentError: An end cannot be measured, or measures something else each time.
         """
+        if resume:
+            self._state.resume()
         commits = _first_parents(self._question, repository=self._repository)
         head = Git(self._repository).head()
         if head is not None and head.dirty and head.id == commits[-1]:

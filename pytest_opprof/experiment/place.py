@@ -8,7 +8,6 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from pytest_opprof.locks import hold, opened
@@ -57,9 +56,7 @@ class Place:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove it."""
         self._leave()
 

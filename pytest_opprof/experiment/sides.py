@@ -174,7 +174,11 @@ def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int
         base=_bench(Side.BASE, spots[Side.BASE], base_list, common, plan=plan),
         head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common, plan=plan),
         only_head={test.node_id: test.argument for test in wanted if test.node_id not in known},
-        policy=_policy(head_list),
+        policy=Policy(
+            ini=parse_gate_options(head_list.ini_gates, where="opprof_gate"),
+            command_line=parse_gate_options(head_list.gates),
+            accepted=read_accepted(project_folder(head_list.root)),
+        ),
     )
 
 
@@ -183,14 +187,6 @@ def _built(spot: Spot, *, side: Side, setup: str) -> Spot:
         raise ExperimentError(f"the {side} has no folder {spot.folder}: start where both sides have one")
     spot.place.mkdir()
     return made_ready(spot, setup=setup, side=side, whose=f"the {side}")
-
-
-def _policy(head: Listing) -> Policy:
-    return Policy(
-        ini=parse_gate_options(head.ini_gates, where="opprof_gate"),
-        command_line=parse_gate_options(head.gates),
-        accepted=read_accepted(project_folder(head.root)),
-    )
 
 
 def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest], *, plan: Plan) -> Bench:

@@ -68,7 +68,9 @@ def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
         # A hook of the user's has nothing to say of a folder that is gone in a minute.
         quietly = ("-c", f"core.hooksPath={os.devnull}")
         git(repository, *quietly, "worktree", "add", "--quiet", "--detach", str(folder), commit)
-        yield Worktree(folder=folder, lock=home.lock, submodules=_submodules(folder))
+        listed = git(folder, "ls-files", "--stage", "-z").split("\0")
+        submodules = tuple(line.partition("\t")[2] for line in listed if line.startswith(_SUBMODULE))
+        yield Worktree(folder=folder, lock=home.lock, submodules=submodules)
 
 
 def top_folder(folder: Path) -> Path:
@@ -102,11 +104,6 @@ def git(folder: Path, *arguments: str) -> str:
 def without_git() -> dict[str, str]:
     """The variables of a process that may look at another repository, or work tree, than this one did."""
     return {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
-
-
-def _submodules(folder: Path) -> tuple[str, ...]:
-    listed = git(folder, "ls-files", "--stage", "-z").split("\0")
-    return tuple(line.partition("\t")[2] for line in listed if line.startswith(_SUBMODULE))
 
 
 def _forget(repository: Path, folder: Path) -> None:

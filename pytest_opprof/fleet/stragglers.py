@@ -43,7 +43,10 @@ def late_ranks(lateness: Mapping[int, Sequence[float]]) -> list[Late]:
     middle = median(scores.values())
     spread = median(abs(score - middle) for score in scores.values()) * _MAD_TO_SIGMA
     sigma = max(spread, _LEAST_SIGMA_NS)
-    chances = sorted((_chance((score - middle) / sigma), rank) for rank, score in scores.items())
+    # Of so much or more, under a normal distribution.
+    chances = sorted(
+        (0.5 * math.erfc((score - middle) / sigma / math.sqrt(2)), rank) for rank, score in scores.items()
+    )
     named: list[Late] = []
     q = 1.0
     for place in range(len(chances), 0, -1):
@@ -53,8 +56,3 @@ def late_ranks(lateness: Mapping[int, Sequence[float]]) -> list[Late]:
         if q <= FALSE_ALARMS and late >= FLOOR_NS and min(lateness[rank]) > 0:
             named.append(Late(rank=rank, lateness_ns=late, q=q))
     return sorted(named, key=lambda one: -one.lateness_ns)
-
-
-def _chance(z: float) -> float:
-    """Of so much or more, under a normal distribution."""
-    return 0.5 * math.erfc(z / math.sqrt(2))

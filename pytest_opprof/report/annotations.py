@@ -111,13 +111,10 @@ def _cut(text: str) -> str:
 
 def _command(kind: str, where: dict[str, str], message: str) -> str:
     """``::error file=a.py,line=3,title=...::...``: what separates its parts is encoded in them."""
-    properties = ",".join(f"{name}={_property(value)}" for name, value in where.items() if value)
-    return f"::{kind} {properties}::{_data(message)}"
+    properties = (f"{name}={_data(value)}" for name, value in where.items() if value)
+    encoded = ",".join(each.replace(":", "%3A").replace(",", "%2C") for each in properties)
+    return f"::{kind} {encoded}::{_data(message)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

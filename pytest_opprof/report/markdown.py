@@ -127,7 +127,9 @@ def _page(
     summary = Summary.of(comparison)
     said = [_SELF_REPORTED, ""] if self_reported else []
     head = [*filter(None, [marker]), *_headline(summary), *said]
-    foot = _foot(links)
+    known = {"Job": links.summary, "Comparison document": links.document, "Traces": links.traces}
+    linked = [link(label, address) for label, address in known.items() if address]
+    foot = [" · ".join(linked)] if linked else []
     # Room for the sentences that count what is missing.
     room = limit - size("\n".join([*head, *foot])) - 4 * size(rest) - 200
     causes, told = _causes(summary, source=links.source, room=room // 2)
@@ -166,12 +168,6 @@ def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[st
         see = name_in_code(f"pytest --opprof-baseline={shlex.quote(base.name or 'NAME')}", width=4_000)
         lines += [f"Run {see} before you accept: the numbers are those of the last run.", ""]
     return lines, told
-
-
-def _foot(links: Links) -> list[str]:
-    known = {"Job": links.summary, "Comparison document": links.document, "Traces": links.traces}
-    told = [_linked(label, address) for label, address in known.items() if address]
-    return [" · ".join(told)] if told else []
 
 
 def _linked(label: str, address: str | None) -> str:

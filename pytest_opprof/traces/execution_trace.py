@@ -38,10 +38,8 @@ _ATTRS: Final[Mapping[str, tuple[str, int | str]]] = {
     "op_schema": ("string", ""),
     "kernel_backend": ("string", ""),
     "kernel_file": ("string", ""),
-    "tensor_range": (
-        "string",
-        "",
-    ),  # empty in torch's too, unless a variable of its environment says otherwise
+    # Empty in torch's too, unless a variable of its environment says otherwise.
+    "tensor_range": ("string", ""),
 }
 
 
