@@ -61,11 +61,7 @@ def compare_now(
 def compare_run(
     base: str | None, after: Run, *, store: str | None, gates: list[str], renames: list[str]
 ) -> Comparison:
-    """The same of a run that is at hand.
-
-    Raises:
-        OpprofError: See `compare_now`.
-    """
+    """The same of a run that is at hand."""
     from pytest_opprof.baselines.resolve import find_base  # noqa: PLC0415
     from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
     from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_on_tables(args: argparse.Namespace) -> list[Trend]:
-    """Take runs in, tidy, or print the changes of a metric.
-
-    Returns:
-        The trends of the test that was asked for, if one was.
+    """Take runs in, tidy, or print the changes of a metric; the trends of the test that is asked for, if any.
 
     Raises:
         OpprofError: No such test or metric, or the tables cannot be read or written.

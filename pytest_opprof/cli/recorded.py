@@ -102,16 +102,13 @@ def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> li
 def write_and_compare(
     args: argparse.Namespace, recorded: profile, *, name: str, passed: bool, start: Start
 ) -> Comparison | None:
-    """Write the files that were asked for, say where they are, and compare.
+    """Write the files that were asked for, and say where; the comparison, None if none was asked for.
 
     Args:
         args: Those of `add_recording_options`.
         recorded: A profile of one cycle.
         name: What was recorded: the name of the run's test.
         passed: It ended well; otherwise its numbers are not judged.
-
-    Returns:
-        The comparison; None if none was asked for.
 
     Raises:
         OpprofError: A file cannot be written, or the runs cannot be compared.

@@ -65,14 +65,11 @@ def sticky_key(repository: str, pull_request: int, configuration: str) -> str:
 
 
 def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str:
-    """Let the pull request have this comment of ours, and no other with its key.
+    """Let the pull request have this comment of ours, and no other with its key; says what was done.
 
     Args:
         body: The comment, its marker first.
         creates: Whether to write it where there is none yet.
-
-    Returns:
-        What was done, as a sentence.
 
     Raises:
         ForgeError: The forge does not answer, or refuses.

@@ -82,10 +82,7 @@ class HistoryLog:
         return _each_once(self.segments())
 
     def append(self, records: Iterable[RunRecord]) -> int:
-        """Add runs.
-
-        Returns:
-            How many were added; those without a test are not.
+        """Add runs, and say how many; those without a test are not added.
 
         Raises:
             StoreError: The log cannot be written; it is unchanged.
@@ -94,12 +91,9 @@ class HistoryLog:
             return self._write(records, to=self._current())
 
     def compact(self) -> int:
-        """Write the runs of all segments once more, each once, into segments of full size.
+        """Write the runs of all segments once more, each once, into segments of full size, and count them.
 
         Where every job of a CI begins a segment there are soon many, each with definitions of its own.
-
-        Returns:
-            How many runs there are.
 
         Raises:
             StoreError: The log cannot be read or written; it is unchanged.

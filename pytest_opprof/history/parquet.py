@@ -104,14 +104,11 @@ def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
 
 
 def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
-    """Write runs as a part of each month that they are of.
+    """Write runs that have a test as a part of each month that they are of, and count them.
 
     Args:
         root: A path or an address of fsspec.
         told: Those that the tables lack.
-
-    Returns:
-        How many were written; those without a test are not.
 
     Raises:
         StoreError: They cannot be written.
@@ -144,13 +141,10 @@ def run_ids(root: str, repo: str) -> set[str]:
 
 
 def compact(root: str) -> tuple[int, int]:
-    """Join the parts of each month that has several.
+    """Join the parts of each month that has several; counts the months, and the parts that were joined.
 
     Killed before the last part is removed, a run is there twice: readers count it once, and the next call
     removes the rest.
-
-    Returns:
-        How many months there are, and how many parts were joined.
 
     Raises:
         StoreError: A part cannot be read or written; what was there is still there.

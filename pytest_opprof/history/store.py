@@ -43,10 +43,7 @@ def name_of(project: Path) -> str:
 
 
 def remember(log: HistoryLog, run: Run, *, repository: Path) -> bool:
-    """Append a run to a history.
-
-    Returns:
-        Whether it had a test to remember.
+    """Append a run to a history, and say whether it had a test to remember.
 
     Raises:
         StoreError: The log cannot be written; it is unchanged.
