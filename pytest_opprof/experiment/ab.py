@@ -55,13 +55,10 @@ class Watcher(Protocol):
 
 
 def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeComparison:
-    """Measure both sides, judge, and confirm what was found.
+    """Measure both sides, judge, and confirm what was found; notes say which processes died.
 
     Args:
         folder: Where he stands: pytest starts there, and in the base's counterpart of it.
-
-    Returns:
-        The comparison; its notes say which processes died.
 
     Raises:
         UsageError: There is no such base, nothing to go on with, or no time to wait.
@@ -190,7 +187,7 @@ class _Experiment:
             told()
             run = self.kept.run(name, turn)
             if run is None:
-                bench = sides.bench(turn.side)
+                bench = sides.base if turn.side is Side.BASE else sides.head
                 run = self._measured(name, turn, node_ids, bench=bench, timeout=timeout)
                 measured += 1
             runs[turn.side].append(run)

@@ -60,12 +60,6 @@ class Bisected:
         return len(self.suspects) == 1
 
 
-def newest_stored(store: Archive, *, bad: str, repository: Path) -> str | None:
-    """The nearest commit below ``bad`` that a run is stored for."""
-    known = {entry.commit for name in store.names() for entry in store.entries(name) if not entry.is_dirty}
-    return next((commit for commit in Git(repository).ancestors(bad)[1:] if commit in known), None)
-
-
 def question_of(
     test: str,
     metric: str,
@@ -89,7 +83,10 @@ def question_of(
     if good is not None:
         oldest: str | None = _commit(good, option="--good", repository=repository)
     else:
-        oldest = newest_stored(store, bad=newest, repository=repository)
+        runs = (entry for name in store.names() for entry in store.entries(name))
+        stored = {entry.commit for entry in runs if not entry.is_dirty}
+        below = Git(repository).ancestors(newest)[1:]
+        oldest = next((commit for commit in below if commit in stored), None)
     if oldest is None:
         raise UsageError(
             f"no commit before {newest[:7]} has a run in {store.uri}: "

@@ -93,10 +93,6 @@ class Bench:
             raise ExperimentError(f"the tests cannot be run on the {self.side}: {error}") from error
         return run, listing
 
-    def told(self, variables: Mapping[str, str]) -> Bench:
-        """The same, with these variables too."""
-        return replace(self, spot=self.spot.told(variables))
-
     def _arguments(self, node_ids: Iterable[str]) -> list[str]:
         return [*self.options, *(self.tests[node_id] for node_id in node_ids)]
 
@@ -118,13 +114,10 @@ class Sides:
     only_head: Mapping[str, str]
     policy: Policy
 
-    def bench(self, side: Side) -> Bench:
-        """One of them."""
-        return self.base if side is Side.BASE else self.head
-
     def told(self, variables: Mapping[str, str]) -> Sides:
         """The same, with these variables too."""
-        return replace(self, base=self.base.told(variables), head=self.head.told(variables))
+        base, head = (replace(one, spot=one.spot.told(variables)) for one in (self.base, self.head))
+        return replace(self, base=base, head=head)
 
 
 def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Sides:

@@ -115,7 +115,9 @@ class Conversation:
         """
         places = self._places
         pages = self._api.pages(places.comments, needs=places.reads, params=places.query)
-        return [self._comment(item) for page in pages for item in page.items() if self._is_said(item)]
+        # The forge itself says some, and some are of people who have deleted their account.
+        said = (item for page in pages for item in page.items() if not item.is_set("system"))
+        return [self._comment(item) for item in said if item.has(places.user)]
 
     def create(self, body: str) -> Comment:
         """Write a new comment.
@@ -148,10 +150,6 @@ class Conversation:
         """
         places = self._places
         self._api.ask("DELETE", f"{places.comment}/{number}", needs=places.writes, also=places.gone)
-
-    def _is_said(self, item: Fields) -> bool:
-        """Whether somebody wrote it: not the forge itself, nor who has deleted their account."""
-        return item.has(self._places.user) and not item.is_set("system")
 
     def _comment(self, item: Fields) -> Comment:
         body = item.text("body") if item.has("body") else ""

@@ -21,7 +21,6 @@ from pytest_opprof.wording import counted
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MARK = "<-"
-_REASON = "changed with it:"
 _CSV = (
     *("test", "metric", "unit", "run_id", "created", "committed", "commit", "dirty", "branch", "name"),
     *("environment", "value", "low", "high", "is_change"),
@@ -76,19 +75,16 @@ def change_lines(
         yield "  ".join(
             filter(None, (f"{run.at:%Y-%m-%d %H:%M}", _commit(run), escaped(run.name or ""), escaped(repo)))
         )
-        yield from (Line(line, Style.WARN) for line in _wrapped(because, width=width))
+        told = f"changed with it: {escaped(', '.join(because))}" if because else ""
+        # In as many lines as it takes: it is the answer.
+        lines = textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="    ")
+        yield from (Line(line, Style.WARN) for line in lines)
         changed = [
             (" -> ".join(range_text(each, unit=path.metric.unit) for each in (one.before, one.after)), one)
             for one in group
         ]
         longest = max(len(figures) for figures, _ in changed)
         yield from (f"  {figures:>{longest}}  {escaped(one.node_id)}" for figures, one in changed)
-
-
-def _wrapped(because: Sequence[str], *, width: int) -> list[str]:
-    """What changed with it, in as many lines as it takes: it is the answer."""
-    text = f"{_REASON} {escaped(', '.join(because))}"
-    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ") if because else []
 
 
 def changes_to_json(changes: Sequence[Change], path: MetricPath) -> list[dict[str, Any]]:

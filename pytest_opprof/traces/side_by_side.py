@@ -79,7 +79,12 @@ def _native(side: Side, held: list[Any]) -> dict[str, Any]:
         held.append(ffi.new(kind, value))
         return held[-1]
 
-    slots = _slots(side.recording)
+    slots: dict[OpKey, int] = {
+        (group.name, bool(group.device_type), group.is_user_annotation): lib.op_trace_mark_slot(
+            side.recording.name_id[group.first_event], bool(group.device_type), group.is_user_annotation
+        )
+        for group in side.recording.groups()
+    }
     wanted = {slots[key]: number for number, key in enumerate(side.marks, start=1) if key in slots}
     mark_of = keep("uint32_t[]", max(wanted, default=0) + 1)
     for slot, number in wanted.items():
@@ -104,13 +109,4 @@ def _native(side: Side, held: list[Any]) -> dict[str, Any]:
         "points": len(side.points),
         "pids": keep("int64_t[]", [pid for pid, _ in side.places]),
         "tids": keep("int64_t[]", [tid for _, tid in side.places]),
-    }
-
-
-def _slots(recording: ImportedRecording) -> dict[OpKey, int]:
-    return {
-        (group.name, bool(group.device_type), group.is_user_annotation): lib.op_trace_mark_slot(
-            recording.name_id[group.first_event], bool(group.device_type), group.is_user_annotation
-        )
-        for group in recording.groups()
     }
