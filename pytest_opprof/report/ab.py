@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_opprof.compare.timing.comparison import TestTimes, TimeComparison
-from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import Row, time_row
 from pytest_opprof.report.section import change_lines
-from pytest_opprof.report.summary import control_in_words, time_totals
+from pytest_opprof.report.summary import QUIET, control_in_words, time_totals
 from pytest_opprof.report.terminal import VERDICT_STYLES, table_of_tests, worst_style
 from pytest_opprof.report.text import Line, Style, escaped, wrapped
 
 _HEADERS = ("test", "base", "head", "change", "verdict", "cause")
-_FOLDED = frozenset({Verdict.PASS, Verdict.NEW, None})
 _MOST_FOLDED = 20
-# These are told in a sentence too.
-_TOLD = frozenset(Verdict) - {Verdict.PASS, Verdict.NEW}
 _INDENT = "    "
 
 
@@ -36,7 +32,7 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
     if folded:
         lines.append(Line(f"... and {folded} more without a change (-v shows all)", Style.DIM))
     for test in shown:
-        if test.verdict in _TOLD or (verbosity > 0 and test.reason):
+        if test.verdict not in QUIET or (verbosity > 0 and test.reason):
             lines += _reason(test, width=width)
             # What the exact gates say of the same processes, op by op.
             exact = comparison.exact.test(test.node_id)
@@ -51,8 +47,8 @@ def _shown(tests: Sequence[TestTimes], *, verbosity: int) -> tuple[list[TestTime
     """What the table shows, and how many tests without a change it has no room for."""
     if verbosity > 0:
         return list(tests), 0
-    changed = [test for test in tests if test.verdict not in _FOLDED]
-    unchanged = [test for test in tests if test.verdict in _FOLDED]
+    changed = [test for test in tests if test.verdict not in QUIET]
+    unchanged = [test for test in tests if test.verdict in QUIET]
     return [*changed, *unchanged[:_MOST_FOLDED]], max(len(unchanged) - _MOST_FOLDED, 0)
 
 

@@ -62,16 +62,9 @@ class Links:
     source: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Widths:
-    """How many characters a row's texts may have; no cause at all at 0."""
-
-    name: int
-    cause: int
-
-
 _NO_LINKS = Links()
-_WIDTHS = (_Widths(name=120, cause=160), _Widths(name=60, cause=60), _Widths(name=32, cause=0))
+# How many characters a row's names and its cause may have; no cause at all at 0.
+_WIDTHS = ((120, 160), (60, 60), (32, 0))
 
 
 def markdown_comment(
@@ -236,7 +229,9 @@ def _table(
     return [*([*head, *first, ""] if first else []), *folded], missing
 
 
-def _lines_within(rows: Iterable[Row], *, names: dict[str, str], widths: _Widths, room: int) -> Iterator[str]:
+def _lines_within(
+    rows: Iterable[Row], *, names: dict[str, str], widths: tuple[int, int], room: int
+) -> Iterator[str]:
     """The lines of as many rows as there is room for; no more than that is made."""
     for row in rows:
         line = _line(row, name=names[row.test], widths=widths)
@@ -246,14 +241,15 @@ def _lines_within(rows: Iterable[Row], *, names: dict[str, str], widths: _Widths
         yield line
 
 
-def _line(row: Row, *, name: str, widths: _Widths) -> str:
+def _line(row: Row, *, name: str, widths: tuple[int, int]) -> str:
+    of_name, of_cause = widths
     return table_line(
         [
-            name_in_code(name, width=widths.name),
+            name_in_code(name, width=of_name),
             f"**{row.verdict.label}**" if row.verdict else "",
-            " ".join(filter(None, (name_in_code(row.what, width=widths.name), row.metric))),
+            " ".join(filter(None, (name_in_code(row.what, width=of_name), row.metric))),
             *map(quantity, (row.base, row.head, row.change)),
-            sentence_in_code(row.why, width=widths.cause) if widths.cause else "",
+            sentence_in_code(row.why, width=of_cause) if of_cause else "",
         ]
     )
 
