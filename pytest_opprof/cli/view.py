@@ -76,6 +76,9 @@ def run(args: argparse.Namespace) -> int:
 def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ...]:
     """What is to be shown; none where tests were listed instead."""
     from pytest_opprof.baselines import viewing  # noqa: PLC0415
+    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
+    from pytest_opprof.results.files import parse, read_bytes, read_run  # noqa: PLC0415
+    from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
 
     if args.target is None:
         return _listed(viewing.viewable_tests(folder), folder, command="opprof view")
@@ -84,22 +87,14 @@ def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ..
         return viewing.viewable_by_name(folder, args.target).of(side)
     if not viewing.is_document(path):
         return (path,)
-    tests = _tests_of(path, folder)
+    document = parse(read_bytes(path), where=str(path))
+    if contract_of(document, where=str(path)) is Contract.COMPARISON:
+        tests = viewing.viewable_of_tests(folder, (test.node_id for test in read_comparison(path).tests))
+    else:
+        tests = viewing.viewable_of_run(folder, read_run(path))
     if args.test is not None:
         return viewing.viewable_like(tests, args.test, folder=folder).of(side)
     return _listed(tests, folder, command=f"opprof view {args.target} --test")
-
-
-def _tests_of(path: Path, folder: Path) -> list[Viewable]:
-    from pytest_opprof.baselines import viewing  # noqa: PLC0415
-    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
-    from pytest_opprof.results.files import parse, read_bytes, read_run  # noqa: PLC0415
-    from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
-
-    document = parse(read_bytes(path), where=str(path))
-    if contract_of(document, where=str(path)) is Contract.COMPARISON:
-        return viewing.viewable_of_tests(folder, (test.node_id for test in read_comparison(path).tests))
-    return viewing.viewable_of_run(folder, read_run(path))
 
 
 def _listed(tests: list[Viewable], folder: Path, *, command: str) -> tuple[()]:

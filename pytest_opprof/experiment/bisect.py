@@ -134,11 +134,10 @@ class Bisection:
         self._repository = repository
         self._say = say
         self._state = BisectState(project_folder(repository), question)
-        self._path = parse_path(question.pattern, where="METRIC")
         self._target = Target(
             repository=repository,
             test=question.test,
-            path=self._path,
+            path=parse_path(question.pattern, where="METRIC"),
             setup=question.setup,
             python=question.python,
             files=test_files(repository, question.test, commit=question.bad),
@@ -179,7 +178,7 @@ class Bisection:
             if len(suspects) == 1:
                 self._confirm(before, suspects[0])
         answer = Bisected(
-            path=str(self._path),
+            path=str(self._target.path),
             before=self._told(before),
             suspects=tuple(map(self._told, suspects)),
             newest=self._told(commits[-1]),
@@ -198,7 +197,7 @@ class Bisection:
         if known is None:
             known = measure_commit(self._target, commit)
             self._state.keep(commit, known)
-        told = f"skipped: {known.reason}" if known.value is None else f"{self._path} is {known.value}"
+        told = f"skipped: {known.reason}" if known.value is None else f"{self._target.path} is {known.value}"
         self._say(f"{commit[:7]}  {told}")
         lines = known.error.splitlines()
         for line in lines if len(lines) > 1 else ():
@@ -212,7 +211,7 @@ class Bisection:
             if first != again:
                 what = again.reason or str(again.value)
                 raise ExperimentError(
-                    f"{self._path} of {self._question.test} is not the same each time at {commit[:7]}: "
+                    f"{self._target.path} of {self._target.test} is not the same each time at {commit[:7]}: "
                     f"{first.value}, then {what}. What changes by itself cannot be bisected"
                 )
 

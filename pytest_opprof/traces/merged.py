@@ -85,9 +85,6 @@ def merge_files(base: Path, head: Path, path: Path) -> int:
     return write_merged(before, after, path, found=difference(before.recording, after.recording))
 
 
-# ---- times -----------------------------------------------------------------------------------
-
-
 def _points(base: ImportedRecording, head: ImportedRecording) -> list[list[tuple[int, int]]]:
     """Of each side, where its steps begin, and where they are shown: side by side, none before its own."""
     starts = [
@@ -106,9 +103,6 @@ def _points(base: ImportedRecording, head: ImportedRecording) -> list[list[tuple
 def _shown_end(recording: ImportedRecording, points: Sequence[tuple[int, int]]) -> int:
     start, shown = points[-1]
     return shown + max(recording.trace_end_ns - start, 0)
-
-
-# ---- what differs ----------------------------------------------------------------------------
 
 
 def _is_step(op: OpDifference) -> bool:
@@ -171,9 +165,6 @@ def _calls(op: OpDifference) -> str:
 def _times(op: OpDifference) -> str:
     base, head = (side.self_device_ns if op.is_on_device else side.self_cpu_ns for side in (op.base, op.head))
     return f"{printable(op.name)[:_LONGEST_NAME]}: {format_duration(base)} -> {format_duration(head)}"
-
-
-# ---- places ----------------------------------------------------------------------------------
 
 
 def _places(
