@@ -86,7 +86,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_contradictions(args: argparse.Namespace) -> None:
-    """Refuse options that would be without effect."""
     if not args.from_event and (args.baseline or args.output):
         raise UsageError("--baseline and --output need --from-event")
     if args.from_event and (args.comparison or args.base or args.head):

@@ -36,7 +36,6 @@ def fleet_lines(found: Fleet, *, rows: int, width: int) -> Iterator[Line | str]:
 
 
 def _summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]:
-    """A job: its stragglers, and where a step's time goes."""
     parts = [
         f"{len(summary.ranks)} of {counted(summary.world_size, 'rank')}",
         counted(len(summary.steps), "step"),
@@ -73,7 +72,6 @@ def _row(ranks: Sequence[RankSummary], name: str) -> list[str]:
 
 
 def _difference_lines(found: FleetDifference, *, rows: int, width: int) -> Iterator[Line | str]:
-    """Two jobs: what changed, failures first."""
     windows = "windows: {} and {}".format(*found.windows)
     title = f"{escaped(found.base)} → {escaped(found.head)}: {counted(found.ranks, 'rank')}, {windows}"
     yield Line(title, Style.BOLD)

@@ -161,7 +161,6 @@ def _all_tests(summary: Summary) -> Iterator[Fold]:
 
 
 def _total(text: str) -> str:
-    """A total, and in brackets how much more that is."""
     value, bracket, change = text.partition(" (")
     return f"{quantity(value)} ({quantity(change.removesuffix(')'))})" if bracket else quantity(value)
 

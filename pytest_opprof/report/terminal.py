@@ -166,7 +166,6 @@ def _causes_title(causes: Sequence[CommonCause], comparison: Comparison) -> str:
 
 
 def _uncompared(comparison: Comparison, *, verbosity: int) -> list[Line]:
-    """A warning on tests of which nothing could be compared."""
     lines = []
     for sentence, tests in uncompared(comparison):
         lines.append(Line(sentence, Style.WARN))

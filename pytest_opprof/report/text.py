@@ -70,7 +70,6 @@ def cut_end(text: str, *, width: int) -> str:
 
 
 def _beginning(text: str, *, width: int) -> str:
-    """As much of a text as fits."""
     length = min(len(text), width)
     while columns(text[:length]) > width:
         length -= 1
