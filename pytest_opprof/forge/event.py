@@ -67,7 +67,20 @@ def read_event(path: Path) -> Opened | Completed | None:
     except DocumentError as error:
         raise ForgeError(f"the event cannot be read: {error}") from error
     if event.has("workflow_run"):
-        return _completed(event, where=where)
+        run = event.inside("workflow_run")
+        has_head = run.has("head_repository")
+        head_repository = run.text("head_repository", "full_name") if has_head else ""
+        return Completed(
+            repository=check_repository(event.text("repository", "full_name"), where=where),
+            run=run.number("id"),
+            number=run.number("run_number"),
+            attempt=run.number("run_attempt"),
+            cause=run.text("event"),
+            head=check_commit(run.text("head_sha"), where=where),
+            branch=run.text("head_branch") if run.has("head_branch") else "",
+            head_repository=check_repository(head_repository, where=where) if has_head else "",
+            url=run.text("html_url"),
+        )
     if event.has("pull_request"):
         return Opened(
             repository=check_repository(event.text("repository", "full_name"), where=where),
@@ -75,20 +88,3 @@ def read_event(path: Path) -> Opened | Completed | None:
             head=check_commit(event.text("pull_request", "head", "sha"), where=where),
         )
     return None
-
-
-def _completed(event: Fields, *, where: str) -> Completed:
-    run = event.inside("workflow_run")
-    has_head = run.has("head_repository")
-    head_repository = run.text("head_repository", "full_name") if has_head else ""
-    return Completed(
-        repository=check_repository(event.text("repository", "full_name"), where=where),
-        run=run.number("id"),
-        number=run.number("run_number"),
-        attempt=run.number("run_attempt"),
-        cause=run.text("event"),
-        head=check_commit(run.text("head_sha"), where=where),
-        branch=run.text("head_branch") if run.has("head_branch") else "",
-        head_repository=check_repository(head_repository, where=where) if has_head else "",
-        url=run.text("html_url"),
-    )

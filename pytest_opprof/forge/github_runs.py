@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_opprof.forge.client import Api
-from pytest_opprof.forge.fields import Fields
 from pytest_opprof.forge.github import READS_PULLS, check_commit
 
 _UNKNOWN = frozenset({404, 409, 422})
@@ -41,7 +40,18 @@ def open_pull_requests(api: Api, repository: str, *, owner: str, branch: str) ->
     """
     params: Mapping[str, str | int] = {"state": "open", "head": f"{owner}:{branch}"}
     pages = api.pages(f"/repos/{repository}/pulls", needs=READS_PULLS, params=params)
-    return tuple(_pull_request(item) for page in pages for item in page.items())
+    return tuple(
+        PullRequest(
+            number=item.number("number"),
+            head=item.text("head", "sha"),
+            head_repository=item.text("head", "repo", "full_name") if item.has("head", "repo") else "",
+            base_repository=item.text("base", "repo", "full_name"),
+            base_branch=item.text("base", "ref"),
+            base=item.text("base", "sha"),
+        )
+        for page in pages
+        for item in page.items()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +114,3 @@ def merge_base(api: Api, repository: str, *, base: str, head: str) -> str | None
     if answer.status in _UNKNOWN:
         return None
     return check_commit(answer.fields.text("merge_base_commit", "sha"), where=answer.asked)
-
-
-def _pull_request(item: Fields) -> PullRequest:
-    has_head = item.has("head", "repo")
-    return PullRequest(
-        number=item.number("number"),
-        head=item.text("head", "sha"),
-        head_repository=item.text("head", "repo", "full_name") if has_head else "",
-        base_repository=item.text("base", "repo", "full_name"),
-        base_branch=item.text("base", "ref"),
-        base=item.text("base", "sha"),
-    )

@@ -174,7 +174,8 @@ def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
             if digest not in node_ids:
                 counts = counts_from(json.loads(definition.text))
                 node_ids[digest] = counts.node_id
-                rows["definitions"].append(_definition_row(digest, counts))
+                row = (counts.node_id, digest, counts.steps, " ".join(counts.sources), counts.ops_omitted)
+                rows["definitions"].append((*row, list(counts.measured)))
                 rows["counts"] += _count_rows(digest, counts)
             rows["results"].append((node_ids[digest], record.head.run_id, digest, measured))
     tables = {
@@ -205,11 +206,6 @@ def _run_row(record: RunRecord) -> tuple[Any, ...]:
         bool(commit and commit.dirty),
         *(fingerprint.get(field) for field in FINGERPRINT_FIELDS),
     )
-
-
-def _definition_row(digest: str, counts: Counts) -> tuple[Any, ...]:
-    sources, measured = " ".join(counts.sources), list(counts.measured)
-    return counts.node_id, digest, counts.steps, sources, counts.ops_omitted, measured
 
 
 def _count_rows(digest: str, counts: Counts) -> Iterator[tuple[Any, ...]]:

@@ -177,8 +177,9 @@ def _places(
     devices = sorted({(one.device_type, one.device_index) for one in recording.threads if one.device_type})
     pids = {device: pid + number for number, device in enumerate(devices, start=1)}
     labels = _label(pid, side, at=pid)
-    for device, its_pid in pids.items():
-        labels += _label(its_pid, f"{side}: {_device_name(*device)}", at=its_pid)
+    kinds = {int(device): device.name for device in DeviceType}
+    for (kind, index), its_pid in pids.items():
+        labels += _label(its_pid, f"{side}: {kinds.get(kind, f'device {kind}')} {index}", at=its_pid)
     places = []
     for number, thread in enumerate(recording.threads, start=1):
         its_pid = pids.get((thread.device_type, thread.device_index), pid)
@@ -188,11 +189,6 @@ def _places(
         labels.append(_metadata("thread_sort_index", its_pid, tid, sort_index=number))
         places.append((its_pid, tid))
     return places, labels
-
-
-def _device_name(kind: int, index: int) -> str:
-    known = {int(device): device.name for device in DeviceType}
-    return f"{known.get(kind, f'device {kind}')} {index}"
 
 
 def _label(pid: int, name: str, *, at: int) -> list[Mapping[str, object]]:
