@@ -11,8 +11,8 @@ from support.forges.loopback import Asked, Reply
 from support.forges.sticky_comments import CutConnections, Stage, StickyComments, body_of
 
 from pytest_opprof.errors import ForgeError
-from pytest_opprof.forge.conversation import Conversation
 from pytest_opprof.forge.client import Api
+from pytest_opprof.forge.conversation import Conversation
 from pytest_opprof.forge.github import github_conversation, open_github
 from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN, gitlab_conversation
 from pytest_opprof.forge.retry import RetryPolicy
