@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, value_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,5 @@ def read_call_tree(result: Any, *, limit: int) -> list[CallNode]:
     count = ffi.new("uint64_t *")
     check(lib.op_result_paths(result, limit, nodes, count))
     return [
-        CallNode(
-            parent=node.parent,
-            name=name_text(node.name),
-            count=node.count,
-            total_ns=node.total_ns,
-            self_ns=node.self_ns,
-        )
-        for node in (nodes[0][i] for i in range(count[0]))
+        value_of(CallNode, node, name=name_text(node.name)) for node in (nodes[0][i] for i in range(count[0]))
     ]

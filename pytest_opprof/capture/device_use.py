@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, value_of
 
 DIRECTIONS: Final = ("htod", "dtoh", "dtod", "ptop", "htoh")
 # In the collector's order.
@@ -98,15 +98,12 @@ def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None
         return None
     places = ffi.unpack(use.of_group, groups) if groups else []
     launchers = ffi.unpack(use.launcher, groups) if groups else []
-    return DeviceUse(
+    return value_of(
+        DeviceUse,
+        use,
         whole=_work(use.values, 0, steps=steps),
         rows={row: _work(use.values, place, steps=steps) for row, place in enumerate(places) if place},
         launchers={row: launcher - 1 for row, launcher in enumerate(launchers) if launcher},
-        unmatched_launches=use.unmatched_launches,
-        unmatched_kernels=use.unmatched_kernels,
-        untimed=use.untimed,
-        unsized=use.unsized,
-        undirected=use.undirected,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, value_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +51,7 @@ def memory_change(result: Any, event: int) -> MemoryChange | None:
     change = ffi.new("op_memory *")
     if not lib.op_result_memory(result, event, change):
         return None
-    return MemoryChange(
-        address=change.address,
-        nbytes=change.bytes,
-        total_allocated=change.total_allocated,
-        total_reserved=change.total_reserved,
-        device_type=change.device_type,
-        device_index=change.device_index,
-    )
+    return value_of(MemoryChange, change, nbytes=change.bytes)
 
 
 def memory_use(result: Any, count: int, *, on_device: bool) -> list[MemoryUse]:
@@ -69,7 +62,4 @@ def memory_use(result: Any, count: int, *, on_device: bool) -> list[MemoryUse]:
     """
     rows = ffi.new("op_memory_use **")
     check(lib.op_result_memory_use(result, on_device, rows))
-    return [
-        MemoryUse(allocated=row.allocated, freed=row.freed, peak=row.peak, allocations=row.allocations)
-        for row in (rows[0][i] for i in range(count))
-    ]
+    return [value_of(MemoryUse, rows[0][i]) for i in range(count)]

@@ -6,10 +6,16 @@ import functools
 import itertools
 import struct
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, RecoveryError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Value = TypeVar("_Value", bound="DataclassInstance")
 
 # cffi makes each function at its first use: in the first step of a process that would be memory of the step.
 for _name in dir(lib):
@@ -31,6 +37,17 @@ def view_of(
 
 def _hold(_owner: object, _pointer: object) -> None:
     """The destructor of a borrowed pointer: what it keeps alive until then is its first argument."""
+
+
+def value_of(kind: type[_Value], row: Any, /, **given: Any) -> _Value:
+    """A value whose members a native row has under the same names, but for those in `given`."""
+    return kind(**{name: given[name] if name in given else getattr(row, name) for name in names_of(kind)})
+
+
+@functools.cache
+def names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    """The members of a dataclass."""
+    return tuple(member.name for member in fields(kind))
 
 
 def text_at(pointer: Any) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check, numbered_texts
+from pytest_opprof.capture.native_calls import check, names_of, numbered_texts
 from pytest_opprof.kinds import EventKind
 
 _MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
@@ -129,15 +129,9 @@ def sum_up(result: Any, by: int, *, stack_depth: int = 0) -> tuple[Any, int, Any
     return rows[0], count[0], samples[0]
 
 
-@functools.cache
-def _fields() -> frozenset[str]:
-    return frozenset(field.name for field in fields(OpGroup))
-
-
 def _group(told: dict[str, Any], steps: dict[str, tuple[int, ...]]) -> OpGroup:
-    known = {name: value for name, value in told.items() if name in _fields()}
     return OpGroup(
-        **known
+        **{name: told[name] for name in names_of(OpGroup) if name in told}
         | {
             "name": name_text(told["name"]),
             "kind": EventKind(told["kind"]),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import text_at
+from pytest_opprof.capture.native_calls import text_at, value_of
 from pytest_opprof.capture.sampling import EVERY_OP
 
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps
@@ -110,18 +110,7 @@ def read_threads(result: Any) -> tuple[ThreadInfo, ...]:
     """The threads of a native result, in the order of their first event."""
     count = ffi.new("uint32_t *")
     rows = lib.op_result_threads(result, count)
-    return tuple(
-        ThreadInfo(
-            index=i,
-            os_tid=rows[i].os_tid,
-            name=text_at(rows[i].name),
-            torch_thread=rows[i].torch_thread,
-            device_type=rows[i].device_type,
-            device_index=rows[i].device_index,
-            resource=rows[i].resource,
-        )
-        for i in range(count[0])
-    )
+    return tuple(value_of(ThreadInfo, rows[i], index=i, name=text_at(rows[i].name)) for i in range(count[0]))
 
 
 def read_steps(result: Any, *, trace_start_ns: int, trace_end_ns: int) -> tuple[StepInfo, ...]:
@@ -142,35 +131,19 @@ def read_open_calls(result: Any) -> tuple[OpenCall, ...]:
     """The calls that a native result lies in, thread by thread, outermost first."""
     count = ffi.new("uint32_t *")
     rows = lib.op_result_open_calls(result, count)
-    return tuple(
-        OpenCall(
-            thread=rows[i].thread, name=name_text(rows[i].name), line=rows[i].line, end_ns=rows[i].end_ns
-        )
-        for i in range(count[0])
-    )
+    return tuple(value_of(OpenCall, rows[i], name=name_text(rows[i].name)) for i in range(count[0]))
 
 
 def read_stats(result: Any) -> RecordingStats:
     """What a native result has and lacks."""
     native = ffi.new("op_stats *")
     lib.op_result_stats(result, native)
-    return RecordingStats(
-        events=native.events,
-        dropped=native.dropped,
+    return value_of(
+        RecordingStats,
+        native,
         truncated=bool(native.truncated),
-        threads=native.threads,
-        names=native.names,
-        spilled_bytes=native.spilled_bytes,
-        unmatched_ends=native.unmatched_ends,
-        names_overflowed=native.names_overflowed,
         crash_recovery=bool(native.crash_recovery),
-        sampling=native.sampling,
         uncounted_threads=native.uncounted,
-        device_events=native.device_events,
-        device_dropped=native.device_dropped,
-        device_untimed=native.device_untimed,
-        device_unlaunched=native.device_unlaunched,
-        device_overhead_ns=native.device_overhead_ns,
         device_partial=native.cuda == lib.OP_CUDA_PARTIAL,
     )
 
