@@ -19,8 +19,8 @@ DOCUMENTS: Final = (
         name="dropped events, in Python",
         tells="How many events a window dropped.",
         file="pytest_opprof/capture/window.py",
-        text="        dropped=native.dropped,",
-        without="        dropped=0,",
+        text="        uncounted_threads=native.uncounted,",
+        without="        uncounted_threads=native.uncounted,\n        dropped=0,",
         test="tests/integration/test_collector.py::test_past_the_byte_budget_events_are_counted",
     ),
     _says(
