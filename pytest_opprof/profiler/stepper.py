@@ -4,37 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Protocol, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of
 from pytest_opprof.profiler.transitions import TRANSITIONS, Move
 
-
-class Recorder(Protocol):
-    """Who makes the moves."""
-
-    @property
-    def is_open(self) -> bool:
-        """A window is being recorded."""
-
-    def prepare(self) -> None:
-        """Make ready for a window."""
-
-    def start(self) -> None:
-        """Open the window."""
-
-    def stop(self) -> None:
-        """Close the window, if it is open."""
-
-    def deliver(self) -> None:
-        """Hand over what was recorded, if there is something."""
-
-    def begin_step(self, number: int) -> None:
-        """Note that a step begins."""
-
-    def end_step(self) -> None:
-        """Note that the step ends, if one began."""
+if TYPE_CHECKING:
+    from pytest_opprof.profiler.recorder import CycleRecorder
 
 
 class Stepper:
@@ -51,7 +28,9 @@ class Stepper:
         was_started: `start` was called at least once.
     """
 
-    def __init__(self, schedule: Callable[[int], object], recorder: Recorder, *, named_steps: bool) -> None:
+    def __init__(
+        self, schedule: Callable[[int], object], recorder: CycleRecorder, *, named_steps: bool
+    ) -> None:
         self._schedule = schedule
         self._recorder = recorder
         self._named_steps = named_steps

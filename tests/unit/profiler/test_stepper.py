@@ -1,6 +1,7 @@
 """The stepper: what it asks of the recorder, step by step."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -63,9 +64,14 @@ def plan(letters: str) -> Callable[[int], object]:
     return lambda step: ACTIONS[letters[min(step, len(letters) - 1)]]
 
 
+def stepper_with(schedule: Callable[[int], object], recorder: Any, *, named_steps: bool = True) -> Stepper:
+    """Of a recorder that only has the methods of one."""
+    return Stepper(schedule, recorder, named_steps=named_steps)
+
+
 def stepper_of(letters: str, *, named_steps: bool = True) -> tuple[Stepper, LoggingRecorder]:
     recorder = LoggingRecorder()
-    return Stepper(plan(letters), recorder, named_steps=named_steps), recorder
+    return stepper_with(plan(letters), recorder, named_steps=named_steps), recorder
 
 
 def take_steps(stepper: Stepper, count: int) -> None:
@@ -188,7 +194,7 @@ def test_step_while_stopped_only_counts() -> None:
 
 def test_garbage_from_the_schedule_changes_nothing() -> None:
     recorder = LoggingRecorder()
-    stepper = Stepper(lambda step: "later" if step else ProfilerAction.RECORD, recorder, named_steps=True)
+    stepper = stepper_with(lambda step: "later" if step else ProfilerAction.RECORD, recorder)
     stepper.start()
     with pytest.raises(ValueError, match="'later' for step 1"):
         stepper.step()
@@ -199,7 +205,7 @@ def test_garbage_from_the_schedule_changes_nothing() -> None:
 
 def test_garbage_for_the_first_step_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="answered 0 for step 0"):
-        Stepper(lambda step: step, LoggingRecorder(), named_steps=True)
+        stepper_with(lambda step: step, LoggingRecorder())
 
 
 def test_handler_error_costs_one_step_and_no_more() -> None:
