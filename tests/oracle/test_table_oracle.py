@@ -14,8 +14,8 @@ from support.kineto.forests import USER_SCOPE, HandMadeRecording, Span, forests
 from support.kineto.kineto_forests import KinetoEvent, KinetoResult
 from support.kineto.torch_releases import skip_unless_overloads
 
-from pytest_opprof.events import EventList
 from pytest_opprof.events.columns import TableOptions
+from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.table import build_table
 
 torch = pytest.importorskip("torch")

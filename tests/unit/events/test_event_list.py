@@ -8,7 +8,7 @@ from hypothesis import given
 from support.kineto.forests import HandMadeRecording, Span, forests
 
 from pytest_opprof.capture.window import StepInfo
-from pytest_opprof.events import EventList
+from pytest_opprof.events.event_list import EventList
 
 NAMES = ("aten::add", "aten::mul", "forward")
 

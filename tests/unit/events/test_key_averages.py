@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from support.kineto.forests import HandMadeRecording, Span, forests
 
-from pytest_opprof.events import EventList, FunctionEventAvg
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.function_event_avg import FunctionEventAvg
 
 NAMES = ("aten::add", "aten::mul", "aten::is_leaf", "ProfilerStep#1")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from support.kineto.forests import HandMadeRecording, Span
 
-from pytest_opprof.events import EventList
+from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.names import filter_name
 
 
