@@ -35,11 +35,7 @@ _NOT_COMPARED = ("events", "threads", "unmatched_ends", "crash_recovery")
 
 
 class CountsStore:
-    """A file for each name, in a folder of the work tree.
-
-    Attributes:
-        uri: The store as users write it.
-    """
+    """A file for each name, in a folder of the work tree."""
 
     hint = ""
 

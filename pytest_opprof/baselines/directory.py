@@ -118,7 +118,6 @@ def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
     """Be the only writer of a folder, which is made where it is missing.
 
     Args:
-        lock: The file in it to hold.
         ignore: What git is to leave alone, where no ``.gitignore`` says.
 
     Raises:

@@ -58,7 +58,6 @@ class GitRefStore:
 
     Attributes:
         folder: A folder in the repository.
-        uri: The store as users write it.
         refs: What the refs begin with.
     """
 

@@ -81,11 +81,7 @@ def _said(error: Exception, *, uri: str) -> str:
 
 
 class RemoteStore:
-    """Documents at an address.
-
-    Attributes:
-        uri: The store as users write it.
-    """
+    """Documents at an address."""
 
     hint = ""
 

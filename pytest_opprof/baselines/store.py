@@ -29,7 +29,6 @@ class Entry:
             environment family; or `keys.REVIEWED`.
         family: The environment family in the key; empty for a run that an older release stored.
         commit: The commit in the key; None for a run without one.
-        is_dirty: Whether the commit had uncommitted changes.
         created: When the run was measured.
         place: Where users find it: a file, a path in a git ref, an address.
         parts: What the store calls its documents; several where two saves of one commit met.
@@ -50,7 +49,6 @@ class Put:
     """A run to be stored.
 
     Attributes:
-        key: What to keep it under.
         created: When it was measured.
         data: Its document, not packed.
     """
@@ -66,7 +64,6 @@ class Change:
 
     Attributes:
         puts: Runs that are new, each in place of the entry of its key.
-        drops: Entries that go.
     """
 
     puts: tuple[Put, ...] = ()
@@ -80,7 +77,6 @@ class Saved:
     Attributes:
         place: Where it is now; None where there was nothing to save.
         run: The stored run, with what was carried over from an earlier one.
-        notes: Sentences for the user.
     """
 
     place: str | None

@@ -15,10 +15,6 @@ SAMPLING_KEY: Final = "opprof_sampling"  # of a trace's metadata: the share, whe
 def parse_sampling(given: object, *, where: str) -> float:
     """The share of ops that is asked for.
 
-    Args:
-        given: What the user wrote.
-        where: What an error begins with.
-
     Raises:
         UsageError: It is not a share that can be drawn.
     """

@@ -63,7 +63,6 @@ class Speed:
 
     Args:
         usual: What a probe takes as a rule, in nanoseconds.
-        probe: Takes one.
     """
 
     def __init__(self, usual: int, *, probe: Callable[[], int] = probe_ns) -> None:

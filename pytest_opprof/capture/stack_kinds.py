@@ -23,7 +23,6 @@ def stack_sources(given: object, *, where: str) -> frozenset[str]:
 
     Args:
         given: What the user wrote as ``with_stack``: True is ``"python"``, as torch means it.
-        where: What an error begins with.
 
     Raises:
         UsageError: There is no such kind.

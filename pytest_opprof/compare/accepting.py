@@ -67,7 +67,6 @@ def accepted_of(
 
     Args:
         metric: The one gate that is meant, such as ``ops.count``; None for all that failed.
-        reason: Why the rise is right.
 
     Raises:
         UsageError: No reason, or no such test, or nothing of it that regressed; it says what did.
@@ -114,7 +113,6 @@ def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -
 
     Args:
         before: The test in the baseline.
-        base: The value there.
         rule: How the metric is judged. What it allows is not an improvement.
     """
     if entry.is_spent(before):

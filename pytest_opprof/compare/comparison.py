@@ -180,7 +180,6 @@ class TestComparison:
 
     Attributes:
         verdict: None where nothing was asked to block, or the test did not run.
-        reason: One sentence that says why.
         changes: The totals first, then ops; within both, the worst first.
         advisories: Sentences about what cannot block.
         base: The baseline's side; None without one.

@@ -94,7 +94,6 @@ def parse_gates(rules: Mapping[str, str], *, where: str, known_ops: Collection[s
 
     Args:
         rules: A rule by path: ``exact``, ``off``, ``advisory``, or a tolerance such as ``2%``.
-        where: What an error says they stand in.
         known_ops: See `metrics.parse_path`.
 
     Raises:

@@ -23,7 +23,6 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
 
     Args:
         folder: The project's ``.opprof``.
-        comparison: Of the session that ends.
 
     Raises:
         StoreError: It cannot be written; an existing file is unchanged.

@@ -40,8 +40,6 @@ class Policy:
     """The gates that are asked for outside a test: the marker's stand over the ini's, and under these.
 
     Attributes:
-        ini: Rules of the configuration file.
-        command_line: Rules of this session.
         accepted: Rises that somebody let pass.
         edits: Gives, of a commit, by file the lines that were edited since.
     """
@@ -73,11 +71,8 @@ def compare_runs(
 
     Args:
         base: The baseline; None when there is none, and only limits are judged.
-        created: Now.
-        policy: The rules set outside the tests.
         collected: What this session collected; without it no test is called MISSING.
         judged: What was said of tests of these very runs when they ended, by node id.
-        notes: What to say about the whole.
     """
     policy, collected = policy or Policy(), collected or Collected()
     tests = []
@@ -121,7 +116,6 @@ def compare_test(
         before: The same test in the baseline; None when it is not there.
         base: The baseline, for its name and environment; None when there is none.
         head: This run, for its environment.
-        policy: The rules set outside the tests.
     """
     bare = TestComparison(node_id=test.node_id, verdict=None, base=before, head=test)
     refused = _refused(test)

@@ -19,7 +19,6 @@ def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], G
 
     Args:
         tests: What was measured, in as many processes as it will be.
-        gates_of: The rules of a test.
     """
     found = {test.node_id: next(_varying(test, gates_of(test)), "") for test in tests if test.is_usable}
     told = [f"{node_id} ({what})" for node_id, what in found.items() if what]

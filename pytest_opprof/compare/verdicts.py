@@ -74,10 +74,6 @@ class FailOn:
 def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
     """Read ``regressed,missing``; ``none`` lets everything pass.
 
-    Args:
-        text: Names with commas between them.
-        where: The option that an error names.
-
     Raises:
         UsageError: No such verdict, or one that cannot fail: improvements and what was accepted never do.
     """

@@ -33,11 +33,7 @@ class Common(TypedDict, total=False):
 
 
 class BenchmarkStepping(Stepping):
-    """Profiles what a test benchmarks, after it was timed; nothing is recorded while it is.
-
-    Attributes:
-        fixture: The benchmark's fixture of this test.
-    """
+    """Profiles what a test benchmarks, after it was timed; nothing is recorded while it is."""
 
     def __init__(self, request: ProfileRequest, *, fixture: Any, **common: Unpack[Common]) -> None:
         super().__init__(replace(request, steps_itself=False), **common)

@@ -55,8 +55,6 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
     There one active step is enough for a test that counts what it counted in the run.
 
     Args:
-        config: Of the session that measured them first.
-        run: What it measured.
         node_ids: From a result's node id to pytest's own.
         processes: How many processes are to have measured them in the end, this one among them.
     """

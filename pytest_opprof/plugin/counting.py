@@ -85,7 +85,6 @@ class CountedCalls(CallAtFixedDepth):
         expected: The totals of a certified baseline; None where there is none.
 
     Attributes:
-        kind: Which instructions.
         reason: Why nothing was counted; "" where nothing stood in the way.
     """
 

@@ -83,7 +83,6 @@ def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
 
     Args:
         text: The arguments, with literals for values.
-        where: What an error says they stand in.
 
     Raises:
         UsageError: They are not such arguments.

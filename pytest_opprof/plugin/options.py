@@ -48,7 +48,6 @@ class Options:
         renames: What tests of the baseline are called now.
         save_processes: How many processes measure what is saved; 1 for this one alone.
         call_sites: Whether each measurement notes from which lines ops are called.
-        instructions: Whether Python instructions are counted.
         seed: Of random numbers; None to seed nothing.
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.

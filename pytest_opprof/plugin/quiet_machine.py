@@ -75,11 +75,7 @@ class QuietMachine:
 
 
 class QuietRecorder(CycleRecorder):
-    """Begins each recorded step in an undisturbed moment.
-
-    Args:
-        arguments: Of `CycleRecorder`.
-    """
+    """Begins each recorded step in an undisturbed moment."""
 
     def __init__(self, *arguments: Any, quiet: QuietMachine, **more: Any) -> None:
         super().__init__(*arguments, **more)

@@ -73,7 +73,6 @@ class OpprofSession:
         exchange: The folder shared with xdist's other processes; None without workers.
         shared: The same, or a folder for children that are forked to run a test.
         is_controller: The tests run in workers, and this process joins what they found.
-        policy: The gates set outside the tests.
         baseline: What the tests are held to.
         before: Its tests, by node id.
         results: By node id, in the order in which the tests ended.
@@ -83,7 +82,6 @@ class OpprofSession:
         notes: What to tell the user, each sentence once.
         said: What the header has told.
         failures: What fails this session although no test failed for it.
-        traces: What becomes of recordings, as files.
         comparison: Of the whole; None until the session is over.
         printed: Reports that go where the summary goes.
     """

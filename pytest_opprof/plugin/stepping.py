@@ -40,7 +40,6 @@ class Stepping:
     measurement and changes nothing of the test's own.
 
     Args:
-        request: What the marker asks for.
         sources: Where ops come from, in the collector's words.
         fails: Whether what was measured would fail the test: then it is measured once more.
         looks: Requests for less than `request`, which are tried first, in order.

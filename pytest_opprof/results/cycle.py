@@ -20,7 +20,6 @@ class Cycle:
     """What one cycle of a schedule recorded.
 
     Attributes:
-        steps: Its active steps.
         memory: Each step's, of the host.
         device_memory: Each step's, of all devices.
         places: Per op, the user's lines that it was called from, and how often; empty where neither call

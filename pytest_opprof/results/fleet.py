@@ -59,12 +59,10 @@ class FleetSummary:
 
     Attributes:
         world_size: Ranks that there should be.
-        steps: The steps' numbers.
         collectives: Collectives, each counted once for all of its ranks.
         clock_skew_ns: The ninth decile of what is left between ends of collectives once clocks are aligned.
         ranks: Those that were read.
         problems: Why the job cannot be judged; empty where it can.
-        notes: Sentences for the reader.
     """
 
     job: str

@@ -61,7 +61,6 @@ class Merged:
 
     Attributes:
         run: The tests that ran, and those carried over.
-        notes: Sentences for the user.
     """
 
     run: Run
@@ -207,10 +206,6 @@ def shared(base: Environment, head: Environment) -> Shared:
 
     A field that only one of them has is no difference. But what only times depend on is known to every run
     that was just measured: where it is not, it was left out before, and stays unknown.
-
-    Args:
-        base: The earlier environment.
-        head: The later.
     """
     different = differences(base, head, ignore_unknown=True)
     of_times = different.keys() - _OF_COUNTS - SETTINGS

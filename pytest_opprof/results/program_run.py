@@ -34,10 +34,8 @@ def run_of_program(
     """What a window of this process holds, as a run.
 
     Args:
-        recording: The last window.
         name: What the run's test is called.
         passed: The program ended well; else its numbers are kept, and judged by nobody.
-        created: When it began.
         commit: What was checked out then.
     """
     problems = Collector.instance().problems

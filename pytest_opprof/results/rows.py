@@ -79,7 +79,6 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) 
     """One row for each name, kind and class of threads, over all steps of all cycles.
 
     Args:
-        cycles: What was recorded.
         steps: Of all cycles.
         parents: What called each op most often, by name.
     """

@@ -21,7 +21,6 @@ class Samples:
     """The values of one metric over the active steps of a test.
 
     Attributes:
-        steps: How many steps there were.
         total: The sum over the steps.
         low: The smallest value of a step.
         high: The largest value of a step.

@@ -72,7 +72,6 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
 
     Args:
         document: What the JSON parser gave.
-        contract: What it must be.
         where: What an error calls it: its file.
 
     Returns:

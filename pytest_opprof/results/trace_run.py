@@ -33,7 +33,6 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
     """One run with one test: the trace's steps, or the whole trace as one step where it has none.
 
     Args:
-        trace: What was read.
         test_name: By which the test is paired with that of another run.
     """
     recording = trace.recording

@@ -36,7 +36,6 @@ class Rewriting:
     """Other ops at one place of the call tree.
 
     Attributes:
-        kind: By which rule.
         within: Of each place, the caller that both sides have; empty for the test itself.
         before: The outermost ops that were there.
         after: The outermost ops that are there now.

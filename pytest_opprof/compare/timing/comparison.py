@@ -109,7 +109,6 @@ class TestTimes:
 
     Attributes:
         verdict: Of its times and its exact gates, the worse; None for a test that did not run.
-        reason: One sentence that says why.
         cause: What made it slower or do more, in few words; empty where nothing is known.
         noise_ppm: By what share the base's halves differ; None where that could not be told.
         flagged: Which way it went by more than its noise in the first round; None where it did not.
@@ -152,8 +151,6 @@ class TimeComparison:
 
     Attributes:
         exact: What the exact gates say of the same processes; it knows both sides.
-        control: The base against itself.
-        notes: What to say about the whole.
         tests: Failures first.
     """
 

@@ -35,7 +35,6 @@ class Finding:
     """What the first round says of a test whose quartiles differ by more than may be passed over.
 
     Attributes:
-        direction: Which way it went.
         is_significant: Its processes tell the sides apart, in spite of how many tests were looked at.
     """
 
@@ -134,7 +133,6 @@ def verdict_on(
 
     Args:
         sides: The first round.
-        finding: What it says.
         confirmation: The second round; why it has no times; None where there was none.
         below: See `confirmed_below`.
     """
