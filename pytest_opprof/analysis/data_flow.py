@@ -97,21 +97,17 @@ class DataFlow:
         self._of_tensors: set[int] = set()
         self.storages: list[Storage] = []
         self.gradients: set[int] = set()
-        self._follow_storages()
+        for row in sorted(range(len(recording)), key=recording.start_ns.__getitem__):
+            if recording.kind[row] == EventKind.MEMORY:
+                self._change(row)
+            elif recording.kind[row] == EventKind.TORCH:
+                self._use(row)
         self.nodes = sorted(self._nodes(), key=lambda node: (node.start_ns, node.row))
         self._count_versions()
 
     def at_end(self, place: Place) -> int | None:
         """The storage at an address when the window closed; None where nothing used one."""
         return self._live.get(place)
-
-    def _follow_storages(self) -> None:
-        recording = self._recording
-        for row in sorted(range(len(recording)), key=recording.start_ns.__getitem__):
-            if recording.kind[row] == EventKind.MEMORY:
-                self._change(row)
-            elif recording.kind[row] == EventKind.TORCH:
-                self._use(row)
 
     def _change(self, row: int) -> None:
         change = self._recording.memory(row)

@@ -36,10 +36,10 @@ class Categories:
 
     def __init__(self, flow: DataFlow, roles: TensorRoles) -> None:
         self._flow = flow
-        self._whole: dict[int, Category] = {}
-        self._temporary: set[int] = set()
+        self._whole = dict.fromkeys(flow.gradients, Category.GRADIENT)
+        self._temporary = set[int]().union(*(node.intermediates for node in flow.nodes))
         self._versions: dict[Version, Category] = {}
-        self._set_gradients_and_temporaries(roles)
+        self._set_whole(roles.gradients, Category.GRADIENT)
         self._set_whole(roles.parameters, Category.PARAMETER)
         self._set_inputs()
         self._set_parameters_by_flow()
@@ -61,12 +61,6 @@ class Categories:
             storage = self._flow.at_end(place)
             if storage is not None:
                 self._whole[storage] = category
-
-    def _set_gradients_and_temporaries(self, roles: TensorRoles) -> None:
-        self._whole.update(dict.fromkeys(self._flow.gradients, Category.GRADIENT))
-        self._set_whole(roles.gradients, Category.GRADIENT)
-        for node in self._flow.nodes:
-            self._temporary |= node.intermediates
 
     def _depending_on_gradients(self) -> set[int]:
         """Storages of which any version depends on a gradient, before or after: a parameter's first too."""

@@ -50,13 +50,10 @@ def _parts(environment: Environment) -> dict[str, str]:
 
 
 def _parts_of(family: str) -> dict[str, str]:
-    return {_tag(part): part for part in family.split("-") if part}
+    parts = filter(None, family.split("-"))
+    return {next(tag for tag in _TAGS.values() if part.startswith(tag)): part for part in parts}
 
 
 def _shortened(value: str) -> str:
     minor = _MINOR.match(value)
     return minor[0] if minor else _UNSAFE.sub("_", value)[:_MAX_PART]
-
-
-def _tag(part: str) -> str:
-    return next(tag for tag in _TAGS.values() if part.startswith(tag))

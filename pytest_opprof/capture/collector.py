@@ -325,7 +325,10 @@ class Collector:
         if SITES in self._sources and "python" not in self._window_sources:
             fast.sites_start(library_folders(), CALLERS in self._sources)
         if self._with_memory and not self._sees_tensors:  # last, so as not to see what we take for ourselves
-            self._enable_memory()
+            memory = MallocMemory() if MALLOC in self._sources - self.problems.keys() else PythonMemory()
+            self._window_sources += (memory.name,)
+            memory.enable()
+            self._memory = memory
 
     def _enable_torch(self) -> None:
         if WORK in self._sources and self._torch.sees_details:
@@ -363,12 +366,6 @@ class Collector:
         """Whether a window's memory is that of tensors: one source, so that no block is counted twice."""
         is_asked_otherwise = not (self._sources - self.problems.keys()).isdisjoint(MEMORY_SOURCES)
         return not is_asked_otherwise and self._torch.sees_details
-
-    def _enable_memory(self) -> None:
-        memory = MallocMemory() if MALLOC in self._sources - self.problems.keys() else PythonMemory()
-        self._window_sources += (memory.name,)
-        memory.enable()
-        self._memory = memory
 
     def _disable_sources(self) -> None:
         memory, calls = self._memory, self._calls

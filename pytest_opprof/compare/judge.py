@@ -193,7 +193,8 @@ class _Comparer:
                 if not is_asked_for and (
                     metric.family is Family.TIME
                     or not metric.answers(self.base.sources)
-                    or _is_nothing(pair, metric)
+                    # Neither side tells of such a thing: true of most metrics of most ops.
+                    or not any(side and metric.name in side.metrics for side in (pair.base, pair.head))
                 ):
                     continue
                 if (pair.kind is OpKind.CALL and not is_asked_for) or self._is_cut_off(pair):
@@ -367,11 +368,6 @@ def _is_moved_by_edits(metric: Metric) -> bool:
 def _disagrees(test: TestResult, change: Change) -> bool:
     """Whether a side's measurements contradicted each other, in another process or in the same one."""
     return bool(test.unstable) and str(MetricPath(op=change.op, metric=change.about)) in test.unstable
-
-
-def _is_nothing(pair: RowPair, metric: Metric) -> bool:
-    """Whether neither side tells of such a thing for an op: true of most metrics of most ops."""
-    return not any(side and metric.name in side.metrics for side in (pair.base, pair.head))
 
 
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:

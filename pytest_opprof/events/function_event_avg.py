@@ -107,7 +107,9 @@ class FunctionEventAvg(FormattedTimesMixin):
     ) -> Self:
         """Add an event whose device times are known: to add one up may take all events inside it."""
         if self.key is None:
-            self._begin_with(other)
+            for name in _OF_THE_FIRST:
+                setattr(self, name, getattr(other, name))
+            self.first = other.first if isinstance(other, FunctionEventAvg) else other
         if other.key != self.key:
             raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
         # Times are added as torch adds them: in floats another order is another sum.
@@ -125,11 +127,6 @@ class FunctionEventAvg(FormattedTimesMixin):
             setattr(self, name, microseconds(sum_ns))
         self._add_counts(other)
         return self
-
-    def _begin_with(self, other: FunctionEventAvg | FunctionEvent) -> None:
-        for name in _OF_THE_FIRST:
-            setattr(self, name, getattr(other, name))
-        self.first = other.first if isinstance(other, FunctionEventAvg) else other
 
     def add_counters(self, counters: Mapping[str, int]) -> None:
         """Add what was counted in an event of the same key."""

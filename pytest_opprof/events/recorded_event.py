@@ -176,11 +176,6 @@ class RecordedEvent(FunctionEvent):
         return told(self.forest.recording.kineto_event(self.index), what)
 
 
-def _id(event: RecordedEvent) -> int:
-    known: int = event.told("correlation_id")
-    return known or event.forest.recording.first_id + event.index + 1
-
-
 def _parent(event: RecordedEvent) -> FunctionEvent | None:
     parent = event.forest.parent(event.index)
     return None if parent < 0 else event.forest.event(parent)
@@ -259,7 +254,7 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "event_metadata": lambda event: event_metadata(event.told("extra_meta") or {}),
     "flops": lambda event: event.told("flops") or event.forest.recording.flops[event.index],
     "fwd_thread": _column("forward_thread"),
-    "id": _id,
+    "id": lambda event: event.told("correlation_id") or event.forest.recording.first_id + event.index + 1,
     "input_dtypes": _given("dtypes"),
     "input_shapes": _shapes,
     "is_async": lambda event: bool(event.forest.recording.flags[event.index] & FLAG_ASYNC),

@@ -209,7 +209,7 @@ class Stepping:
         for look in self._looks:
             self.request = look
             yield from self.planned_calls(decides=not self._calls_before)
-            if not self._is_sound() or self._has_answered():
+            if not self._is_sound() or (self._what_is_missing() is None and self._answers(self)):
                 break
             if self.calls == 1:
                 self.doubt = None  # a warm-up may import what it likes
@@ -298,9 +298,6 @@ class Stepping:
 
     def _is_sound(self) -> bool:
         return self.problem is None
-
-    def _has_answered(self) -> bool:
-        return self._what_is_missing() is None and self._answers(self)
 
     def _unrepeatable(self, error: BaseException) -> str:
         return unrepeatable(error, call=self._call)

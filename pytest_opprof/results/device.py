@@ -76,14 +76,11 @@ class DeviceSums:
         if not sums:
             return {}  # as without devices
         found = {name: sums.get(measure) for name, measure in _MEASURE_OF.items()}
-        found["host_copies"] = self._added(f"copies_{direction}" for direction in HOST_DIRECTIONS)
+        copies = [sums[name] for direction in HOST_DIRECTIONS if (name := f"copies_{direction}") in sums]
+        found["host_copies"] = [sum(values) for values in zip(*copies, strict=True)]
         found[IDLE_FRACTION.name] = self._ratio("idle_ns", "span_ns", scale=EVERY_PPM)
         found[QUEUE_DEPTH.name] = self._ratio("depth", "depths", scale=ONE_IN_THOUSANDTHS)
         return {name: values for name, values in found.items() if values and any(values)}
-
-    def _added(self, measures: Iterable[str]) -> list[int]:
-        rows = [self._sums[measure] for measure in measures if measure in self._sums]
-        return [sum(values) for values in zip(*rows, strict=True)]
 
     def _ratio(self, part: str, whole: str, *, scale: int) -> list[int]:
         wholes = self._sums.get(whole, [])

@@ -87,9 +87,10 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) 
     for cycle in cycles:
         works = cycle.device.rows if cycle.device is not None else {}
         for index, group in enumerate(cycle.groups):
-            kind = _kind(group)
+            kind = group.kind.op_kind
             if kind is None:
                 continue
+            kind = OpKind.RANGE if group.is_user_annotation else kind
             # What began outside every step is nobody's.
             if not (group.background or any(group.steps["count"])):
                 continue
@@ -112,11 +113,6 @@ def _launcher(cycle: Cycle, index: int) -> str | None:
 def name_of(text: str) -> str:
     """A name as documents hold it; a range may well have been given none."""
     return bounded(text, length=MAX_NAME) or _UNNAMED
-
-
-def _kind(group: OpGroup) -> OpKind | None:
-    kind = group.kind.op_kind
-    return OpKind.RANGE if kind is not None and group.is_user_annotation else kind
 
 
 def per_step(values: Sequence[int], *, steps: int) -> Samples:

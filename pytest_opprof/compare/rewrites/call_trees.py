@@ -31,7 +31,8 @@ class CallTree:
         self.names = [""]
         self.counts = [0]
         self.children: list[dict[str, int]] = [{}]
-        left_out = _names_left_out(test)
+        calls = {row.name for row in test.ops if row.kind is OpKind.CALL}
+        left_out = calls - {row.name for row in test.ops if row.kind is not OpKind.CALL} | {STEP_NAME}
         place: list[int] = []
         for node in test.tree:
             above = ROOT if node.parent < 0 else place[node.parent]
@@ -54,8 +55,3 @@ class CallTree:
             name = self.names[inside]
             found[name] = found.get(name, 0) + self.counts[inside]
             waiting.extend(reversed(self.children[inside].values()))
-
-
-def _names_left_out(test: TestResult) -> set[str]:
-    calls = {row.name for row in test.ops if row.kind is OpKind.CALL}
-    return (calls - {row.name for row in test.ops if row.kind is not OpKind.CALL}) | {STEP_NAME}
