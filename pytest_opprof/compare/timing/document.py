@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
-from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison, TimeSettings
+from pytest_opprof.compare.timing.comparison import TestTimes, TimeComparison, TimeSettings
 from pytest_opprof.results.document import contradiction, refuse_repeats
 from pytest_opprof.results.files import read_document, shown, write_document
 from pytest_opprof.results.members import Document, from_members, to_members
@@ -39,20 +39,17 @@ def read_judged(path: Path) -> Comparison | TimeComparison:
 def time_comparison_to_document(comparison: TimeComparison) -> Document:
     """An A/B in the shape of comparison.schema.json."""
     settings = comparison.settings
-    return comparison_to_document(comparison.exact) | {
-        "times": {
-            "settings": {
-                "min_effect_ppm": round(settings.min_effect * EVERY_PPM),
-                "max_noise_ppm": round(settings.max_noise * EVERY_PPM),
-                "least_processes": settings.least_processes,
-            },
-            "base_processes": comparison.base_processes,
-            "head_processes": comparison.head_processes,
-            "control": to_members(comparison.control),
-            "notes": list(comparison.notes),
-            "tests": [to_members(test) for test in comparison.tests],
-        }
-    }
+    times = to_members(
+        comparison,
+        exact=None,
+        settings={
+            "min_effect_ppm": round(settings.min_effect * EVERY_PPM),
+            "max_noise_ppm": round(settings.max_noise * EVERY_PPM),
+            "least_processes": settings.least_processes,
+        },
+    )
+    del times["exact"]  # around the times
+    return comparison_to_document(comparison.exact) | {"times": times}
 
 
 def time_comparison_from_document(document: Document, *, where: str) -> TimeComparison:
@@ -65,22 +62,20 @@ def time_comparison_from_document(document: Document, *, where: str) -> TimeComp
         DocumentError: Numbers that contradict each other.
     """
     times = document["times"]
-    settings, control = times["settings"], times["control"]
+    settings = times["settings"]
     refuse_repeats((test["node_id"] for test in times["tests"]), where=where, path="times.tests")
     exact = comparison_from_document(document, where=where)
     if untimed := {test.node_id for test in exact.tests} - {test["node_id"] for test in times["tests"]}:
         raise contradiction(where, path="times.tests", what=f"{min(untimed)} is not among them")
-    return TimeComparison(
+    return from_members(
+        TimeComparison,
+        times,
         exact=exact,
         settings=TimeSettings(
             min_effect=Fraction(settings["min_effect_ppm"], EVERY_PPM),
             max_noise=Fraction(settings["max_noise_ppm"], EVERY_PPM),
             least_processes=settings["least_processes"],
         ),
-        base_processes=times["base_processes"],
-        head_processes=times["head_processes"],
-        control=from_members(Control, control),
-        notes=tuple(times["notes"]),
         tests=tuple(
             _test_from_document(test, where=where, path=f"times.tests[{index}]")
             for index, test in enumerate(times["tests"])
