@@ -39,9 +39,6 @@ def state_file(folder: Path, name: str) -> Path:
 def project_writing(folder: Path) -> AbstractContextManager[None]:
     """Have the project's folder, made where it is missing, to oneself: two writers at once take turns.
 
-    Args:
-        folder: The project's ``.opprof``.
-
     Raises:
         StoreError: It cannot be written.
     """

@@ -176,11 +176,7 @@ class TracePairs:
 
 
 def traces_of(archive: Archive, *, root: Path, budget: int) -> SavedTraces:
-    """Where the traces of an archive's runs are kept: with them in a folder, else with the project.
-
-    Args:
-        root: The project's folder.
-    """
+    """Where the traces of an archive's runs are kept: with them in a folder, else with the project."""
     store = archive.store
     folder = store.folder / TRACES if isinstance(store, DirectoryStore) else root / PROJECT_TRACES
     return SavedTraces(folder=folder, budget=budget)
@@ -190,7 +186,6 @@ def project_pairs(root: Path, *, budget: int, named: Path | None = None) -> Trac
     """The pairs of a project; those there are by now make room for new ones.
 
     Args:
-        root: The project's folder.
         named: The folder that the user wants traces in; None for the project's own.
     """
     since_ns = time.time_ns() - _TICK_NS

@@ -66,9 +66,6 @@ def time_limit_s() -> float:
 def fault_of(command: list[str], out: Path, *, limit_s: float) -> str | None:
     """Compile; why there is no result in one line, None where there is one.
 
-    Args:
-        limit_s: How long it may take, in seconds.
-
     Raises:
         OSError: It cannot be started.
     """

@@ -45,11 +45,7 @@ def failed_by(comparison: Comparison, *, cause: int | None) -> list[str]:
 
 
 def left_over(comparison: Comparison, accepted: Collection[str]) -> list[str]:
-    """A sentence for each accepted test that fails all the same, for a limit of its own.
-
-    Args:
-        accepted: The node ids of the tests that were accepted.
-    """
+    """A sentence for each accepted test that fails all the same, for a limit of its own."""
     over = (test for test in comparison.tests if test.node_id in accepted and test.broken_limits)
     return [f"{test.node_id} still fails: {_OVER_LIMIT}" for test in over]
 

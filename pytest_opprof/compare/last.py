@@ -55,9 +55,6 @@ def refuse_stale(comparison: Comparison, folder: Path) -> None:
 
     Changes that were measured before they were committed are the same code.
 
-    Args:
-        folder: In the work tree.
-
     Raises:
         UsageError: Another commit is checked out.
     """

@@ -46,11 +46,7 @@ class _Test:
 
 
 def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
-    """The tests, in their order; a reason names the test that one may be under another name.
-
-    Args:
-        tests: Of a comparison with a baseline, judged.
-    """
+    """The tests, in their order; a reason names the test that one may be under another name."""
     gone = [
         _test(at, test.base)
         for at, test in enumerate(tests)

@@ -42,9 +42,6 @@ class RecordedEvents(Sequence[RecordedEvent]):
 
     It holds no events: they are made from the recording's columns as they are asked for, and the same object
     is given for the same event as long as somebody holds it.
-
-    Attributes:
-        forests: The recordings' trees.
     """
 
     def __init__(self, recordings: Iterable[RecordingView]) -> None:

@@ -27,11 +27,7 @@ _NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
 
 
 class RecordedEvent(FunctionEvent):
-    """One event of a recording. An `EventList` gives the same object as long as somebody holds it.
-
-    Attributes:
-        index: Its index into the columns.
-    """
+    """One event of a recording. An `EventList` gives the same object as long as somebody holds it."""
 
     __slots__ = ("__weakref__", "forest", "index")
 

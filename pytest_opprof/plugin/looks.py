@@ -26,11 +26,7 @@ _LAST: Final[pytest.StashKey[TestComparison | None]] = pytest.StashKey()
 
 
 class Looks:
-    """Asks of what was measured how it would be judged.
-
-    Args:
-        session: Of which tests, and what they are held to.
-    """
+    """Asks of what was measured how it would be judged."""
 
     def __init__(self, session: OpprofSession) -> None:
         self._session = session

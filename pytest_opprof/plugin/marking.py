@@ -81,9 +81,6 @@ def parse_mark(line: str) -> MarkLine:
 def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
     """Read arguments of the marker as they stand in Python, such as ``warmup=2, record_shapes=True``.
 
-    Args:
-        text: The arguments, with literals for values.
-
     Raises:
         UsageError: They are not such arguments.
     """

@@ -28,11 +28,7 @@ _LONGEST: Final = 4_096  # of a reason in a document
 
 
 def measured(test: TestResult, stepping: Stepping) -> TestResult:
-    """`test` with what was recorded of it; other looks widen what they found to be otherwise.
-
-    Args:
-        test: What is known of it without its recordings.
-    """
+    """`test` with what was recorded of it; other looks widen what they found to be otherwise."""
     looks = [_once(test, stepping, stepping.recordings)]
     if stepping.one_step:
         looks.append(_once(test, stepping, stepping.one_step))

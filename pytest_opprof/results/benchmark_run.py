@@ -45,11 +45,7 @@ def run_from_benchmarks(path: Path) -> Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
-    """Reads one file with suspicion.
-
-    Attributes:
-        where: How messages call it.
-    """
+    """Reads one file with suspicion."""
 
     where: str
 

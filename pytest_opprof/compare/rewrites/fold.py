@@ -30,11 +30,7 @@ _OF_ITS_OWN = frozenset({Verdict.CHANGED, Verdict.IMPROVED})
 
 
 def folded(changes: Sequence[Change], base: TestResult, head: TestResult) -> list[Change]:
-    """The changes of a test's ops, those of one rewrite as one.
-
-    Args:
-        changes: Of single ops, judged.
-    """
+    """The changes of a test's ops, those of one rewrite as one."""
     book = Book(changes, base, head)
     if not book.counts:
         return list(changes)

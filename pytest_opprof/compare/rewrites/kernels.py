@@ -16,9 +16,6 @@ def kernel_rewritings(base: TestResult, head: TestResult, *, of_ops: Sequence[Re
 
     One for one as often, also of several where each is launched a number of times of its own; one for
     several, and several for one, by whole multiples.
-
-    Args:
-        of_ops: What became of the ops.
     """
     gone = _only_in(base, head)
     if not gone:
