@@ -14,7 +14,8 @@ _HEAD: Final = f"""\
 # Compatibility
 
 torch {SUPPORTED} (CPU and CUDA builds) and CPython 3.11 to 3.15 are supported, on Linux with glibc. torch is
-optional. All that stands below was tried on x86-64, CUDA builds without a GPU.
+optional. All that stands below was tried on x86-64, CUDA builds without a GPU; one with a GPU is
+[on a page of its own](gpu-validation.md).
 
 - **Supported** means: the table below is made for it before each release of ours, and what fails in it is a defect.
 - A minor release of torch is supported for two years, and the newest within two weeks of its release. CPython's are
