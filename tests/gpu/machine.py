@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+import pytest
+
 PACKAGES: Final = ("pytest-opprof", "torch", "triton", "cupy")
 
 
@@ -58,6 +60,13 @@ def lacks(
     """The first thing that a workload lacks here; None where it can run."""
     absent = next((name for name in needs if importlib.util.find_spec(name) is None), None)
     return gpu() or torch() or (f"{absent} is not installed" if absent else None)
+
+
+def on_a_gpu(*needs: str) -> None:
+    """Skips the test that runs where there is no GPU, or none of these packages."""
+    reason = lacks(needs)
+    if reason is not None:
+        pytest.skip(reason)
 
 
 def this_machine() -> Machine:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from gpu.machine import lacks
+from gpu.machine import on_a_gpu
 from gpu.recorded import child
 from gpu.scenes import MIB
 
 
-def _on_a_gpu(*needs: str) -> None:
-    reason = lacks(needs)
-    if reason is not None:
-        pytest.skip(reason)
-
-
 def test_torch_profiler_that_starts_meanwhile_is_noticed() -> None:
-    _on_a_gpu()
+    on_a_gpu()
     assert child("scenes", "taken_over") == {
         "partial": True,
         "partial after": False,
@@ -25,12 +19,12 @@ def test_torch_profiler_that_starts_meanwhile_is_noticed() -> None:
 
 
 def test_a_recording_that_ends_in_a_capture_leaves_it_whole() -> None:
-    _on_a_gpu()
+    on_a_gpu()
     assert child("scenes", "captured") == {"result": 6000, "lacks": 0}
 
 
 def test_memory_that_no_torch_allocator_takes_has_its_range() -> None:
-    _on_a_gpu("cupy")
+    on_a_gpu("cupy")
     each_time = [MIB, -MIB, 0]
     assert child("scenes", "allocated") == {
         "malloc": each_time,
@@ -42,17 +36,17 @@ def test_memory_that_no_torch_allocator_takes_has_its_range() -> None:
 
 
 def test_a_kernel_keeps_its_name_when_its_module_is_gone() -> None:
-    _on_a_gpu("cupy")
+    on_a_gpu("cupy")
     assert child("scenes", "unloaded") == {"named": sorted(f"gone_{number}" for number in range(20))}
 
 
 def test_a_tensor_of_before_is_given_back_as_torch_profiler_has_it() -> None:
-    _on_a_gpu()
+    on_a_gpu()
     assert child("scenes", "freed") == {"ours": [-4096], "theirs": [-4096]}
 
 
 def test_unchanged_code_is_compared_and_passes(pytester: pytest.Pytester) -> None:
-    _on_a_gpu("cupy")
+    on_a_gpu("cupy")
     pytester.makepyfile(
         """
         import cupy, pytest, torch

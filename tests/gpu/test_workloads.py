@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import pytest
 from gpu.comparison import differences
-from gpu.machine import lacks
+from gpu.machine import on_a_gpu
 from gpu.recorded import both
 from gpu.workloads import WORKLOADS
 
 
-def _on_a_gpu(*needs: str) -> None:
-    reason = lacks(needs)
-    if reason is not None:
-        pytest.skip(reason)
-
-
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_devices_did_what_torch_profiler_saw(name: str) -> None:
-    _on_a_gpu(*WORKLOADS[name].needs)
+    on_a_gpu(*WORKLOADS[name].needs)
     ours, theirs = both(name)
     assert differences(ours, theirs) == []
 
 
 def test_a_hidden_wait_fails_its_test(pytester: pytest.Pytester) -> None:
-    _on_a_gpu()
+    on_a_gpu()
     pytester.makepyfile(
         """
         import pytest, torch
