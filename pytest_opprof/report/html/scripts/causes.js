@@ -21,11 +21,12 @@ function causeOp(row, show) {
 
 /** One line's share of a failure: where, its text, its ops, what to write instead. */
 function blockView(block, { title = "h4", show = null } = {}) {
+  const titles = ["op", "base", "head", "change", ...(block.rows.some((row) => row.words) ? ["note"] : [])];
   return make("div", { class: "cause" },
     make(title, { class: "code" }, block.title,
       block.is_edited ? make("span", { class: "edited" }, "changed in this branch") : null),
     block.text ? make("p", { class: "code source" }, block.text) : null,
-    plainTable(`Ops of ${block.title}`, ["op", "base", "head", "change", "note"], block.rows.map((row) => ({
+    plainTable(`Ops of ${block.title}`, titles, block.rows.map((row) => ({
       cells: [causeOp(row, show), row.base, row.head, row.change, row.words],
       values: [row.name, row.base, row.head, row.change, row.words],
     })), { numbers: ["base", "head", "change"] }),
