@@ -90,8 +90,7 @@ static void the_innermost_event_is_credited(void) {
     op_result_free(r);
 }
 
-/* Torch's allocator for devices says what it has in use, and what a block from before the window was.
- */
+/* Torch's allocator for devices knows what a block from before the window was. */
 static void a_device_has_the_bytes_of_an_earlier_block_back(void) {
     start_over();
     made_thread *t = &m.threads[0];
