@@ -56,6 +56,7 @@ What nothing has shown so far, on any hardware:
 - whether a driver's call inside a runtime's has its correlation id, in each release from 12.0 on (both are handled)
 - that CUPTI takes another clock between two recordings
 - the error of a driver that lets only administrators profile, in containers and on MIG slices
+- CUPTI's records of memory: their calls' ids, and what a pool says that it freed
 - several devices in one process
 """
 _HEADERS: Final = ("what", "ours", "torch.profiler", "holds")

@@ -31,9 +31,9 @@ static const uint16_t driver_calls[] = {
 };
 enum { DRIVER_CALLS = sizeof driver_calls / sizeof *driver_calls };
 
-/* What cupti_names.c ignores, of those that are called with each launch: not recorded at all is
- * cheaper. CUPTI of CUDA 13.0 records no call of the driver that is enabled alone, though its header
- * says that it does: the kind is enabled, and these are not. */
+/* Of what cupti_names.c ignores those that are called most: not recorded at all is cheaper. CUPTI of
+ * CUDA 13.0 records no call of the driver that is enabled alone, though its header says that it does:
+ * the kind is enabled, and these are not. */
 static const uint16_t ignored_of_runtime[] = {10, 16, 17, 133, 134, 136};
 /* cuCtxGetCurrent, cuDevicePrimaryCtxGetState, cuKernelGetName */
 static const uint16_t ignored_of_driver[] = {304, 392, 719};
