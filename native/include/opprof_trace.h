@@ -28,6 +28,36 @@ int op_result_event_args(op_result *result, uint64_t row, const char **text, uin
 /* Events that the columns do not hold, kept as they stood. */
 uint64_t op_result_other_events(const op_result *result);
 
+/* Events that a program lists, as torch.profiler's results do, nested by their times as those of a
+ * file. */
+typedef struct op_listed_event {
+    int64_t start_ns, end_ns; /* from the window's start */
+    int64_t sequence_nr;      /* -1: none */
+    int64_t link; /* number of an op or a call; of a device's event the number of its cause; -1: none */
+    int64_t bytes; /* of an event of kind OP_MEMORY */
+    int64_t flops; /* with what runs inside it; 0: not told */
+    uint32_t name; /* 1 + index of a text; `shapes` too, whose text is a JSON list, or 0 */
+    uint32_t shapes;
+    uint32_t thread; /* index */
+    uint32_t forward_thread;
+    int32_t device_type, device_index; /* of memory */
+    uint8_t kind, scope, flags;
+} op_listed_event;
+typedef struct op_event_list {
+    const op_listed_event *events;
+    uint64_t count;
+    const char *const *texts; /* UTF-8 */
+    const uint32_t *text_lengths;
+    const uint32_t *text_groups; /* of a name 1 + index of the text, before it, under which its events
+                                  * are summed up; 0: of none */
+    uint32_t text_count;
+    const op_thread_info *threads;
+    uint32_t thread_count;
+    int64_t window_ns; /* the window's start, since the epoch */
+} op_event_list;
+/* The result is the caller's; `order` gets the index of the event of each row. */
+int op_events_read(const op_event_list *list, uint32_t *order, op_result **out);
+
 /* Results of such traces as one trace, side by side. How the events of one name are marked: `label`
  * follows their name, `category` their category; `args` is a member of their args. "": nothing. */
 typedef struct op_trace_mark {

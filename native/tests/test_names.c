@@ -80,7 +80,7 @@ static void profiler_steps_group_together(void) {
 }
 
 static uint32_t lent(const char *text, op_name_loans *to) {
-    return op_names_lend(text, strlen(text), to);
+    return op_names_lend(text, strlen(text), OP_NAME_NONE, to);
 }
 
 static void names_on_loan_go_with_their_last_holder(void) {

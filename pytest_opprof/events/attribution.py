@@ -54,27 +54,6 @@ def device_work(recording: RecordingView) -> DeviceWork:
     return DeviceWork(launched=dict(launched), self_ns=self_ns, total_ns=with_inner(recording, self_ns))
 
 
-def flops_with_inner(recording: RecordingView, told: Sequence[int]) -> tuple[array[int], array[int]]:
-    """FLOPs of events of which only some were told any.
-
-    Returns:
-        Of each event what it was told, or else what the events inside it have together; and of each event
-        what no event around it was told too, so that these add up to the whole.
-    """
-    total = array("q", told)
-    counted = array("q", told)
-    for row in range(len(told) - 1, -1, -1):
-        parent = recording.parent[row]
-        if parent >= 0 and not told[parent]:
-            total[parent] += total[row]
-    covered = bytearray(len(told))
-    for row, parent in enumerate(recording.parent):
-        if parent >= 0 and (covered[parent] or told[parent]):
-            covered[row] = True
-            counted[row] = 0
-    return total, counted
-
-
 def with_inner(recording: RecordingView, own: Sequence[int]) -> array[int]:
     """Each row's own amount and those of all rows inside it."""
     total = array("q", own)

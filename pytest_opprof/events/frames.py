@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pytest_opprof.capture.names import name_text, printable
-from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
 from pytest_opprof.events.recording_view import RecordingView
@@ -90,7 +90,7 @@ def _arrow_view(arrow: Any, buffer: memoryview[int]) -> Any:
 
 
 def _arrow_names(arrow: Any, recording: RecordingView) -> Any:
-    if isinstance(recording, Recording):
+    if isinstance(recording, ResultColumns):
         # Each event has the number of its name: only the texts of the numbers that occur are looked up.
         encoded = _arrow_view(arrow, recording.name_id).dictionary_encode()
         texts = [printable(name_text(number)) for number in encoded.dictionary.to_pylist()]
@@ -119,7 +119,7 @@ def recordings_to_pandas(recordings: Sequence[RecordingView]) -> Any:
 
 
 def _pandas_names(pandas: Any, numpy: Any, recording: RecordingView) -> Any:
-    if isinstance(recording, Recording):
+    if isinstance(recording, ResultColumns):
         numbers, codes = numpy.unique(numpy.asarray(recording.name_id), return_inverse=True)
         return pandas.Categorical.from_codes(codes, [printable(name_text(int(number))) for number in numbers])
     return pandas.Categorical([printable(recording.name(row)) for row in range(len(recording))])

@@ -6,44 +6,29 @@ Any object with Kineto's methods will do: what torch's ``profile.kineto_results`
 from __future__ import annotations
 
 import functools
-from array import array
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_CREDITED, FLAG_UNFINISHED, USER_SCOPE
+from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.memory import MemoryChange
-from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
+from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.errors import UsageError
-from pytest_opprof.events.attribution import flops_with_inner, with_inner
-from pytest_opprof.events.device import DEVICE_MEMORY, HOST_MEMORY, DeviceType
+from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.kineto_event import KinetoEvent, KinetoResult, device_of, kind_of, told
-from pytest_opprof.events.names import STEP_PREFIX, summed_name
-from pytest_opprof.events.row_sums import sum_up
-from pytest_opprof.events.stacks import without_line
+from pytest_opprof.events.names import readable_name
 from pytest_opprof.kinds import EventKind
 
-# A lane is a thread of the host, or a stream of a device: type, index, number.
-_Lane = tuple[int, int, int]
-# Of a step: a longer one is nobody's, and Python refuses to read thousands of them.
-_MOST_DIGITS: Final = 18
+_CALLS: Final = (EventKind.RUNTIME, EventKind.DRIVER)
+_ANNOTATIONS: Final = (EventKind.RANGE, EventKind.DEVICE_RANGE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    event: KinetoEvent
-    kind: EventKind
-    lane: _Lane
-    start_ns: int
-    end_ns: int
-    is_async: bool
-    is_unfinished: bool
-
-
-class KinetoRecording:
+class KinetoRecording(ResultColumns):
     """The events of a result of Kineto's as columns, nested by their times; hidden ones are left out.
 
     What a column means is said in `RecordingView`. An event that partly overlaps the one before it is beside
@@ -55,314 +40,178 @@ class KinetoRecording:
 
     Raises:
         UsageError: An object of the result has not the methods of an event.
+        CollectorError: There is no memory for the columns.
     """
 
     def __init__(self, result: KinetoResult, *, use_device: str | None = None) -> None:
-        self._result = result
-        begin_ns = result.trace_start_ns()
         try:
-            rows = list(_rows(result, begin_ns))
+            listing = _Listing(result)
         except AttributeError as error:
             raise UsageError(
                 f"{type(result).__name__}.events() gave something that is not an event of Kineto's: {error}; "
                 "give what torch's profile.kineto_results is"
             ) from error
-        lanes = {lane: place for place, lane in enumerate(dict.fromkeys(row.lane for row in rows))}
-        # The sort is stable: of equal times the one that Kineto names first is around the other.
-        rows.sort(key=lambda row: (lanes[row.lane], row.start_ns, -row.end_ns))
-        self._rows = rows
-        self._lanes = tuple(lanes)
+        columns, order = listing.columns()
+        super().__init__(columns)
+        self._kineto_result = result
+        self._events = [listing.events[index] for index in order]
         self._use_device = use_device
-        self.first_id: Final = 0  # Kineto told each event's id
-        self.trace_start_ns: Final = begin_ns
-        self.trace_end_ns: Final = max((row.end_ns for row in rows), default=0)
-        self.start_ns: Final = array("q", (row.start_ns for row in rows))
-        self.duration_ns: Final = array(
-            "q", (-1 if row.is_unfinished else row.end_ns - row.start_ns for row in rows)
-        )
-        self.thread: Final = array("I", (lanes[row.lane] for row in rows))
-        self.kind: Final = array("B", (row.kind for row in rows))
-        self.parent: Final = self._parents()
-        self.flags: Final = array("B", (self._flags(index) for index in range(len(rows))))
-        self.self_ns: Final = self._self_times()
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def _parents(self) -> array[int]:
-        parents = array("i", [-1]) * len(self._rows)
-        around: list[int] = []
-        for index, row in enumerate(self._rows):
-            if row.is_async or row.kind.is_on_device:
-                continue
-            while around and not self._is_within(row, self._rows[around[-1]]):
-                around.pop()
-            if around:
-                parents[index] = around[-1]
-            if row.kind is not EventKind.MEMORY:
-                around.append(index)
-        return parents
+        self.first_id = 0  # Kineto told each event's id
 
     @staticmethod
-    def _is_within(row: _Row, outer: _Row) -> bool:
-        return row.lane == outer.lane and row.start_ns < outer.end_ns and row.end_ns <= outer.end_ns
-
-    def _flags(self, index: int) -> int:
-        row = self._rows[index]
-        credited = row.kind is EventKind.MEMORY and self.parent[index] >= 0
-        return FLAG_ASYNC * row.is_async | FLAG_UNFINISHED * row.is_unfinished | FLAG_CREDITED * credited
-
-    def _self_times(self) -> array[int]:
-        times = array("q", (max(time, 0) for time in self.duration_ns))
-        for index, parent in enumerate(self.parent):
-            if parent >= 0:
-                times[parent] -= max(self.duration_ns[index], 0)
-        for index, row in enumerate(self._rows):
-            if row.is_async or row.is_unfinished:
-                times[index] = 0
-        return times
-
-    def _told(self, what: str) -> list[Any]:
-        return [told(row.event, what) for row in self._rows]
-
-    @functools.cached_property
-    def sequence_nr(self) -> Sequence[int]:
-        """Autograd's sequence numbers, -1 for none."""
-        return array("q", self._told("sequence_nr"))
-
-    @functools.cached_property
-    def forward_thread(self) -> Sequence[int]:
-        """Torch's number of the thread that ran the forward op, 0 for none."""
-        return array("Q", self._told("fwd_thread_id"))
-
-    @functools.cached_property
-    def scope(self) -> Sequence[int]:
-        """Torch's record scopes; a range is the user's, also where its source knows no scopes."""
-        scopes = zip(self._rows, self._told("scope"), strict=True)
-        return array("B", (USER_SCOPE if row.kind is EventKind.RANGE else scope for row, scope in scopes))
-
-    @functools.cached_property
-    def launcher(self) -> Sequence[int]:
-        """Of an event of a device: the event of the host that it names as its cause; -1 for none."""
-        causes: dict[int, int] = {}
-        for index, row in enumerate(self._rows):
-            is_op = not row.kind.is_on_device and not row.is_async
-            if is_op and not told(row.event, "linked_correlation_id"):
-                causes.setdefault(told(row.event, "correlation_id"), index)
-        launchers = array("i", [-1]) * len(self._rows)
-        for index, row in enumerate(self._rows):
-            cause = told(row.event, "linked_correlation_id")
-            if row.kind.is_on_device and cause > 0:
-                launchers[index] = causes.get(cause, -1)
-        return launchers
-
-    @functools.cached_property
-    def line(self) -> Sequence[int]:
-        """0 for each event: what lines were running, only its stack says."""
-        return array("I", [0]) * len(self._rows)
-
-    @property
-    def open_calls(self) -> Sequence[OpenCall]:
-        """None: Kineto does not tell which calls were open when the window began."""
-        return ()
-
-    @functools.cached_property
-    def threads(self) -> Sequence[ThreadInfo]:
-        """The threads and streams."""
-        return tuple(
-            ThreadInfo(
-                index=place,
-                os_tid=0 if device else number & 0xFFFFFFFF,
-                name="",
-                torch_thread=0 if device else number,
-                device_type=device,
-                device_index=index,
-                resource=number if device else 0,
-            )
-            for place, (device, index, number) in enumerate(self._lanes)
-        )
-
-    @functools.cached_property
-    def steps(self) -> Sequence[StepInfo]:
-        """The steps, from the ranges that the profiler opened for them."""
-        begin_ns = self.trace_start_ns
-        return tuple(
-            StepInfo(number=number, start_ns=begin_ns + row.start_ns, end_ns=begin_ns + row.end_ns)
-            for row in sorted(self._rows, key=lambda row: row.start_ns)
-            if row.kind is EventKind.RANGE and (number := _step_number(row)) is not None
-        )
-
-    @functools.cached_property
-    def step(self) -> Sequence[int]:
-        """The index of the step in which each event began, -1 for none."""
-        starts = [step.start_ns - self.trace_start_ns for step in self.steps]
-        ends = [step.end_ns - self.trace_start_ns for step in self.steps]
-        places = (bisect_right(starts, start) - 1 for start in self.start_ns)
-        return array(
-            "i",
-            (
-                place if place >= 0 and start < ends[place] else -1
-                for place, start in zip(places, self.start_ns, strict=True)
-            ),
-        )
-
-    @functools.cached_property
-    def self_cpu_memory(self) -> Sequence[int]:
-        """Bytes of the host taken less given back by each event itself."""
-        return self._memory_of(HOST_MEMORY)
-
-    @functools.cached_property
-    def self_device_memory(self) -> Sequence[int]:
-        """The same of all devices."""
-        return self._memory_of(DEVICE_MEMORY)
-
-    @functools.cached_property
-    def cpu_memory(self) -> Sequence[int]:
-        """Bytes of the host taken less given back in each event, those inside it included."""
-        return with_inner(self, self.self_cpu_memory)
-
-    @functools.cached_property
-    def device_memory(self) -> Sequence[int]:
-        """The same of all devices."""
-        return with_inner(self, self.self_device_memory)
-
-    @functools.cached_property
-    def _flops(self) -> tuple[Sequence[int], Sequence[int]]:
-        return flops_with_inner(self, [flops or 0 for flops in self._told("flops")])
-
-    @property
-    def flops(self) -> Sequence[int]:
-        """FLOPs that Kineto counted for each event, or for those inside it where it counted none."""
-        return self._flops[0]
-
-    def _memory_of(self, devices: frozenset[DeviceType]) -> array[int]:
-        taken = array("q", [0]) * len(self._rows)
-        for index, row in enumerate(self._rows):
-            if row.kind is EventKind.MEMORY and device_of(row.event) in devices:
-                owner = self.parent[index]
-                taken[owner if owner >= 0 else index] += told(row.event, "nbytes")
-        return taken
+    def _free(result: Any) -> None:
+        """Also free its names, whose numbers are given again to those of another result."""
+        name_text.cache_clear()
+        lib.op_result_free(result)
 
     @property
     def kineto_result(self) -> KinetoResult | None:
         """What it was made from."""
-        return self._result
+        return self._kineto_result
 
-    @property
+    @functools.cached_property
     def use_device(self) -> str | None:
         """The kind of device that was profiled, in lower case; None for none."""
         if self._use_device is None:
-            kinds = sorted({device for device, _, _ in self._lanes if device})
+            kinds = sorted({lane.device_type for lane in self.threads} - {0})
             return DeviceType(kinds[0]).name.lower() if kinds else None
         return self._use_device or None
 
-    @property
-    def stats(self) -> RecordingStats:
-        """How much it is; what Kineto lost it does not say."""
-        return RecordingStats(
-            events=len(self._rows),
-            threads=len(self._lanes),
-            names=len({row.event.name() for row in self._rows}),
-        )
-
     def keywords(self, event: int) -> dict[str, Any]:
         """What Kineto tells that an op was given by keyword."""
-        told_of: dict[str, Any] = told(self._rows[event].event, "kwinputs")
+        told_of: dict[str, Any] = told(self._events[event], "kwinputs")
         return told_of
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """None: Kineto keeps its counters for its traces."""
-        return ()
-
-    def counters(self, _event: int, /) -> dict[str, int]:
-        """None, for the same reason."""
-        return {}
-
-    def cpp_stack(self, _event: int, /) -> tuple[()]:
-        """None: Kineto records no C++ stacks."""
-        return ()
-
-    def name(self, event: int) -> str:
-        """An event's name."""
-        return self._rows[event].event.name()
-
-    def row_name(self, event: int) -> str:
-        """The name of the row that an event is summed up in. Kineto tells no qualified names."""
-        name = summed_name(self.name(event))
-        return without_line(name) if self._rows[event].kind is EventKind.PYTHON_CALL else name
 
     def kineto_event(self, event: int) -> KinetoEvent:
         """What Kineto told of an event."""
-        return self._rows[event].event
+        return self._events[event]
 
     def overload_name(self, event: int) -> str:
         """The overload of a torch op; "" where it has none, or where that was not recorded."""
-        overload: str = told(self._rows[event].event, "overload_name")
+        overload: str = told(self._events[event], "overload_name")
         return overload
 
     def inputs(self, event: int) -> Inputs | None:
         """What an event was given, where that was recorded."""
-        source = self._rows[event].event
-        shapes = list(told(source, "structured_input_shapes") or told(source, "shapes"))
+        source = self._events[event]
         return Inputs(
-            shapes=shapes,
+            shapes=_shapes(source),
             strides=list(told(source, "structured_input_strides")),
             dtypes=list(told(source, "dtypes")),
             concrete=list(told(source, "concrete_inputs")),
         )
 
     def memory(self, event: int) -> MemoryChange | None:
-        """What an allocator did in an event of kind ``MEMORY``; None for any other event."""
-        row = self._rows[event]
-        if row.kind is not EventKind.MEMORY:
-            return None
-        return MemoryChange(
-            address=0,
-            nbytes=told(row.event, "nbytes"),
-            total_allocated=-1,
-            total_reserved=-1,
-            device_type=device_of(row.event),
-            device_index=told(row.event, "device_index"),
-        )
+        """What an allocator did in an event of kind ``MEMORY``, at no address; None for any other event."""
+        change = super().memory(event)
+        return change and replace(change, address=0)
 
     def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> None:
         """None: each event of Kineto's tells its own stack."""
 
-    def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
-        """The events summed up by name, in the order in which each name first occurred."""
-        return sum_up(self, self._flops[1], by_inputs=by_inputs, by_values=by_values)
 
+class _Listing:
+    """The events of a result as the collector is to be given them."""
 
-def _rows(result: KinetoResult, begin_ns: int) -> Iterator[_Row]:
-    events = [event for event in result.events() if not told(event, "is_hidden_event")]
-    threads = {
-        told(event, "correlation_id"): event.start_thread_id()
-        for event in reversed(events)
-        if device_of(event) == DeviceType.CPU and not told(event, "linked_correlation_id")
-    }
-    for event in events:
-        kind = kind_of(event)
+    def __init__(self, result: KinetoResult) -> None:
+        self._begin_ns = result.trace_start_ns()
+        self._texts: dict[tuple[str, bool], int] = {}  # of names whether they are calls
+        self._groups: list[int] = []  # of each text
+        self._lanes: dict[tuple[int, int, int], int] = {}  # type of device, its index, thread or stream
+        self.events = [event for event in result.events() if not told(event, "is_hidden_event")]
+        self._listed = [self._entry(event) for event in self.events]
+
+    @functools.cached_property
+    def _threads(self) -> dict[int, int]:
+        """The thread of each op, by its correlation."""
+        return {
+            told(event, "correlation_id"): event.start_thread_id()
+            for event in reversed(self.events)
+            if device_of(event) == DeviceType.CPU and not told(event, "linked_correlation_id")
+        }
+
+    def _entry(self, event: KinetoEvent) -> dict[str, int]:
+        kind, cause = kind_of(event), told(event, "linked_correlation_id")
         thread, end_thread = event.start_thread_id(), event.end_thread_id()
-        cause = told(event, "linked_correlation_id")
-        if cause and kind in (EventKind.RUNTIME, EventKind.DRIVER):
+        if cause and kind in _CALLS:
             # Kineto has the system's number of the thread here, and torch's number for ops.
-            thread = end_thread = threads.get(cause, thread)
-        on_device = kind.is_on_device
-        yield _Row(
-            event=event,
-            kind=kind,
-            lane=(int(device_of(event)), told(event, "device_index"), told(event, "device_resource_id"))
-            if on_device
-            else (0, -1, thread),
-            start_ns=event.start_ns() - begin_ns,
-            end_ns=event.end_ns() - begin_ns,
-            is_async=not on_device and bool(told(event, "is_async") or end_thread not in (0, thread)),
-            is_unfinished=not on_device and end_thread == 0 != thread,
+            thread = end_thread = self._threads.get(cause, thread)
+        lane, link, flags, memory = (0, -1, thread), -1 if cause else told(event, "correlation_id"), 0, {}
+        if kind is EventKind.MEMORY:
+            memory = {
+                "bytes": told(event, "nbytes"),
+                "device_type": int(device_of(event)),
+                "device_index": told(event, "device_index"),
+            }
+        if kind.is_on_device:
+            lane = (int(device_of(event)), told(event, "device_index"), told(event, "device_resource_id"))
+            link = cause
+        elif end_thread == 0 != thread:
+            flags = FLAG_UNFINISHED | FLAG_ASYNC * bool(told(event, "is_async"))
+        elif told(event, "is_async") or end_thread != thread:
+            flags, link = FLAG_ASYNC, -1
+        shapes = _shapes(event)
+        return {
+            "start_ns": event.start_ns() - self._begin_ns,
+            "end_ns": event.end_ns() - self._begin_ns,
+            "sequence_nr": told(event, "sequence_nr"),
+            "link": link,
+            "flops": told(event, "flops") or 0,
+            "name": self._name(event.name(), is_call=kind is EventKind.PYTHON_CALL),
+            "shapes": self._text(json.dumps(shapes)) if shapes else 0,
+            "thread": self._lanes.setdefault(lane, len(self._lanes)),
+            "forward_thread": told(event, "fwd_thread_id") & 0xFFFFFFFF,
+            "kind": kind,
+            "scope": USER_SCOPE if kind in _ANNOTATIONS else told(event, "scope"),
+            "flags": flags,
+        } | memory
+
+    def _name(self, name: str, *, is_call: bool) -> int:
+        readable = readable_name(name)
+        return self._text(name, is_call=is_call, group=0 if readable == name else self._text(readable))
+
+    def _text(self, text: str, *, is_call: bool = False, group: int = 0) -> int:
+        number = self._texts.setdefault((text, is_call), len(self._texts) + 1)
+        if number > len(self._groups):
+            self._groups.append(group)
+        return number
+
+    def columns(self) -> tuple[Any, Sequence[int]]:
+        """A native ``op_result``, and of each of its rows the index of the event.
+
+        Raises:
+            CollectorError: There is no memory for it.
+        """
+        texts = [text.encode("utf-8", "surrogatepass") for text, _ in self._texts]
+        held = [ffi.from_buffer(text) for text in texts]
+        events = ffi.new("op_listed_event[]", self._listed)
+        threads = ffi.new("op_thread_info[]", [_thread(*lane) for lane in self._lanes])
+        pointers, lengths = ffi.new("char *[]", held), ffi.new("uint32_t[]", [*map(len, texts)])
+        groups = ffi.new("uint32_t[]", self._groups)
+        event_list = ffi.new(
+            "op_event_list *",
+            {
+                "events": events,
+                "count": len(self._listed),
+                "texts": pointers,
+                "text_lengths": lengths,
+                "text_groups": groups,
+                "text_count": len(texts),
+                "threads": threads,
+                "thread_count": len(self._lanes),
+                "window_ns": self._begin_ns,
+            },
         )
+        order, made = ffi.new("uint32_t[]", len(self._listed)), ffi.new("op_result **")
+        check(lib.op_events_read(event_list, order, made))
+        return made[0], ffi.unpack(order, len(self._listed)) if self._listed else ()
 
 
-def _step_number(row: _Row) -> int | None:
-    name = row.event.name()
-    number = name.removeprefix(STEP_PREFIX)
-    return int(number) if number != name and number.isdecimal() and len(number) <= _MOST_DIGITS else None
+def _thread(device_type: int, device_index: int, number: int) -> dict[str, Any]:
+    if device_type:
+        return {"device_type": device_type, "device_index": device_index, "resource": number}
+    return {"device_index": -1, "os_tid": number & 0xFFFFFFFF, "torch_thread": number & 0xFFFFFFFFFFFFFFFF}
+
+
+def _shapes(event: KinetoEvent) -> list[Any]:
+    return list(told(event, "structured_input_shapes") or told(event, "shapes"))

@@ -82,8 +82,11 @@ def rewrite_name(name: str, with_wildcard: bool = False) -> str:  # noqa: FBT001
 
 def summed_name(trace_name: str) -> str:
     """The name under which an event is summed up: steps are one, and C++ names are readable."""
-    if trace_name.startswith(STEP_PREFIX):
-        return _ALL_STEPS
+    return _ALL_STEPS if trace_name.startswith(STEP_PREFIX) else readable_name(trace_name)
+
+
+def readable_name(trace_name: str) -> str:
+    """The name of an event, demangled where it is one of C++'s."""
     return demangled(trace_name) if trace_name.startswith(_MANGLED_PREFIX) else trace_name
 
 

@@ -158,7 +158,7 @@ class RecordingView(Protocol):
     def flops(self) -> Sequence[int]:
         """FLOPs of each event with what runs inside it, where they were counted."""
 
-    def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
+    def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
         """The events summed up by name, in the order in which each name first occurred."""
 
     def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> list[OpGroup] | None:

@@ -232,12 +232,6 @@ def at_line(entry: str, line: int) -> str:
     return f"{frame['path']}({line}): {frame['function']}" if frame else entry
 
 
-def without_line(entry: str) -> str:
-    """An entry without its line, which moves when code above it changes."""
-    frame = _FRAME.fullmatch(entry)
-    return f"{frame['path']}: {frame['function']}" if frame else entry
-
-
 def frame_of(entry: str) -> tuple[str, int, str] | None:
     """The file, line and function of an entry; None for a C function or a torch module."""
     frame = _FRAME.fullmatch(entry)

@@ -304,8 +304,8 @@ uint32_t op_names_intern_in(const char *utf8, size_t bytes, uint32_t group) {
     return id ? id : OP_NAME_OVERFLOW;
 }
 
-uint32_t op_names_lend(const char *utf8, size_t bytes, op_name_loans *loans) {
-    return intern(utf8, bytes, OP_NAME_NONE, loans);
+uint32_t op_names_lend(const char *utf8, size_t bytes, uint32_t group, op_name_loans *loans) {
+    return intern(utf8, bytes, group, loans);
 }
 
 uint32_t op_names_intern(const char *utf8, size_t bytes) {

@@ -30,9 +30,10 @@ typedef struct op_name_loans {
     uint32_t count, capacity;
 } op_name_loans;
 
-/* As op_names_intern and op_names_intern_call, but what is new is on loan. A second loan of a name to
- * one holder is counted twice, so ask once. OP_NAME_NONE: no memory. */
-uint32_t op_names_lend(const char *utf8, size_t length, op_name_loans *loans);
+/* As op_names_intern_in and op_names_intern_call, but what is new is on loan; without a group a name is
+ * its own. A second loan of a name to one holder is counted twice, so ask once. OP_NAME_NONE: no
+ * memory. */
+uint32_t op_names_lend(const char *utf8, size_t length, uint32_t group, op_name_loans *loans);
 uint32_t op_names_lend_call(const char *utf8, size_t length, op_name_loans *loans);
 void op_names_return(op_name_loans *loans); /* none of its ids may be asked for any more */
 

@@ -90,6 +90,8 @@ static int take_args(op_trace_reader *r, op_read_event *e, const op_read_args *a
         e->flags |= OP_FLAG_UNFINISHED;
     if (e->kind == OP_TORCH && e->sequence_nr >= 0)
         e->forward_thread = a->forward_thread;
+    if (e->forward_thread)
+        e->scope = OP_SCOPE_BACKWARD;
     if (e->kind == OP_MEMORY)
         return op_args_put_memory(&r->words, a, &e->args) ? op_trace_no_memory() : OP_OK;
     return a->dims.length ? add_shapes(r, &a->dims, &e->args) : OP_OK;
@@ -132,8 +134,8 @@ static int take_name(op_trace_reader *r, op_read_event *e, const op_span *name) 
         return op_trace_no_memory();
     uint32_t known = (uint32_t)(r->name_ids.used / 4);
     if (text > known) { /* texts are numbered from 1, one after the other */
-        uint32_t id = is_call ? op_names_lend_call(name->text, name->length, &r->imported->names)
-                              : op_names_lend(name->text, name->length, &r->imported->names);
+        uint32_t id = is_call ? op_names_lend_call(name->text, name->length, &r->loans)
+                              : op_names_lend(name->text, name->length, OP_NAME_NONE, &r->loans);
         if (id == OP_NAME_OVERFLOW)
             return op_error_set(OP_ELIMIT,
                                 "this process holds traces with %u distinct names, and more "

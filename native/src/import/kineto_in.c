@@ -58,6 +58,7 @@ void op_trace_close(op_trace_reader *r) {
     op_buffer_free(&r->name);
     op_string_table_free(&r->names);
     op_buffer_free(&r->name_ids);
+    op_names_return(&r->loans);
     free(r->read.events);
     free(r->slots);
     free(r->pending);
@@ -226,6 +227,8 @@ static int finish(op_trace_reader *r, op_result *result) {
     r->words = (op_buffer){0};
     result->imported = r->imported;
     r->imported = NULL;
+    result->names = r->loans;
+    r->loans = (op_name_loans){0};
     op_buffer_free(&r->buffer);
     op_buffer_free(&r->blocks);
     return op_rows_build(&r->read, result);

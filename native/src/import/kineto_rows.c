@@ -247,7 +247,7 @@ static int find_parents(building *b) {
 static void fill_in(building *b, uint64_t row, const op_read_event *e) {
     op_writable *w = &b->w;
     bool ended = !(e->flags & OP_FLAG_UNFINISHED) && e->duration_ns >= 0;
-    bool at_end = end_of(e) >= b->read->last_ns || e->duration_ns < 0;
+    bool at_end = b->read->are_open_at_end || end_of(e) >= b->read->last_ns || e->duration_ns < 0;
     int32_t link = (int32_t)e->link - 1;
     w->start_ns[row] = e->start_ns - b->read->first_ns;
     w->duration_ns[row] = ended || !at_end ? e->duration_ns : -1;
@@ -259,7 +259,7 @@ static void fill_in(building *b, uint64_t row, const op_read_event *e) {
     w->args[row] = e->args;
     w->kind[row] = e->kind;
     w->flags[row] = (uint8_t)(e->flags | (ended ? 0 : OP_FLAG_UNFINISHED));
-    w->scope[row] = e->forward_thread && e->kind == OP_TORCH ? OP_SCOPE_BACKWARD : e->scope;
+    w->scope[row] = e->scope;
     w->launcher[row] = e->kind >= OP_KERNEL ? link : -1;
     w->parent[row] = e->kind >= OP_KERNEL ? -1 : link;
     b->result->imported->category[row] = e->category;
@@ -305,7 +305,7 @@ static int build(building *b) {
     r->imported->extras = op_malloc(n * sizeof *r->imported->extras + 1);
     if (!r->imported->category || !r->imported->extras)
         return no_memory();
-    if ((rc = op_columns_allocate(r, &b->w, n)) || (rc = list_threads(b)))
+    if ((rc = op_columns_allocate(r, &b->w, n)) || (!r->threads && (rc = list_threads(b))))
         return rc;
     fill_rows(b);
     finish_rows(b);

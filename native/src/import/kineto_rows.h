@@ -5,7 +5,8 @@
 #include "import/read_event.h"
 #include "result/result.h"
 
-/* Fills in the columns, threads and steps of a result whose `imported` and `args` are there. */
+/* Fills in the columns, steps and, where they are not there, threads of a result whose `imported` and
+ * `args` are there. */
 int op_rows_build(op_read_events *read, op_result *result);
 
 #endif

@@ -20,6 +20,7 @@ typedef struct op_read_events {
     uint64_t count, capacity;
     int64_t first_ns, last_ns;     /* of the window, from the file's time 0 */
     bool has_xpu, has_privateuse1; /* whose devices' events have CUDA's categories */
+    bool are_open_at_end;          /* the unfinished ones, whatever end they were given */
 } op_read_events;
 
 #endif

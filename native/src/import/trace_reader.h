@@ -4,6 +4,7 @@
 #define OP_TRACE_READER_H
 
 #include "core/error.h"
+#include "core/names.h"
 #include "import/read_event.h"
 #include "result/imported.h"
 
@@ -28,6 +29,7 @@ struct op_trace_reader {
     op_buffer name;        /* unescaped */
     op_string_table names; /* of events: of calls, and others */
     op_buffer name_ids;    /* by the id of such a text less 1: the name's, a word each */
+    op_name_loans loans;   /* of these */
     uint32_t *slots;       /* lanes + 1 by hash */
     uint32_t lane_capacity, slot_mask;
     uint64_t *pending; /* indexes of async events, the latest last */

@@ -4,7 +4,6 @@
 #define OP_IMPORTED_H
 
 #include "core/json_in.h"
-#include "core/names.h"
 #include "opprof.h"
 #include "result/string_table.h"
 
@@ -35,7 +34,6 @@ enum { OP_TEXT_PLAIN = 'p', OP_TEXT_ARG = 'a', OP_TEXT_MEMBER = 'm' };
 
 typedef struct op_imported {
     op_string_table texts;
-    op_name_loans names; /* of its events, beside the process's */
     op_lane *lanes;
     uint32_t lane_count;
     uint8_t *category; /* by row */

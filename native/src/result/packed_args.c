@@ -240,7 +240,6 @@ void op_imported_free(op_imported *i) {
     if (!i)
         return;
     op_string_table_free(&i->texts);
-    op_names_return(&i->names);
     free(i->lanes);
     free(i->category);
     free(i->extras);

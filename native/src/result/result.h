@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/event.h"
+#include "core/names.h"
 #include "core/steps.h"
 #include "opprof.h"
 #include "sources/retained.h"
@@ -63,7 +64,8 @@ struct op_result {
     uint32_t *outputs;  /* by row: 1 + word offset of what the op gave back; NULL: not asked for */
     uint32_t *counters; /* the same, of what was counted in it; NULL: nothing */
     struct op_cpp_stacks *cpp_stacks; /* NULL: none were recorded */
-    struct op_imported *imported;     /* NULL: recorded here */
+    op_name_loans names;              /* of what was read: beside the process's */
+    struct op_imported *imported;     /* of what was read from a file; NULL: of nothing else */
     struct op_cuda_device *devices;   /* of CUDA, where it was recorded here */
     uint32_t device_count;
     op_site *sites; /* NULL: not noted */

@@ -28,6 +28,7 @@ void op_result_free(op_result *r) {
     free(r->counters);
     op_cpp_stacks_free(r->cpp_stacks);
     op_imported_free(r->imported);
+    op_names_return(&r->names);
     free(r->devices);
     free(r->sites);
     free(r->called_from);

@@ -205,7 +205,7 @@ class HandMadeRecording:
     def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> None:
         del by_inputs, by_overload, stack_depth
 
-    def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
+    def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
         self.group_calls += 1
         groups: dict[tuple[object, ...], OpGroup] = {}
         for i in sorted(range(len(self)), key=self.start_ns.__getitem__):
@@ -215,7 +215,7 @@ class HandMadeRecording:
                 name,
                 span.scope == USER_SCOPE,
                 span.is_background,
-                str(span.shapes) if by_inputs or by_values else "",
+                str(span.shapes) if by_inputs else "",
             )
             sofar = groups.get(key) or self._empty_group(i, name)
             groups[key] = replace(
