@@ -38,23 +38,22 @@ TITLE: Final = "# On real GPUs\n"
 INTRODUCTION: Final = """\
 `make test-gpu` runs the same programs under `profile` and under torch.profiler, each in a process of its own: a training
 step of PyTorch, a CUDA graph, several streams, a Triton kernel and CuPy. The kernels, copies and fills must be the same, by
-name and number, each with its launch, and their time within 5 % + 2 µs; what recording adds to a launch must be at most
-0.8 of what torch.profiler adds. It prints this page (`--write` keeps it), and ends with 1 where a line does not hold;
-without a GPU, or where nothing could be compared, it says so and ends with 3. Then it runs the tests in `tests/gpu`: of
-torch.profiler that starts while we record, a recording that ends in a stream's capture, memory that CuPy's allocators
-take, names of kernels whose module is gone, and marked tests that are compared unchanged.
+name and number, each with its launch, and their time within 5 % + 2 µs. What recording adds to a launch must be at most
+0.8 of what torch.profiler adds. The command prints this page (`--write` keeps it), and exits with 1 if a line does not
+hold, or with 3 if there is no GPU or nothing could be compared. Then it runs the tests in `tests/gpu`: torch.profiler
+starts while we record, a recording ends in a stream's capture, CuPy's allocators take memory, the module of a named
+kernel is gone, and marked tests are compared unchanged.
 """
 NEVER_RUN: Final = """\
-**It has not run on hardware yet.** All of CUDA's part was built and tested over a libcupti and a libcuda of our own,
-which write the layouts of NVIDIA's headers and whose records NVIDIA's own library walks. So none of the lines above is proved,
-nor what stands below.
+**It has not run on hardware yet.** The CUDA code was built and tested with a libcupti and a libcuda of our own, which
+write the layouts of NVIDIA's headers; NVIDIA's own library reads their records. So the lines above and below are unproved.
 """
 UNPROVED: Final = """\
-What nothing has shown so far, on any hardware:
+Not shown so far on any hardware:
 
 - what a launch costs by the kinds of records that are enabled, and what it still costs once they are disabled again
 - whether a driver's call inside a runtime's has its correlation id, in each release from 12.0 on (both are handled)
-- that CUPTI takes another clock between two recordings
+- that CUPTI changes its clock between two recordings
 - the error of a driver that lets only administrators profile, in containers and on MIG slices
 - CUPTI's records of memory: their calls' ids, and what a pool says that it freed
 - several devices in one process

@@ -14,39 +14,38 @@ _HEAD: Final = f"""\
 # Compatibility
 
 torch {SUPPORTED} (CPU and CUDA builds) and CPython 3.11 to 3.15 are supported, on Linux with glibc. torch is
-optional. All that stands below was tried on x86-64, CUDA builds without a GPU; one with a GPU is
-[on a page of its own](gpu-validation.md).
+optional. Everything below was tested on x86-64, CUDA builds without a GPU; a test with a GPU has
+[a page of its own](gpu-validation.md).
 
-- **Supported** means: the table below is made for it before each release of ours, and what fails in it is a defect.
-- A minor release of torch is supported for two years, and the newest within two weeks of its release. CPython's are
-  supported until their own end of life.
-- A torch that is newer than these is `untested` in `opprof doctor`: its headers are asked for what differs. Where that
-  is enough it is recorded as ever; where it is not, a sentence says what to do, and tests are INCONCLUSIVE.
-- A Python that is newer than these is refused by pip: the collector reads the interpreter's frames, whose layout changes with
-  each minor release.
-- On free-threaded builds of CPython nothing is measured: see [decision 76](decisions.md). This was not tried.
-- Elsewhere (macOS, Windows, musl, PyPy) the package installs and stands aside: tests run unmeasured, and commands that
-  work on stored runs work.
+- **Supported** means: we make the table below before each release of ours, and a failure in it is a defect.
+- A minor release of torch is supported for two years, and the newest within two weeks of its release. CPython releases
+  are supported until their own end of life.
+- A newer torch is `untested` in `opprof doctor`: its headers are checked for differences. If the collector can handle
+  them, it records as usual; otherwise a sentence says what to do, and tests are INCONCLUSIVE.
+- pip refuses a newer Python: the collector reads the interpreter's frames, whose layout changes with each minor
+  release.
+- On free-threaded builds of CPython nothing is measured: see [decision 76](decisions.md). This was not tested.
+- Elsewhere (macOS, Windows, musl, PyPy) the package installs and [measures nothing](usage.md#where-nothing-can-be-measured).
 
 ## What was tried
 
 `make test-matrix` makes each environment, runs the tests of each column in it and prints this table. A cell is `yes`, or
-how many tests failed; it is of the commit and the day that stand at the row's end.
+how many tests failed. Each row ends with its commit and day.
 """
 _TAIL: Final = """
 - *compiles*: the observer and the emitter, by `opprof prepare`. *loads*: `opprof doctor` records an op with it.
 - *ops*, *shapes*: the same events as torch.profiler, and on five workloads the same multiset of ops. *memory*, *stacks*,
   *tables, traces*: the same answers as torch.profiler's.
 - *compiled*: models that torch.compile compiled. *sessions*: whole pytest sessions. *A/B*: `opprof ab`.
-- *cost*: the time that recording adds to ops is within the bounds of `make bench` beside that torch's own profiler, on
-  four workloads: half of its time for ops alone, 0.65 of it with shapes and memory. *n over*: of these six bounds so
-  many do not hold. It is always a small linear layer, forward and backward, with shapes and memory, at up to 0.69: most
-  of that time torch takes to hand out inputs, to its own profiler as to this one. What the same takes in nanoseconds
-  depends on the machine, and is in [performance](performance.md).
-- Tests are left out where a release has no answer to compare with. `compat="torch"` follows the profiler of 2.13: older
+- *cost*: the time that recording adds to ops is within the bounds of `make bench` relative to that torch's own profiler,
+  on four workloads: half of its time for ops alone, 0.65 of it with shapes and memory. *n over*: n of these six bounds
+  do not hold. It is always a small linear layer, forward and backward, with shapes and memory, at up to 0.69: torch
+  takes most of that time to hand out inputs, to its own profiler as to this one. [Performance](performance.md) has the
+  nanoseconds, which depend on the machine.
+- Tests are left out if a release has no result to compare with. `compat="torch"` follows the profiler of 2.13: older
   ones' events had no metadata, and since 2.15 a table leaves out Python functions, and kernels that no op began. Since
   2.14 there is no `BasicEvaluation`. Debian builds torch without ITT.
-- *make test*: the suite of this repository, as a newcomer runs it by the README, in a distribution made for it alone.
+- *make test*: this repository's suite, run as the README says, in a fresh distribution.
 """
 
 
