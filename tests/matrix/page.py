@@ -25,7 +25,8 @@ optional. Everything below was tested on x86-64, CUDA builds without a GPU; a te
 - pip refuses a newer Python: the collector reads the interpreter's frames, whose layout changes with each minor
   release.
 - On free-threaded builds of CPython nothing is measured: see [decision 76](decisions.md). This was not tested.
-- Elsewhere (macOS, Windows, musl, PyPy) the package installs and [measures nothing](usage.md#where-nothing-can-be-measured).
+- Elsewhere (macOS, Windows, musl, PyPy) the package installs, but
+  [measures nothing](usage.md#where-nothing-can-be-measured).
 
 ## What was tried
 
@@ -37,7 +38,7 @@ _TAIL: Final = """
 - *ops*, *shapes*: the same events as torch.profiler, and on five workloads the same multiset of ops. *memory*, *stacks*,
   *tables, traces*: the same answers as torch.profiler's.
 - *compiled*: models that torch.compile compiled. *sessions*: whole pytest sessions. *A/B*: `opprof ab`.
-- *cost*: the time that recording adds to ops is within the bounds of `make bench` relative to that torch's own profiler,
+- *cost*: the time that recording adds to ops is within the bounds of `make bench`, against that torch's own profiler,
   on four workloads: half of its time for ops alone, 0.65 of it with shapes and memory. *n over*: n of these six bounds
   do not hold. It is always a small linear layer, forward and backward, with shapes and memory, at up to 0.69: torch
   takes most of that time to hand out inputs, to its own profiler as to this one. [Performance](performance.md) has the
