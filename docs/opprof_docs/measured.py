@@ -40,7 +40,7 @@ _COMPARED: Mapping[Family, str] = MappingProxyType(
 _KINDS: Mapping[Source | None, str] = MappingProxyType(
     {Source.RANGES: "ranges", Source.MEMORY: "memory", Source.MEMORY_CUDA: "memory of devices"}
 )
-_HEAD = ("metric", "what it is", "unit in documents", "compared", "needs", "a gate")
+_HEAD = ("metric", "what it is", "unit in JSON", "compared", "needs", "a gate")
 
 
 def total_lines() -> Iterator[str]:
@@ -56,7 +56,7 @@ def op_lines() -> Iterator[str]:
 def watched_lines() -> Iterator[str]:
     """A row for each op whose calls are a gate, and its family."""
     rows = ((code(op), why, family.name) for family in OP_FAMILIES for op, why in family.ops.items())
-    return table(("op", "why a rise of it fails", "family"), rows)
+    return table(("op", "why a rise fails", "family"), rows)
 
 
 def preset_lines() -> Iterator[str]:
@@ -83,7 +83,7 @@ def _row(metric: Metric, name: str) -> tuple[str, ...]:
         code(name),
         f"{metric.label}{' (less is worse)' if metric.worse is Worse.LOWER else ''}",
         UNITS[metric.unit],
-        _COMPARED[metric.family],
+        _COMPARED[Family.BOUNDED if metric.slack else metric.family],
         code(metric.source.value) if metric.source else "",
         _gate(metric),
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Opprof:
-    """What a test sees of its own profile.
+    """A test's own profile.
 
     Attributes:
         record_function: Names a range, as ``torch.profiler.record_function`` does.
@@ -32,26 +32,26 @@ class Opprof:
         self._unmeasured = unmeasured
 
     def step(self) -> None:
-        """End a step; the next begins. What the marker's schedule says decides which are recorded."""
+        """End a step and begin the next. The marker's schedule decides which steps are recorded."""
         if self._stepping is not None:
             self._stepping.step()
 
     def benchmark(
         self, benchmark: Callable[..., Any], function: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Time `function` by a `benchmark` fixture, then profile it, as a marker plans.
+        """Time `function` with a `benchmark` fixture, then profile it by the marker's schedule.
 
-        ``benchmark(function, ...)`` does the same where the fixture is pytest-benchmark's. This is for
+        With pytest-benchmark's fixture, ``benchmark(function, ...)`` does the same. Use this method for
         fixtures that do not show what they time, such as CodSpeed's.
 
         Args:
             benchmark: The fixture, which the test takes too.
-            function: What to time and to profile.
-            args: What it is given.
-            kwargs: What it is given by name.
+            function: The function to time and to profile.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
 
         Returns:
-            What the fixture returns.
+            The fixture's result.
 
         Raises:
             UsageError: The test is to be profiled, and `benchmark` is not a fixture that it takes.
@@ -63,7 +63,7 @@ class Opprof:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Calls of each op and range in the finished active steps together; 0 for one that never ran."""
+        """Calls of each op and range, summed over the finished active steps; 0 for one that never ran."""
         self._skip_unmeasured()
         counts: Counter[str] = Counter()
         for recording in self._stepping.live if self._stepping else ():
@@ -80,7 +80,7 @@ class Opprof:
         """The events recorded so far, summed up by name, as ``torch.profiler.profile.key_averages`` does.
 
         Args:
-            group_by_input_shape: A row for each combination of input shapes; as the marker says unless given.
+            group_by_input_shape: A row for each combination of input shapes (default: as the marker says).
         """
         self._skip_unmeasured()
         if group_by_input_shape is None:

@@ -32,14 +32,14 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "repeat": "how many cycles (default 0, which for a test is one)",
         "skip_first": "steps that run unobserved before the first cycle (default 0)",
         "skip_first_wait": "1: the first cycle has no `wait` (default 0)",
-        "record_shapes": "keep the ops' input shapes and dtypes",
-        "profile_memory": "keep what torch's allocators take and give back",
-        "with_flops": "use your own formulas of floating point operations too",
+        "record_shapes": "record the ops' input shapes and dtypes",
+        "profile_memory": "record what torch's allocators take and give back",
+        "with_flops": "also use your own FLOP formulas",
         "with_stack": (
-            "`True`: record Python and C calls, so that each op has the stack that it was called from; "
+            "`True`: record Python and C calls, so that each op has its Python stack; "
             '`"cpp"`: its C++ stack instead; `"all"`: both'
         ),
-        "with_modules": "record the calls of torch modules, as `nn.Module: Linear_0`",
+        "with_modules": "record the calls of torch modules, such as `nn.Module: Linear_0`",
         "sampling": "record this share of torch's ops instead of all, such as `0.01`",
         "limits": 'budgets for each active step that need no baseline: `[{"aten::item.count": 0}]`',
         "size": "the parameter that is the test's size, for a limit on `python.scaling`",

@@ -55,15 +55,15 @@ OPTIONS: Final = (
         name="opprof",
         metavar="on|off|only|always",
         default="on",
-        help="profile marked tests, none, or them alone; always: and keep what ran last in every test, "
-        "should its process die",
+        help="profile marked tests; off: no test; only: run marked tests alone; always: also record "
+        "every test, to show what ran last if its process dies",
     ),
     Option(
         name="opprof-mark",
         metavar="TESTS",
         is_list=True,
-        help="profile tests without a marker: a path, a node id or a pattern of such, or -k EXPRESSION; "
-        "arguments of the marker may follow; ! before it takes tests out; may be repeated",
+        help="profile tests without a marker: a path, a node id, a pattern of node ids, or -k EXPRESSION; "
+        "arguments of the marker may follow; a leading ! excludes tests; may be repeated",
     ),
     Option(
         name="opprof-profile",
@@ -95,7 +95,7 @@ OPTIONS: Final = (
         name="opprof-history",
         metavar="saved|all|off",
         default="saved",
-        help="which runs the store's history remembers: those that are saved, all, or none",
+        help="runs that the store's history keeps: the saved ones, all, or none",
     ),
     Option(
         name="opprof-fail-on",
@@ -107,26 +107,26 @@ OPTIONS: Final = (
         name="opprof-gate",
         metavar="PATTERN=RULE",
         is_list=True,
-        help="how metrics are judged: exact, off, advisory or a tolerance as 2%%; may be repeated",
+        help="how metrics are judged: exact, off, advisory or a tolerance such as 2%%; may be repeated",
     ),
     Option(
         name="opprof-rename",
         metavar="OLD->NEW",
         is_list=True,
-        help="a test, class, file or folder of the baseline that has another name now; may be repeated",
+        help="a test, class, file or folder of the baseline that was renamed; may be repeated",
     ),
     Option(
         name="opprof-capture",
         metavar="LIST",
         default="ranges,ops,cuda-if-used",
-        help=f"sources of ops, of {', '.join(CAPTURE)}",
+        help=f"what to record, from {', '.join(CAPTURE)}",
     ),
     Option(
         name="opprof-call-sites",
         metavar="on|off",
         default="on",
-        help="note from which line of your code each op is called; off: only when a test is measured again, "
-        "to save it or before it fails",
+        help="record which line of your code calls each op; off: only when a test is measured again, to save "
+        "it or before it fails",
     ),
     Option(
         name="opprof-instructions",
@@ -139,17 +139,18 @@ OPTIONS: Final = (
         name="opprof-seed",
         metavar="N|off",
         default="0",
-        help="of random, numpy and torch in each call of a measured test but the first; off: seed nothing",
+        help="seed random, numpy and torch before each call of a measured test except the first; off: seed "
+        "nothing",
     ),
     Option(name="opprof-sort", metavar="KEY", default="self_cpu_time_total", help="order of op tables"),
-    Option(name="opprof-columns", metavar="LIST", help="columns of op tables, all unless given"),
+    Option(name="opprof-columns", metavar="LIST", help="columns of op tables (all if not given)"),
     Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
     Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
     Option(
         name="opprof-trace-budget",
         metavar="SIZE",
         default="64 MiB",
-        help="room for the traces kept of saved tests, and as much again for those of failed gates; 0: none",
+        help="space for traces of saved tests, and the same again for those of failed gates; 0: keep none",
     ),
     Option(
         name="opprof-timed-steps",
@@ -164,13 +165,15 @@ OPTIONS: Final = (
         help="how much longer a test may take on a busy machine, to find undisturbed steps",
     ),
     Option(
-        name="opprof-json", metavar="PATH", help="write this run as a document; {rank} in it is RANK's value"
+        name="opprof-json",
+        metavar="PATH",
+        help="write this run to a JSON file; {rank} in PATH is RANK's value",
     ),
     Option(
         name="opprof-report",
         metavar="FORMAT:PATH",
         is_list=True,
-        help="write what came of this session: json (the comparison), html, markdown, summary, gitlab, "
+        help="write a report of this session: json (the comparison), html, markdown, summary, gitlab, "
         "junit, annotations, openmetrics or badge; - for PATH prints it; may be repeated",
     ),
 )
