@@ -34,15 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "base",
         metavar="BASE",
-        help="a branch, tag or commit; its merge-base with HEAD is measured. Tests, and options that are "
-        "none of these, are given to pytest",
+        help="a branch, tag or commit; its merge-base with HEAD is measured",
     )
     _add_options_of_times(parser)
     parser.add_argument(
         "--setup", metavar="COMMAND", help="build each side in its folder; $OPPROF_SIDE is base or head"
     )
     parser.add_argument(
-        "--python", metavar="PATH", help="the interpreter of a side, from its folder on (default: this one)"
+        "--python",
+        metavar="PATH",
+        help="the interpreter of each side, relative to its folder (default: this one)",
     )
     parser.add_argument(
         "--seed", type=int, metavar="N", help="seed of the order of processes (default: random)"

@@ -19,9 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("metric", nargs="?", metavar="METRIC", help="one gate that failed (default: all)")
     parser.add_argument("--cause", type=int, metavar="N", help="accept all tests of the summary's cause N")
     parser.add_argument("--all", action="store_true", help="accept all tests that failed")
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for who reviews it")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, for reviewers")
     parser.add_argument(
-        "--comparison", type=Path, metavar="FILE", help="a comparison's document (default: the last one's)"
+        "--comparison",
+        type=Path,
+        metavar="FILE",
+        help="a comparison's JSON file (default: the last comparison)",
     )
 
 

@@ -24,7 +24,9 @@ _POLL_S: Final = 0.02
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
     parser.add_argument("pid", type=int, help="the process, started with OPPROF_ATTACH=1")
-    parser.add_argument("--seconds", type=float, default=5.0, help="how long, 5 unless given; Ctrl-C ends it")
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="record for SECONDS (default: 5); Ctrl-C ends it"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default opprof-PID.json.gz")
     add_capture_options(parser, stack=False)
 

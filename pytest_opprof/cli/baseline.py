@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HELP = "list, show, keep, move and remove stored runs"
 EXAMPLE = "opprof baseline list"
 
-_NAMES = "baselines, all of them unless given"
+_NAMES = "baselines (default: all)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +84,7 @@ def _add_moving(actions: Actions) -> None:
             "--remote",
             default="origin",
             metavar="REMOTE",
-            help="of a git: store, what git pushes to and fetches from; default: %(default)s",
+            help="for a git: store, the git remote; default: %(default)s",
         )
 
 

@@ -23,15 +23,17 @@ EXAMPLE = "opprof bisect tests/test_model.py::test_step aten::copy_.count"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
     parser.description = (
-        "Ends with 0 where one commit is named, and with 1 where none is: nothing changed, or "
-        "the commits around the change cannot be measured."
+        "Exits with 0 if it names one commit, and with 1 if nothing changed or the commits around the "
+        "change cannot be measured."
     )
     parser.add_argument("test", metavar="TEST", help="the test's id, as pytest takes it here")
     parser.add_argument(
         "metric", metavar="METRIC", help="such as ops.count or aten::copy_.count; of aten::*.count, the sum"
     )
     parser.add_argument(
-        "--good", metavar="REV", help="where it was right (default: the nearest commit with a stored run)"
+        "--good",
+        metavar="REV",
+        help="a commit with the old value (default: the nearest commit with a stored run)",
     )
     parser.add_argument("--bad", default="HEAD", metavar="REV", help="default: %(default)s")
     parser.add_argument(
@@ -41,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--python",
         default="",
         metavar="PATH",
-        help="the interpreter of each commit, from its files' folder on (default: this one)",
+        help="the interpreter of each commit, relative to its folder (default: this one)",
     )
     parser.add_argument(
         "--timeout",

@@ -15,9 +15,9 @@ def add_capture_options(parser: argparse.ArgumentParser, *, stack: bool) -> None
     Args:
         stack: Whether calls are recorded unless the user says otherwise.
     """
-    parser.add_argument("--shapes", action="store_true", help="record what ops are given")
+    parser.add_argument("--shapes", action="store_true", help="record the ops' input shapes and dtypes")
     parser.add_argument("--memory", action="store_true", help="record memory")
-    default = "the default" if stack else "off unless given"
+    default = "on by default" if stack else "off by default"
     parser.add_argument(
         "--stack",
         action=argparse.BooleanOptionalAction,
@@ -26,7 +26,11 @@ def add_capture_options(parser: argparse.ArgumentParser, *, stack: bool) -> None
     )
     parser.add_argument("--cpp-stack", action="store_true", help="record the C++ stack of each op and range")
     parser.add_argument(
-        "--sampling", type=float, default=1.0, metavar="SHARE", help="record a share of torch's ops, as 0.01"
+        "--sampling",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="record a share of torch's ops, such as 0.01",
     )
 
 

@@ -23,13 +23,13 @@ _GITHUB, _GITLAB = "github", "gitlab"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
-    parser.add_argument("comparison", nargs="?", type=Path, metavar="COMPARISON", help="its document")
+    parser.add_argument("comparison", nargs="?", type=Path, metavar="COMPARISON", help="its JSON file")
     parser.add_argument("--base", metavar="RUN", help="with --head: compare these two")
     parser.add_argument("--head", metavar="RUN", help="a run's file, a baseline's name, or NAME@COMMIT")
     parser.add_argument(
         "--from-event",
         action="store_true",
-        help="in a workflow_run workflow of GitHub: compare what the run that ended has uploaded",
+        help="in a workflow_run workflow of GitHub: compare the upload of the finished run",
     )
     parser.add_argument(
         "--baseline", metavar="NAME", help="with --from-event (default: the branch it would be merged into)"
@@ -58,9 +58,7 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
         default="always",
         help="regressed: no comment until the first test fails; default: %(default)s",
     )
-    parser.add_argument(
-        "--author", metavar="LOGIN", help="who the token writes as, of an app's token: my-app[bot]"
-    )
+    parser.add_argument("--author", metavar="LOGIN", help="the token's login, for an app such as my-app[bot]")
     parser.add_argument("--dry-run", action="store_true", help="print the comment, and write nothing")
 
 

@@ -17,9 +17,9 @@ EXAMPLE = "opprof compare main run.json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
     parser.add_argument("base", metavar="BASE", help="a run's file, a baseline's name, or NAME@COMMIT")
-    parser.add_argument("head", metavar="HEAD", help="the same, of the run that is judged")
+    parser.add_argument("head", metavar="HEAD", help="the run to judge, given in the same way")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the comparison as a document"
+        "-o", "--output", type=Path, metavar="FILE", help="write the comparison to a JSON file"
     )
     parser.add_argument("--fail-on", metavar="LIST", help="verdicts that fail (none: nothing does)")
     add_gate(parser)

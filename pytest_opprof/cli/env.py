@@ -14,7 +14,7 @@ EXAMPLE = "opprof env itt"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
-    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="itt or nvtx; both unless given")
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="itt or nvtx (default: both)")
 
 
 def run(args: argparse.Namespace) -> int:

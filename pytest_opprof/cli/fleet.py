@@ -78,7 +78,7 @@ def _add_ingest(actions: Actions) -> None:
     parser.add_argument(
         "-o", "--output", default=_TABLES, metavar="TABLES", help="where tables go (default: %(default)s)"
     )
-    parser.add_argument("--job", required=True, metavar="NAME", help="what the job is called")
+    parser.add_argument("--job", required=True, metavar="NAME", help="the job's name")
     parser.add_argument(
         "--window", default="0", metavar="NAME", help="the night or cycle (default: %(default)s)"
     )

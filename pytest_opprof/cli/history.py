@@ -25,12 +25,12 @@ EXAMPLE = "opprof history test_step aten::clone.count"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
-    parser.add_argument("test", nargs="?", metavar="TEST", help="a test's id, or a part that no other has")
+    parser.add_argument("test", nargs="?", metavar="TEST", help="a test's id, or a unique part of it")
     parser.add_argument(
         "metric",
         nargs="?",
         metavar="METRIC",
-        help="such as aten::clone.count or flops.total; how many ops and how long, unless given",
+        help="such as aten::clone.count or flops.total (default: number of ops and time)",
     )
     parser.add_argument("--name", metavar="NAME", help="only runs that were saved as NAME")
     parser.add_argument("--last", type=int, default=20, metavar="N", help="print the last N runs, -1 for all")
@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="PATH",
-        help="take older runs in first: run documents, or folders of them such as .opprof",
+        help="add older runs first: run files, or folders of them such as .opprof",
     )
-    work.add_argument("--compact", action="store_true", help="join the many files of a CI's jobs first")
+    work.add_argument("--compact", action="store_true", help="first join the files of CI jobs")
     parser.add_argument(
         "--tables",
         metavar="ADDRESS",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help="only runs of the tables that meet it, such as \"torch >= '2.14' AND repo LIKE 'encoder%%'\"",
     )
-    parser.add_argument("--repo", metavar="NAME", help="what the tables call the repository of --import")
+    parser.add_argument("--repo", metavar="NAME", help="the repository's name in the tables, for --import")
     add_store(parser)
 
 

@@ -17,15 +17,17 @@ next:{}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the project, default: here")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(), help="the project's folder (default: this one)"
+    )
     parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="where baselines will be kept")
     parser.add_argument(
         "--try",
         dest="try_args",
         nargs=argparse.REMAINDER,
         metavar="PYTEST ARGUMENT",
-        help="run the tests twice, all of them marked, and add opprof_mark for those whose counts are the "
-        "same; pytest gets all that follows",
+        help="run the tests twice, all of them marked, and add opprof_mark for those with equal counts; "
+        "pytest gets all that follows",
     )
 
 

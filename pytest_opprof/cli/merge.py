@@ -17,8 +17,7 @@ EXAMPLE = "opprof merge -o run.json --expect 2 shard-1.json shard-2.json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
     parser.description = (
-        "Ends with 1 where a shard, a rank or a test is known to be missing: the run is written "
-        "all the same, and says so."
+        "Exits with 1 if a shard, a rank or a test is missing; the run is still written, and says so."
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the files of --opprof-json")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the joined run")

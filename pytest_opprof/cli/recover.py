@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="DIR",
-        help="where session files are; unless given, where this process would have its own",
+        help="the folder of session files (default: that of this process)",
     )
     parser.add_argument(
         "-o",

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
     parser.allow_abbrev = False
     parser.description = (
-        "All takes many times as long, and the counts are those of one CPU on every machine. "
+        "Everything takes many times as long; the tests see the same CPU model on every machine. "
         "Save a baseline with --opprof-save, compare with --opprof-baseline: pytest gets its arguments. "
         "Needs x86-64 and QEMU's user mode with plugins (Debian 12: apt install qemu-user)."
     )

@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         metavar="COMPARISON",
-        help="its file, of `opprof compare -o`, `opprof ab -o` or `--opprof-report=json:PATH`; for html also "
-        "that of `opprof fleet show --json`",
+        help="the JSON file of `opprof compare -o`, `opprof ab -o` or `--opprof-report=json:PATH`; for html "
+        "also that of `opprof fleet show --json`",
     )
     parser.add_argument(
         "--base", metavar="RUN", help="with --head: compare these two, in place of COMPARISON"
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--head",
         metavar="RUN",
-        help="a run's file, a baseline's name, or NAME@COMMIT; alone: held to its limits",
+        help="a run's file, a baseline's name, or NAME@COMMIT; alone: check its limits",
     )
     add_gate(parser, needs="with --head: ")
     parser.add_argument(

@@ -24,15 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace in Kineto's format, plain or gzip")
     parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
-    parser.add_argument("--steps", action="store_true", help="a line for each step, too")
+    parser.add_argument("--steps", action="store_true", help="also print a line for each step")
     parser.add_argument(
-        "--collectives", action="store_true", help="each NCCL collective with its size and bandwidth, too"
+        "--collectives", action="store_true", help="also print each NCCL collective, its size and bandwidth"
     )
     parser.add_argument(
-        "--overlap", action="store_true", help="compute, communication and their overlap in each step, too"
+        "--overlap", action="store_true", help="also print computing, communication and overlap in each step"
     )
     parser.add_argument(
-        "--idle", action="store_true", help="why each device was idle in each step, and peak memory, too"
+        "--idle",
+        action="store_true",
+        help="also print why each device was idle in each step, and its peak memory",
     )
     parser = add_action(actions, "diff", _diff, "compare two traces op by op", "before.json.gz after.json.gz")
     parser.add_argument("base", type=Path, metavar="BASE", help="a trace")
@@ -46,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="RUN", help="the run's file")
     parser.add_argument(
-        "--test", default="trace", metavar="ID", help="what the run's test is called; default: %(default)s"
+        "--test", default="trace", metavar="ID", help="the name of the run's test; default: %(default)s"
     )
 
 

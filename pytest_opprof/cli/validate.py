@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="of a run, a comparison or a fleet, or accepted.json",
+        help="a file of a run, a comparison or a fleet, or accepted.json",
     )
 
 

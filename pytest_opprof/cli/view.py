@@ -27,25 +27,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "target",
         nargs="?",
         metavar="TEST|TRACE|RUN",
-        help="part of the name of a test that has traces, a trace's file, or that of a run or comparison; "
-        "none lists the tests",
+        help="part of the name of a test with traces, or a file of a trace, a run or a comparison; "
+        "without it, list the tests",
     )
     parser.add_argument(
-        "--test", metavar="TEXT", help="of a run or comparison: the test whose id contains this"
+        "--test", metavar="TEXT", help="in a run or comparison, the test whose id contains this"
     )
     parser.add_argument("--side", choices=_SIDES, default="both", help="default: %(default)s, as one trace")
     parser.add_argument(
         "--traces",
         type=Path,
         metavar="DIR",
-        help="where traces are; default: .opprof/traces of this project",
+        help="the folder of traces; default: .opprof/traces of this project",
     )
     parser.add_argument("--no-browser", action="store_true", help="print the address alone, and open nothing")
     parser.add_argument(
         "--ui", metavar="URL", help="a Perfetto page of your own; default: https://ui.perfetto.dev"
     )
     parser.add_argument(
-        "--port", type=int, metavar="N", help="to serve on; default: 9001, all that ui.perfetto.dev may read"
+        "--port",
+        type=int,
+        metavar="N",
+        help="the port to serve on; default: 9001, the only one that ui.perfetto.dev may read",
     )
 
 
