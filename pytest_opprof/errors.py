@@ -26,7 +26,7 @@ from typing import ClassVar
 
 
 class OpprofError(Exception):
-    """Anything of ours that went wrong, told in words a user can act on."""
+    """Any error of this package; its message says what to do."""
 
     exit_code: ClassVar[int] = 3
 
@@ -52,9 +52,9 @@ class CaptureUnavailableError(CollectorError):
 
 
 class DocumentError(OpprofError):
-    """A document that is corrupt, foreign, invalid, or newer than this release.
+    """A JSON file that is corrupt, foreign, invalid, or newer than this release.
 
-    The message names the file and, where one value is wrong, its JSON path.
+    The message names the file and, if one value is wrong, its JSON path.
     """
 
     exit_code: ClassVar[int] = 4
@@ -97,6 +97,6 @@ class ForgeError(OpprofError):
 
 
 class ForgePermissionError(ForgeError):
-    """The token may not do what was asked for; the message names the permission that is missing."""
+    """The token lacks a permission, which the message names."""
 
     exit_code: ClassVar[int] = 11

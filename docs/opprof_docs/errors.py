@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _OF_VERDICTS = (
     ("0", "", "No gate failed."),
-    ("1", "", "A gate failed, or what a command was asked to find is not there."),
+    ("1", "", "A gate failed, or a command did not find what it was asked for."),
 )
 
 

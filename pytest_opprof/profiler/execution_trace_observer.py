@@ -122,7 +122,7 @@ class ExecutionTraceObserver:
         return self._registered
 
     def is_running(self) -> bool:
-        """What runs is being recorded."""
+        """Whether it records now."""
         return self._running
 
     def get_output_file_path(self) -> str | None:

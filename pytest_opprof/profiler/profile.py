@@ -33,7 +33,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
     Args:
         activities: What to look at: the CPU, and CUDA where torch or this process has it, unless given.
             What is not there is accepted with a warning.
-        schedule: From a step's number to what is done in it; everything is recorded unless given.
+        schedule: From a step's number to its action (default: everything is recorded).
         on_trace_ready: Called with this profiler at the end of each cycle.
         use_cuda: Deprecated: adds CUDA to the activities, or takes it away.
 
@@ -91,7 +91,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
             KinetoStepTracker.erase_step_count(_STEPS)
 
     def start(self) -> None:
-        """Begin step 0; what the schedule says of it begins with it.
+        """Begin step 0 and its action.
 
         Raises:
             UsageError: This profiler is running.
@@ -103,13 +103,13 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         """Tell the profiler that the next step begins.
 
         Raises:
-            ValueError: The schedule answered something that is not an action; the profiler goes on as before.
+            ValueError: The schedule returned no action; the profiler goes on as before.
         """
         self._stepper.step()
         KinetoStepTracker.increment_step(_STEPS)
 
     def stop(self) -> None:
-        """End the current step and what is being recorded; does nothing when that was done."""
+        """End the current step and the recording; does nothing if it has ended."""
         warms_up = self._stepper.is_running and self.current_action is ProfilerAction.WARMUP
         has_cycles = bool(self._recorder.cycles)
         self._stepper.stop()
@@ -118,12 +118,12 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
 
     @property
     def step_num(self) -> int:
-        """The number of the current step; within `on_trace_ready`, of the step to come."""
+        """The number of the current step; within `on_trace_ready`, of the next step."""
         return self._stepper.step_num
 
     @property
     def current_action(self) -> ProfilerAction:
-        """What is being done in the current step."""
+        """The action of the current step."""
         return self._stepper.action
 
     def _trace_ready(self) -> None:
