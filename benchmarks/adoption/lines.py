@@ -34,11 +34,11 @@ _MORE: Final = Project(
 _HEAD: Final = """\
 # Which line is named
 
-`make lines` makes one regression after the other in public projects, by edits of their own code that were
-written by hand (`benchmarks/adoption/edits.toml`), runs the projects' own tests with each, and reads what the
-session names first. Of {count} regressions, tried with the code of {commit}, the first line named was the
-edited one in **{lines}**, and the op was one that it runs in **{ops}**. Where only Python instructions rose,
-functions are named and no line.
+`make lines` makes regressions in public projects, one at a time, by handwritten edits of their code
+(`benchmarks/adoption/edits.toml`). With each it runs the project's own tests, and reads what the session names
+first. Of {count} regressions, tried with the code of {commit}, the first line named was the
+edited one in **{lines}**, and the op was one that it runs in **{ops}**. If only Python instructions rose, the
+session names functions and no line.
 
 | Project | Edit | Named first | Its line, or the functions | The edited one |
 |:---|:---|:---|:---|:---|

@@ -22,18 +22,18 @@ pytest-opprof, and prints this page. `--opprof-mark=.` marks every test. The rel
 repository, and both use the same torch, numpy and Python.
 """
 _NOTES: Final = """
-- *plain CPU*: user and system time of the session and the processes that it starts, without the plugin, on
-  one torch thread. The first figure starts at the end of the collection, and the one in brackets is of the
-  whole session, with its imports. Plain and unmarked sessions run twice, by turns; the faster one counts.
-- *comparing ÷ plain*: with a baseline of the same code, the faster of two sessions; a further call of each
-  test counts Python instructions. Bound of the whole session: 3.5, and 9 without torch.
+- *plain CPU*: user and system time of the session and its child processes, without the plugin, on one torch
+  thread. The first figure starts at the end of the collection; the one in brackets is that of the whole
+  session, with its imports. Plain and unmarked sessions run twice, alternately; the faster one counts.
+- *comparing ÷ plain*: with a baseline of the same code, the faster of two sessions; one more call of each
+  test counts Python instructions. Bound for the whole session: 3.5, and 9 without torch.
 - *save ÷ plain*: a first save, with the fresh process that certifies the counts. It was at most 6 before
   Python instructions were counted.
-- *memory*: how much more memory the largest process has resident while it compares. Aim: 15 % or 128 MiB.
-- *unmarked*: CPU time that the whole session takes more with the plugin loaded and no test marked. Bound: 2 %
-  or 5 ms. Two plain sessions of a suite may differ by more; `make bench` has a suite that is made for it.
+- *memory*: extra resident memory of the largest process while it compares. Aim: 15 % or 128 MiB.
+- *unmarked*: extra CPU time of the whole session with the plugin loaded and no test marked. Bound: 2 % or
+  5 ms. Two plain sessions of a suite may differ by more; `make bench` has a suite made for this.
 - *false alarms*: tests that fail against a baseline of the same code, by session. Bound: 0.
-- *findings*: tests that fail on the newer release, held to a baseline of the older one.
+- *findings*: tests that fail on the newer release against a baseline of the older one.
 
 Before the work on costs and causes, kornia's 77 tests of colour conversions took 0.86 s plain and 28 s
 marked, and suites took 5 to 33 times a plain session. Between the releases 27 tests of kornia failed, and
