@@ -35,10 +35,10 @@ _HEAD: Final = """\
 # Which line is named
 
 `make lines` makes regressions in public projects, one at a time, by handwritten edits of their code
-(`benchmarks/adoption/edits.toml`). With each it runs the project's own tests, and reads what the session names
-first. Of {count} regressions, tried with the code of {commit}, the first line named was the
-edited one in **{lines}**, and the op was one that it runs in **{ops}**. If only Python instructions rose, the
-session names functions and no line.
+(`benchmarks/adoption/edits.toml`). With each it runs the project's own tests, and reads what the session
+names first. Of {count} regressions, tried with the code of {commit}, the first line named was the edited one
+in **{lines}**, and the op was one that it runs in **{ops}**. If only Python instructions rose, the session
+names functions and no line.
 
 | Project | Edit | Named first | Its line, or the functions | The edited one |
 |:---|:---|:---|:---|:---|
