@@ -28,7 +28,7 @@ optional. Everything below was tested on x86-64, CUDA builds without a GPU; a te
 - Elsewhere (macOS, Windows, musl, PyPy) the package installs, but
   [measures nothing](usage.md#where-nothing-can-be-measured).
 
-## What was tried
+## Tested combinations
 
 `make test-matrix` makes each environment, runs the tests of each column in it and prints this table. A cell is `yes`, or
 how many tests failed. Each row ends with its commit and day.
