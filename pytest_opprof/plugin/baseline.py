@@ -22,10 +22,9 @@ from pytest_opprof.errors import MissingBaselineError, OpprofError
 from pytest_opprof.plugin.certify import certify
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import Options
-from pytest_opprof.plugin.stash import XDIST
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
-from pytest_opprof.results.files import read_own_run
+from pytest_opprof.results.files import read_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult
 from pytest_opprof.wording import counted, listed
@@ -63,12 +62,11 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     """
     first = first_run(config)
     if first is not None:
-        return Baseline(run=read_own_run(first))
+        return Baseline(run=read_run(first))
     is_kept = options.save or options.baseline or options.json or options.history == "all"
     commit = Git(config.rootpath).head() if is_kept else None
     if exchange is not None:
-        digest: str | None = getattr(config, "workerinput", {}).get(XDIST, {}).get("baseline")
-        return Baseline(run=exchange.baseline(digest) if digest else None, commit=commit)
+        return Baseline(run=exchange.baseline(), commit=commit)
     if options.baseline is None:
         return Baseline(commit=commit)
     renames = parse_renames(options.renames, where="opprof_rename")

@@ -28,7 +28,7 @@ from pytest_opprof.experiment.progress import bar
 from pytest_opprof.plugin.arguments import as_argument, fresh_arguments
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
-from pytest_opprof.results.files import read_own_run, write_run
+from pytest_opprof.results.files import read_run, write_run
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.wording import counted, listed
 
@@ -246,7 +246,7 @@ class _FreshProcess:
         """
         code = self.process.wait(timeout_s)
         if (document := self.folder / _DOCUMENT).exists():
-            return read_own_run(document)
+            return read_run(document)
         texts = [(self.folder / name).read_text(errors="replace").strip() for name in ("err", "out")]
         said = next(filter(None, texts), "it printed nothing").splitlines()
         raise MeasurementError(f"process {self.number} ended with exit code {code}: {said[-1]}")

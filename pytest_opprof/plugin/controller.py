@@ -30,9 +30,7 @@ class ControllerHooks:
         from pytest_opprof.plugin.opening import header, open_controller  # noqa: PLC0415  # as above
 
         self._given["options"] = list(own_options(config))
-        digest = open_controller(config, self._folder)
-        if digest is not None:
-            self._given["baseline"] = digest
+        open_controller(config, self._folder)
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             for line in header(config):

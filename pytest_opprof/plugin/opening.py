@@ -80,11 +80,8 @@ def mark_tests(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
         mark(items, config.stash[OPTIONS].marks)
 
 
-def open_controller(config: pytest.Config, folder: Path) -> str | None:
+def open_controller(config: pytest.Config, folder: Path) -> None:
     """Make the session of xdist's controller, before its workers start where there is something to prepare.
-
-    Returns:
-        The digest of the baseline that the workers judge by; None where there is none.
 
     Raises:
         pytest.UsageError: What was asked for is invalid, or cannot be read.
@@ -92,14 +89,14 @@ def open_controller(config: pytest.Config, folder: Path) -> str | None:
     exchange = Exchange(folder=folder)
     if ABSENCE is not None:
         _leave_unmeasured(config, ABSENCE)
-        return None
+        return
     with _refusing(config):
         session = OpprofSession(
             config, config.stash[OPTIONS], collected=Collected(), exchange=exchange, is_controller=True
         )
-        digest = exchange.put_baseline(session.baseline.run) if session.baseline.run else None
+        if session.baseline.run is not None:
+            exchange.put_baseline(session.baseline.run)
     config.stash[SESSION] = session
-    return digest
 
 
 def _stand_aside(config: pytest.Config) -> None:

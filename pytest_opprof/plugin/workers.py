@@ -11,15 +11,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import pytest
 
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.plugin.stash import COLLECTED, XDIST
-from pytest_opprof.results.files import file_digest, read_own_run, read_run, write_bytes, write_run
+from pytest_opprof.results.files import read_run, write_bytes, write_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Run, TestResult
+
+_BASELINE: Final = "baseline.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +58,14 @@ class Exchange:
         if self.place is not None:
             self.place.__exit__(None, None, None)
 
-    def put_baseline(self, run: Run) -> str:
-        """Keep the resolved baseline for the workers; its digest."""
-        path = self.folder / "baseline.json"
-        write_run(path, run)
-        return file_digest(path)
+    def put_baseline(self, run: Run) -> None:
+        """Keep the resolved baseline for the workers."""
+        write_run(self.folder / _BASELINE, run)
 
-    def baseline(self, digest: str) -> Run:
-        """The baseline that the controller resolved and checked."""
-        return read_run(self.folder / "baseline.json", digest=digest)
+    def baseline(self) -> Run | None:
+        """The baseline that the controller resolved; None if there is none."""
+        path = self.folder / _BASELINE
+        return read_run(path) if path.exists() else None
 
     def put_result(self, run: Run) -> None:
         """Keep one test's result, whole or not at all: a worker that dies later loses nothing."""
@@ -73,7 +74,7 @@ class Exchange:
     def results(self) -> Iterator[tuple[Run, TestResult]]:
         """What the workers left, in the order in which the tests ended, each with the run it came in."""
         for path in sorted(self.folder.glob("*.run.json")):
-            run = read_own_run(path)
+            run = read_run(path)
             for test in run.tests:
                 yield run, test
 

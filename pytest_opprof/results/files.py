@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -24,7 +23,6 @@ from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.members import Document
 from pytest_opprof.results.run import Run
 from pytest_opprof.results.schema import Contract, validate
-from pytest_opprof.results.upgrade import upgraded
 
 _Item = TypeVar("_Item")
 
@@ -73,53 +71,31 @@ def run_to_bytes(run: Run, *, where: str) -> bytes:
 
 
 @gc_paused()
-def run_from_bytes(data: bytes, *, where: str, is_valid: bool = False) -> Run:
+def run_from_bytes(data: bytes, *, where: str) -> Run:
     """The run that a document holds, packed or not.
-
-    Args:
-        is_valid: The schema need not be checked again.
 
     Raises:
         DocumentError: It holds no run that this release can use.
     """
-    document = parse(data, where=where)
-    if not is_valid:
-        validate(document, Contract.RUN, where=where)
-    document = upgraded(document, version=Contract.RUN.schema_version)
+    document = validate(parse(data, where=where), Contract.RUN, where=where)
     # Each test of the document is let go once it is read, as both at once are twice the memory.
     return run_from_document({**document, "tests": _taken(document["tests"])}, where=where)
 
 
-def read_run(path: Path, *, digest: str | None = None) -> Run:
+def read_run(path: Path) -> Run:
     """Read a run.
-
-    Args:
-        digest: `file_digest` of a file that another process of this session has validated already; where it
-            matches, the schema is not checked again.
 
     Raises:
         StoreError: The file cannot be read.
         DocumentError: It holds no run that this release can use.
     """
-    data = read_bytes(path)
-    is_valid = digest is not None and hashlib.sha256(data).hexdigest() == digest
-    return run_from_bytes(data, where=shown(path), is_valid=is_valid)
+    return run_from_bytes(read_bytes(path), where=shown(path))
 
 
 def _taken(items: list[_Item]) -> Iterator[_Item]:
     items.reverse()
     while items:
         yield items.pop()
-
-
-def read_own_run(path: Path) -> Run:
-    """Read a run that another process of this session has written into a folder of ours, and so validated.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It holds no run that this release can use.
-    """
-    return run_from_bytes(read_bytes(path), where=shown(path), is_valid=True)
 
 
 def write_document(path: Path, document: Document, contract: Contract) -> None:
@@ -150,15 +126,6 @@ def read_document(path: Path, contract: Contract) -> Document:
         DocumentError: It is not what the contract says.
     """
     return validate(parse(read_bytes(path), where=shown(path)), contract, where=shown(path))
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file's bytes.
-
-    Raises:
-        StoreError: The file cannot be read.
-    """
-    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -236,11 +203,18 @@ def parse(data: bytes, *, where: str) -> Any:
             raise refusal(where, f"the key {ascii(twice)[:80]} stands twice in one object")
         return found
 
+    def number(text: str) -> float:
+        """JSON Schema takes 5.0 for an integer; as one, arithmetic on it is exact."""
+        value = float(text)
+        return int(value) if value.is_integer() else value
+
     def refuse(constant: str) -> Never:
         raise refusal(where, f"{constant} is not a JSON number")
 
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique, parse_constant=refuse)
+        return json.loads(
+            data.decode("utf-8-sig"), object_pairs_hook=unique, parse_float=number, parse_constant=refuse
+        )
     except json.JSONDecodeError as error:
         at = f"line {error.lineno}, column {error.colno}"
         raise refusal(where, f"this is not JSON: {error.msg} at {at}") from error

@@ -1,7 +1,6 @@
 """The contract of a document: what it may hold, and one sentence on what is wrong with it.
 
-The schemas are files (``schemas/``) that other tools read too. What `quick_check` refuses, jsonschema
-explains: it is imported for that alone.
+The schemas are files (``schemas/``) that other tools read too.
 """
 
 from __future__ import annotations
@@ -13,22 +12,26 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema_rs
+
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, refusal
 from pytest_opprof.results.members import Document
-from pytest_opprof.results.quick_check import QuickCheck, compiled
 from pytest_opprof.results.upgrade import upgraded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from jsonschema.exceptions import ValidationError
-    from jsonschema.protocols import Validator
+    from collections.abc import Iterable
 
 _SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
 _LONGEST_QUOTE = 60
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_COUNTED = {"maxLength": "characters", "maxItems": "entries", "maxProperties": "keys"}
+_COUNTED = {
+    "minLength": "characters",
+    "maxLength": "characters",
+    "minItems": "entries",
+    "maxItems": "entries",
+    "maxProperties": "keys",
+}
 _RELEASE = re.compile(r"[0-9]+(\.[0-9A-Za-z]+){0,5}")
 
 
@@ -87,42 +90,12 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
         raise refusal(where, f"this is a {found}, and a {contract} is needed")
     _refuse_newer(document, contract, where=where)
     upgraded(document, version=contract.schema_version)
-    if _quick_check(contract).accepts(document):
-        return document
-    suspect, first = _suspect(document, contract)
-    error = next(_validator(contract).iter_errors(suspect), None)
-    if error is not None:
-        error = _innermost(error)
-        path = json_path(_moved(error.absolute_path, first))
+    if not _validator(contract).is_valid(document):
+        error = _innermost(next(_validator(contract).iter_errors(document)))
+        path = json_path(error.instance_path)
         place = f"{path}: " if path else ""
         raise refusal(where, f"{place}{_sentence(error)} ({contract}.schema.json)")
     return document
-
-
-def _suspect(document: Document, contract: Contract) -> tuple[Document, int]:
-    """As little of a refused document as shows why, and which test its only one is.
-
-    jsonschema takes milliseconds for each test, and of a hostile document the last of thousands is wrong.
-    """
-    check, tests = _quick_check(contract), document.get("tests")
-    without = {**document, "tests": []}
-    if not isinstance(tests, list):
-        return document, 0
-    if not check.accepts(without):
-        return without, 0
-    for at, test in enumerate(tests):
-        one = {**document, "tests": [test]}
-        if not check.accepts(one):
-            return one, at
-    return document, 0
-
-
-def _moved(path: Iterable[str | int], first: int) -> Iterator[str | int]:
-    """A place in the whole document, of which only the test at `first` was looked at."""
-    before: str | int = ""
-    for at, part in enumerate(path):
-        yield part + first if at == 1 and before == "tests" and isinstance(part, int) else part
-        before = part
 
 
 def json_path(parts: Iterable[str | int]) -> str:
@@ -146,37 +119,9 @@ def _schema(contract: Contract) -> Document:
 
 
 @functools.cache
-def _quick_check(contract: Contract) -> QuickCheck:
-    schemas = {_schema(each)["$id"]: _schema(each) for each in Contract}
-    return QuickCheck(_schema(contract), others=schemas)
-
-
-@functools.cache
-def _validator(contract: Contract) -> Validator:
-    import jsonschema  # noqa: PLC0415 - see the module's docstring
-    from referencing import Registry, Resource  # noqa: PLC0415
-
-    # JSON Schema takes 5.0 for an integer. We write none, and arithmetic on one would not be exact.
-    standard = jsonschema.Draft202012Validator
-    extend: Any = jsonschema.validators.extend
-    strict = extend(
-        standard,
-        validators={"pattern": _pattern},
-        type_checker=standard.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
-    )
-    registry: Any = Registry()
-    for each in Contract:
-        schema = _schema(each)
-        registry = registry.with_resource(schema["$id"], Resource.from_contents(schema))
-    validator: Validator = strict(_schema(contract), registry=registry)
-    return validator
-
-
-def _pattern(_: object, pattern: str, value: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - as above
-
-    if isinstance(value, str) and not compiled(pattern).search(value):
-        yield ValidationError(f"{value!r} does not match {schema['pattern']!r}")
+def _validator(contract: Contract) -> jsonschema_rs.Draft202012Validator:
+    schemas = jsonschema_rs.Registry([(_schema(each)["$id"], _schema(each)) for each in Contract])
+    return jsonschema_rs.Draft202012Validator(_schema(contract), registry=schemas)
 
 
 def _refuse_newer(document: Document, contract: Contract, *, where: str) -> None:
@@ -192,34 +137,34 @@ def _refuse_newer(document: Document, contract: Contract, *, where: str) -> None
     )
 
 
-def _innermost(error: ValidationError) -> ValidationError:
+def _innermost(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
     """The error inside the branch of an anyOf that got furthest; "or null" is never what was meant."""
-    while error.context:
-        error = max(error.context, key=lambda inner: (inner.validator != "type", len(inner.absolute_path)))
+    while isinstance(error.kind, jsonschema_rs.ValidationErrorKind.AnyOf):
+        inner = [each for branch in error.kind.context for each in branch]
+        error = max(inner, key=lambda each: (each.kind.name != "type", len(each.instance_path)))
     return error
 
 
-def _sentence(error: ValidationError) -> str:
+def _sentence(error: jsonschema_rs.ValidationError) -> str:
     value: Any = error.instance
-    limit: Any = error.validator_value
-    match error.validator:
-        case "minimum":
-            told = f"is less than {limit}"
-        case "maximum":
-            told = f"is more than {limit}"
+    kind: Any = error.kind
+    match kind.name:
+        case "minimum" | "maximum":
+            told = f"is {'less' if kind.name == 'minimum' else 'more'} than {kind.limit}"
         case "type":
-            kinds = [limit] if isinstance(limit, str) else limit
-            told = f"is not {'an' if kinds[0][0] in 'aio' else 'a'} {' or '.join(kinds)}"
+            told = f"is not {'an' if kind.types[0][0] in 'aio' else 'a'} {' or '.join(kind.types)}"
         case "enum":
-            told = f"is none of {', '.join(map(str, limit))}"
+            told = f"is none of {', '.join(map(str, kind.options))}"
         case "maxLength" | "maxItems" | "maxProperties":
-            return f"{len(value)} {_COUNTED[error.validator]} are more than {limit}"
-        case "minItems":
-            return f"{len(value)} entries are fewer than {limit}"
+            return f"{len(value)} {_COUNTED[kind.name]} are more than {kind.limit}"
+        case "minLength" | "minItems":
+            return f"{len(value)} {_COUNTED[kind.name]} are fewer than {kind.limit}"
         case "required":
-            return f"{next(name for name in limit if name not in value)!r} is missing"
+            return f"{kind.property!r} is missing"
+        case "propertyNames":
+            return f"the key {_sentence(kind.error)}"
         case _:
-            told = f"does not fit {_quoted(limit)}"
+            told = f"does not fit {_quoted(kind.value)}"
     return f"{_quoted(value)} {told}"
 
 

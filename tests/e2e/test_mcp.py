@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import pytest
 from e2e.agent import WATCHING, Agent, agent_in, measure
 from e2e.conftest import MakeProject
 from e2e.project import Project, environment
-from referencing import Registry, Resource
 from support.documents.compared import slower
 from support.documents.strategies import simple_run, simple_test
 
@@ -55,9 +54,9 @@ def part_of(contract: Contract, name: str) -> Any:
     """What checks a part of a document against its schema."""
     folder = Path(__file__).parents[2] / "schemas"
     schemas = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")]
-    registry: Any = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in schemas)
+    registry = jsonschema_rs.Registry([(s["$id"], s) for s in schemas])
     (whole,) = (s["$id"] for s in schemas if f":{contract}:" in s["$id"])
-    return jsonschema.Draft202012Validator({"$ref": f"{whole}#/$defs/{name}"}, registry=registry)
+    return jsonschema_rs.Draft202012Validator({"$ref": f"{whole}#/$defs/{name}"}, registry=registry)
 
 
 def opprof(project: Project, *arguments: str) -> Any:

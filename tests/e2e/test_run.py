@@ -147,7 +147,7 @@ def test_functions_are_told(folder: Path) -> None:
 
 # What a script without torch has no use for, and what only other options of the command need.
 NOT_IMPORTED = {
-    *("torch", "numpy", "pytest", "jsonschema"),
+    *("torch", "numpy", "pytest", "jsonschema_rs"),
     *("importlib.metadata", "email.message", "html", "fractions", "socket", "zipfile"),
     *("pytest_opprof.analysis", "pytest_opprof.baselines", "pytest_opprof.compare", "pytest_opprof.results"),
     *("pytest_opprof.capture.observer_build", "pytest_opprof.capture.torch_build"),

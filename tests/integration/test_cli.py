@@ -200,7 +200,7 @@ def test_help_loads_nothing_large() -> None:
     program = (
         "import sys\nfrom pytest_opprof.cli.main import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
-        "large = {'torch', 'jsonschema', 'cffi', 'numpy', 'pytest', 'mcp', 'pydantic'}\n"
+        "large = {'torch', 'jsonschema_rs', 'cffi', 'numpy', 'pytest', 'mcp', 'pydantic'}\n"
         "print(sorted(large & set(sys.modules)))"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

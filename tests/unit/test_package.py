@@ -7,7 +7,7 @@ import pytest
 
 import pytest_opprof
 
-HEAVY = ("cffi", "_cffi_backend", "jsonschema", "numpy", "torch", "pytest_opprof._collector")
+HEAVY = ("cffi", "_cffi_backend", "jsonschema_rs", "numpy", "torch", "pytest_opprof._collector")
 
 
 def in_fresh_process(program: str) -> str:

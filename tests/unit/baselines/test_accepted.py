@@ -136,7 +136,7 @@ def test_a_corrupt_file_is_a_sentence_and_nothing_is_lost(tmp_path: Path, text: 
         ({"value": 1.5}, "accepted[0].value: 1.5 is not an integer"),
         ({"value": None}, "accepted[0].value: a metric needs a value"),
         ({"metric": None}, "accepted[0].metric: no metric None"),
-        ({"reason": ""}, "accepted[0].reason: '' does not fit 1"),
+        ({"reason": ""}, "accepted[0].reason: 0 characters are fewer than 1"),
         ({"created": "2026-02-31T00:00:00+00:00"}, "accepted[0].created"),
     ],
 )
