@@ -13,6 +13,8 @@ from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import listed
 
+# Of two counts that are so near to each other, one may have taken the place of the other.
+_NEAR = 0.8
 _first_few = partial(listed, most=3, separator="; ", last="; ")
 
 
@@ -75,24 +77,50 @@ def in_words(counts: Mapping[str, int], *, of: Metric) -> str:
 def _risen(
     metric: str, base_test: TestResult, head_test: TestResult, edited: Collection[str]
 ) -> list[tuple[str, int]]:
-    """The functions that run more, by how much: of edited files first. One of the same name only moved."""
+    """The functions that run more, by how much: of edited files first. One of the same name only moved.
+
+    One that took the place of another one, or of a part of it, runs more by what it has more than that had.
+    """
     before, after = (test.functions.get(metric, {}) for test in (base_test, head_test))
     base, head = _by_function(before), _by_function(after)
-    gone = Counter(count for function, count in base.items() if function not in head)
+    taken = _places_taken(base, head)
     risen: dict[str, int] = {}
     places = sorted(after, key=lambda name: (before.get(name, 0) - after[name], name))
     for name in places:
         function = name.rpartition(", ")[0]
-        rise = head[function] - base[function]
-        if rise <= 0 or any(name.rpartition(", ")[0] == function for name in risen):
-            continue
-        if function not in base and gone[head[function]]:
-            gone[head[function]] -= 1  # it has another name now
-            continue
-        risen[name] = rise
+        rise = head[function] - taken.get(function, base[function])
+        if rise > 0 and all(name.rpartition(", ")[0] != function for name in risen):
+            risen[name] = rise
     return sorted(
         risen.items(), key=lambda item: (item[0].rpartition(", ")[2] not in edited, -item[1], item[0])
     )
+
+
+def _places_taken(base: Counter[str], head: Counter[str]) -> dict[str, int]:
+    """By new function: how much less another one runs, which was renamed, or which it was taken out of.
+
+    Documents have no code, so this goes by counts: one runs less by about as much as the other one runs. A
+    method whose class was renamed is known by its own name.
+    """
+    less = base - head
+    pairs = []
+    for new in head.keys() - base.keys():
+        for old, fall in less.items():
+            likeness = min(fall, head[new]) / max(fall, head[new])
+            is_namesake = old not in head and _own_name(old) == _own_name(new)
+            if is_namesake or likeness >= _NEAR:
+                pairs.append((likeness < 1, not is_namesake, -likeness, new, old))
+    taken: dict[str, int] = {}
+    for *_, new, old in sorted(pairs):
+        if new not in taken and old in less:
+            taken[new] = less.pop(old)
+    return taken
+
+
+def _own_name(function: str) -> str:
+    """Without its class; that of a lambda or of a comprehension with what is around it."""
+    name = function.rpartition(".")[2]
+    return function if name.startswith("<") else name
 
 
 def _by_function(counts: Mapping[str, int]) -> Counter[str]:

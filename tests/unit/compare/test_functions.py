@@ -36,6 +36,30 @@ def test_a_function_with_another_name_did_not_grow() -> None:
     assert found.cause == "in b, x.py (+20)"
 
 
+def test_a_function_that_was_renamed_and_reworded_grew_by_the_difference() -> None:
+    """Not by all that it runs, which would be more than what made the total rise."""
+    found = explained({"old, x.py": 7464, "b, x.py": 10}, {"new, x.py": 7524, "b, x.py": 1030})
+    assert found.cause == "in b, x.py (+1020); new, x.py (+60)"
+
+
+def test_a_function_that_was_taken_out_of_another_grew_by_the_difference() -> None:
+    found = explained(
+        {"add, x.py": 6500, "score, x.py": 900}, {"add, x.py": 500, "count, x.py": 6132, "score, x.py": 3100}
+    )
+    assert found.cause == "in score, x.py (+2200); count, x.py (+132)"
+
+
+def test_a_method_whose_class_was_renamed_is_the_same() -> None:
+    found = explained({"Old.add, x.py": 50, "b, x.py": 10}, {"New.add, x.py": 90, "b, x.py": 110})
+    assert found.cause == "in b, x.py (+100); New.add, x.py (+40)"
+
+
+def test_comprehensions_of_two_functions_are_not_the_same() -> None:
+    before = {"a.<locals>.<listcomp>, x.py": 1000, "c, x.py": 10}
+    found = explained(before, {"b.<locals>.<listcomp>, x.py": 5000, "c, x.py": 4000})
+    assert found.cause == "in b.<locals>.<listcomp>, x.py (+5000); c, x.py (+3990)"
+
+
 def test_many_functions_are_counted() -> None:
     found = explained({}, {f"f{number}, x.py": 10 + number for number in range(5)})
     assert found.cause == "in f4, x.py (+14); f3, x.py (+13); f2, x.py (+12); 2 more"
