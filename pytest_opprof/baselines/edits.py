@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from keyword import iskeyword
 from pathlib import Path
 
 from pytest_opprof.baselines.git import run_git
@@ -14,10 +15,16 @@ from pytest_opprof.baselines.git import run_git
 _HUNK = re.compile(rb"@@ -[0-9,]+ \+([0-9]+)(?:,([0-9]+))? @@")
 _NEW_FILE = b"+++ "
 _MOST_LINES = 200_000
+# A string, or a name that is no attribute and is not called.
+_NAME = re.compile(rb"""("[^"]*"|'[^']*')|(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()""")
+# The part of a line in which variables get their names.
+_GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>](?==[^=]))")
 
 
 def edits_since(folder: Path, commit: str) -> Mapping[str, frozenset[int]]:
     """By file, the numbers of the lines that are new or edited. Nothing where git cannot tell.
+
+    A line in which variables got other names, and nothing else changed, is not edited.
 
     Args:
         folder: Paths are as seen from here, which is in the repository.
@@ -30,8 +37,11 @@ def edits_since(folder: Path, commit: str) -> Mapping[str, frozenset[int]]:
     except (OSError, subprocess.TimeoutExpired):
         return {}
     found: defaultdict[str, set[int]] = defaultdict(set)
+    reworded: defaultdict[str, list[tuple[int, bytes, bytes]]] = defaultdict(list)
     lines = 0
     file = ""
+    # Of a hunk: the lines that are gone, by their shape, and the number of the next new one.
+    gone, at = defaultdict[bytes, list[bytes]](list), 0
     for line in done.stdout.splitlines() if done.returncode == 0 else ():
         if line.startswith(_NEW_FILE):
             file = line.removeprefix(_NEW_FILE).rstrip(b"\t").decode("utf-8", "surrogateescape")
@@ -41,4 +51,39 @@ def edits_since(folder: Path, commit: str) -> Mapping[str, frozenset[int]]:
             if lines > _MOST_LINES:
                 break
             found[file].update(range(first, first + many))
-    return {file: frozenset(numbers) for file, numbers in found.items()}
+            gone.clear()
+            at = first
+        elif line.startswith(b"-"):
+            gone[_shape(line[1:])].append(line[1:])
+        elif line.startswith(b"+"):
+            if same := gone[_shape(line[1:])]:
+                reworded[file].append((at, same.pop(0), line[1:]))
+            at += 1
+    return {file: frozenset(numbers - _only_renamed(reworded[file])) for file, numbers in found.items()}
+
+
+def _only_renamed(reworded: Iterable[tuple[int, bytes, bytes]]) -> set[int]:
+    """The lines whose variables have other names, if these names are given in one of the lines too.
+
+    A line that only takes another variable does something else.
+    """
+    given = {
+        pair
+        for _, *texts in reworded
+        for pair in zip(*(_names(part[0]) for part in map(_GIVES_NAMES.match, texts) if part), strict=False)
+    }
+    return {
+        number
+        for number, *texts in reworded
+        if all(old == new or (old, new) in given for old, new in zip(*map(_names, texts), strict=True))
+    }
+
+
+def _names(line: bytes) -> list[bytes]:
+    return [found[2] for found in _NAME.finditer(line) if found[2] and not iskeyword(found[2].decode())]
+
+
+def _shape(line: bytes) -> bytes:
+    """A line with numbers for its variables, in the order in which they come."""
+    numbers = {name: b"$%d" % at for at, name in enumerate(dict.fromkeys(_names(line)))}
+    return _NAME.sub(lambda found: numbers.get(found[2], found[0]), line)

@@ -36,6 +36,40 @@ def test_new_and_edited_lines_are_told(repository: Path) -> None:
     assert edits_since(repository / "sub", first) == {"été.py": {3}}
 
 
+RENAMED = """\
+def step(rows):
+    weight = rows.sum()
+    for row in rows:
+        use(row * weight, "row", weight if row else 2)
+        show(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "edited"),
+    [
+        ("weight", "scale", set()),
+        ("row ", "line ", set()),
+        ("rows", "lines", set()),
+        ("show(rows)", "show(weight)", {5}),
+        ("in rows", "in weight", {3}),
+        ("use(", "keep(", {4}),
+        ("rows.sum", "rows.max", {2}),
+        ('"row"', '"line"', {4}),
+        ("2)", "3)", {4}),
+        ("        show(rows)", "        show(rows)\n        show(rows)", {6}),
+        ("        show(rows)", "    show(rows)", {5}),
+    ],
+)
+def test_other_names_of_variables_are_no_edit(repository: Path, old: str, new: str, edited: set[int]) -> None:
+    """They are one where a line takes another variable, calls another function, or stands elsewhere."""
+    model = repository / "model.py"
+    model.write_text(RENAMED)
+    git(repository, "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qam", "second")
+    model.write_text(RENAMED.replace(old, new))
+    assert edits_since(repository, "HEAD") == {"model.py": edited}
+
+
 def test_gits_index_stays_as_it_is(repository: Path) -> None:
     """A plain `git diff` writes it anew for a file that has another time, and the same text."""
     index, model = repository / ".git" / "index", repository / "model.py"
