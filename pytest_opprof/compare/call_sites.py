@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
 
 from pytest_opprof.compare.comparison import CallLine
@@ -75,19 +75,28 @@ class CallSites:
         """By line of the head: how many calls there are more, each side as long as both together."""
         weight_before, weight_after = self._weights
         rises = {place: calls * weight_after for place, calls in after.items()}
-        gone: defaultdict[tuple[str, int], int] = defaultdict(int)
+        gone: list[tuple[str, int]] = []
         for place, calls in before.items():
             now = self._now.get(place)
             if now in rises:
                 rises[now] -= calls * weight_before
             else:
-                gone[_function(place), calls * weight_before] += 1
+                gone.append((place, calls * weight_before))
         # As many calls as a line of the same function had that nothing is like: it was written anew.
-        for place, calls in rises.items():
-            if place not in self._known and gone[_function(place), calls]:
-                gone[_function(place), calls] -= 1
-                rises[place] = 0
+        for place, calls in gone:
+            function = self._names.get(_function(place))
+            anew = [
+                now
+                for now, rise in rises.items()
+                if rise == calls and now not in self._known and _function(now) == function
+            ]
+            if anew:
+                rises[max(anew, key=lambda now: self._likeness(place, now))] = 0
         return rises
+
+    def _likeness(self, place: str, now: str) -> float:
+        base, head = (side.lines for side in self._sides)
+        return SequenceMatcher(None, base.get(place, ""), head.get(now, "")).ratio()
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -100,17 +109,37 @@ class CallSites:
         return frozenset(now for place, now in self._now.items() if base.get(place) == head.get(now))
 
     @cached_property
+    def _lines(self) -> tuple[dict[str, list[_Line]], dict[str, list[_Line]]]:
+        base, head = map(_lines_by_function, self._sides)
+        return base, head
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """By function of the base: the same function in the head."""
+        before, after = self._lines
+        found = {function: function for function in before if function in after}
+        left = {function: lines for function, lines in after.items() if function not in before}
+        for same in (_most_alike, _namesake):
+            for function in sorted(before.keys() - found.keys() if left else ()):
+                if (renamed := same(function, before[function], left)) is not None:
+                    found[function] = renamed
+                    del left[renamed]
+        return found
+
+    @cached_property
     def _now(self) -> dict[str, str]:
         """By line of the base: the same line in the head."""
-        before, after = map(_lines_by_function, self._sides)
+        before, after = self._lines
         found: dict[str, str] = {}
-        for function, lines in before.items():
-            if function in after:
-                found.update(_aligned(lines, after[function]))
-        left = {function: lines for function, lines in after.items() if function not in before}
-        for function, lines in before.items():
-            if function not in after and (renamed := _most_alike(lines, left)) is not None:
-                found.update(_aligned(lines, left.pop(renamed)))
+        for function, now in self._names.items():
+            found.update(_aligned(before[function], after[now]))
+        # What is left may have been taken out into a function that is new: several lines may be one there.
+        new = after.keys() - self._names.values()
+        texts = {line.text: line.place for function in sorted(new) for line in after[function]}
+        for line in (line for lines in before.values() for line in lines if texts):
+            if line.place not in found:
+                for text in get_close_matches(line.text, texts, n=1, cutoff=_SIMILAR):
+                    found[line.place] = texts[text]
         return found
 
 
@@ -185,7 +214,7 @@ def _edited(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[s
             start += best + 1
 
 
-def _most_alike(lines: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]) -> str | None:
+def _most_alike(_: str, lines: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]) -> str | None:
     """The function that has most of these lines, if it has enough of them; None for none."""
     texts = {line.text for line in lines}
     shared = {
@@ -194,3 +223,14 @@ def _most_alike(lines: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]
     }
     best = max(shared, key=lambda function: shared[function], default=None)
     return best if best is not None and shared[best] >= _SAME_FUNCTION else None
+
+
+def _namesake(name: str, _: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]) -> str | None:
+    """The method of that name in the same file, whose class has another name now; None for none."""
+    return next((function for function in functions if _own_name(function) == _own_name(name)), None)
+
+
+def _own_name(function: str) -> str:
+    """``forward, model.py`` of ``Model.forward, model.py``; a function inside another one keeps all of it."""
+    name, _, file = function.rpartition(", ")
+    return function if "<" in name else f"{name.rpartition('.')[2]}, {file}"

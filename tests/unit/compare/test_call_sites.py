@@ -125,6 +125,47 @@ def test_a_line_of_another_function_was_not_written_anew() -> None:
     assert risen(base, head) == line_at("g, a.py:4", "torch.addcmul(a, b, c)")
 
 
+def together(*tests: TestResult) -> TestResult:
+    """The lines of these tests, as those of one op of one test."""
+    first = tests[0]
+    places = {place: calls for test in tests for place, calls in test.ops[0].places.items()}
+    texts = {place: text for test in tests for place, text in test.lines.items()}
+    return replace(first, ops=(replace(first.ops[0], places=places),), lines=texts)
+
+
+def test_a_line_that_was_taken_out_into_a_function_of_its_own_is_the_same() -> None:
+    before = {4: ("h = self.act(self.a(x))", 6), 5: ("return self.b(h)", 6)}
+    helper = calling({9: ("return self.act(self.a(x))", 6)}, function="hidden, a.py")
+    new = calling({20: ("model.probe(rows[0])", 1)}, function="main, b.py")
+    head = together(calling({5: ("return self.b(h)", 6)}), helper, new)
+    assert risen(calling(before), head) == line_at("main, b.py:20", "model.probe(rows[0])")
+
+
+def test_lines_that_became_one_in_a_function_of_its_own_are_the_same() -> None:
+    before = {n: (f"{name} = {name}.view(b, t).transpose(1, 2)", 3) for n, name in enumerate("qkv", start=4)}
+    stayed = {8: ("x = x + attended(q, k, v)", 3)}
+    helper = calling({20: ("return part.view(b, t).transpose(1, 2)", 9)}, function="split, a.py")
+    head = together(calling({8: ("x = x + attended(q, k, v).clone()", 5)}), helper)
+    found = risen(calling(before | stayed), head)
+    assert found == line_at("f, a.py:8", "x = x + attended(q, k, v).clone()")
+
+
+def test_a_line_that_was_written_anew_in_a_renamed_function_did_not_rise() -> None:
+    before = {4: ("centred = x - x.mean()", 3), 5: ("return centred * scale", 4)}
+    after = {4: ("centred = x - x.mean()", 3), 5: ("return torch.mul(scale, y)", 4)}
+    new = calling({20: ("return (acc * 3).sum()", 1)}, function="main, b.py")
+    head = together(calling(after, function="renamed, a.py"), new)
+    assert risen(calling(before), head) == line_at("main, b.py:20", "return (acc * 3).sum()")
+
+
+def test_a_method_of_a_renamed_class_is_the_same_in_other_words() -> None:
+    """Of two lines that run as often as the one that is gone, the one that is like it was there before."""
+    before = calling({4: ("return 2 * grad * x", 3)}, function="Square.backward, a.py")
+    new = "return doubled.contiguous().clone() * saved"
+    after = calling({5: ("doubled = 2 * grad", 3), 6: (new, 3)}, function="Squared.backward, a.py")
+    assert risen(before, after) == line_at("Squared.backward, a.py:6", new)
+
+
 # Model.forward is called by `fit`, from two lines, and by `evaluate`; the test calls both.
 WAYS = {
     "Model.forward, model.py:4": ("evaluate, train.py:40", "fit, train.py:9", "fit, train.py:12"),
