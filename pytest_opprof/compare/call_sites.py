@@ -82,13 +82,14 @@ class CallSites:
                 rises[now] -= calls * weight_before
             else:
                 gone.append((place, calls * weight_before))
-        # As many calls as a line of the same function had that nothing is like: it was written anew.
+        # As many calls as a line of that function had that nothing is like: it was written anew. Of a line
+        # that stayed, and no longer calls the op, a part may have been taken out into a new function.
         for place, calls in gone:
-            function = self._names.get(_function(place))
+            functions = {self._names.get(_function(place)), *(self._new if place in self._now else ())}
             anew = [
                 now
                 for now, rise in rises.items()
-                if rise == calls and now not in self._known and _function(now) == function
+                if rise == calls and now not in self._known and _function(now) in functions
             ]
             if anew:
                 rises[max(anew, key=lambda now: self._likeness(place, now))] = 0
@@ -127,6 +128,11 @@ class CallSites:
         return found
 
     @cached_property
+    def _new(self) -> frozenset[str]:
+        """The functions that the base lacks."""
+        return frozenset(self._lines[1].keys() - self._names.values())
+
+    @cached_property
     def _now(self) -> dict[str, str]:
         """By line of the base: the same line in the head."""
         before, after = self._lines
@@ -134,8 +140,7 @@ class CallSites:
         for function, now in self._names.items():
             found.update(_aligned(before[function], after[now]))
         # What is left may have been taken out into a function that is new: several lines may be one there.
-        new = after.keys() - self._names.values()
-        texts = {line.text: line.place for function in sorted(new) for line in after[function]}
+        texts = {line.text: line.place for function in sorted(self._new) for line in after[function]}
         for line in (line for lines in before.values() for line in lines if texts):
             if line.place not in found:
                 for text in get_close_matches(line.text, texts, n=1, cutoff=_SIMILAR):

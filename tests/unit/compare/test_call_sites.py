@@ -141,6 +141,17 @@ def test_a_line_that_was_taken_out_into_a_function_of_its_own_is_the_same() -> N
     assert risen(calling(before), head) == line_at("main, b.py:20", "model.probe(rows[0])")
 
 
+def test_a_part_of_a_line_that_was_taken_out_is_the_same() -> None:
+    before = {4: ("y = (weights @ v).transpose(1, 2).reshape(b, t, d)", 3), 5: ("return y @ out", 3)}
+    helper = calling({20: ("return weights @ v", 3)}, function="attend, a.py")
+    new = calling({30: ("near = embedded @ embedded.t()", 1)}, function="main, b.py")
+    head = together(calling({5: before[5]}), helper, new)
+    stayed = {"f, a.py:4": "y = attend(weights, v).transpose(1, 2).reshape(b, t, d)"}
+    others = replace(head.ops[0], name="aten::reshape", places=dict.fromkeys(stayed, 3))
+    head = replace(head, ops=(*head.ops, others), lines={**head.lines, **stayed})
+    assert risen(calling(before), head) == line_at("main, b.py:30", "near = embedded @ embedded.t()")
+
+
 def test_lines_that_became_one_in_a_function_of_its_own_are_the_same() -> None:
     before = {n: (f"{name} = {name}.view(b, t).transpose(1, 2)", 3) for n, name in enumerate("qkv", start=4)}
     stayed = {8: ("x = x + attended(q, k, v)", 3)}
