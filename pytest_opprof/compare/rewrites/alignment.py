@@ -6,7 +6,8 @@ between the siblings that both have in the same order, by these rules and no oth
 * *wrapped*, *unwrapped*: the ops of one side are inside the other's only op, each as often; or more than half
   of them are directly in it, and what is inside is aligned with them.
 * *renamed*: one op for one op, as often, and both or none call others; several of them when they are as many,
-  in order, each pair as often and with as many ops of their own inside.
+  in order, each pair as often and with as many ops of their own inside. An op that now works in place, or no
+  longer does, is paired before all else.
 * *fused*: one new op for several, for several calls, or for one with others inside, each as often as it or
   a whole multiple. *split* is a fusion seen from the other side.
 * *added*, *removed*: nothing to stand for it on the other side.
@@ -128,10 +129,25 @@ class _Alignment:
 
     def _is_told(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
         return bool(lost and gained) and (
-            self._is_wrapped(within, lost, gained)
+            self._is_in_place(within, lost, gained)
+            or self._is_wrapped(within, lost, gained)
             or self._is_renamed(within, lost, gained)
             or self._is_fused_or_split(within, lost, gained)
         )
+
+    def _is_in_place(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
+        """Whether ops now work in place, or no longer do: what else there is has nothing to do with it."""
+        twins = {old.name: new for old in lost for new in gained if _is_twin(old, new)}
+        others = [part for part in lost if part.name not in twins]
+        now = [part for part in gained if part not in twins.values()]
+        if not twins or not (others or now):
+            return False
+        for old in lost:
+            if old.name in twins:
+                self._is_renamed(within, [old], [twins[old.name]])
+        if not self._is_told(within, others, now):
+            self._tell_one_sided(within, others, now)
+        return True
 
     def _is_wrapped(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
         for kind, tree, around, moved in (
@@ -228,6 +244,12 @@ class _Alignment:
             lost=_calls(self._base, lost),
             gained=_calls(self._head, gained),
         )
+
+
+def _is_twin(old: _Part, new: _Part) -> bool:
+    """``aten::add`` and ``aten::add_``, as often."""
+    is_whole = old.node is not None and new.node is not None
+    return is_whole and old.count == new.count and old.name.rstrip("_") == new.name.rstrip("_")
 
 
 def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:

@@ -304,3 +304,14 @@ def test_parts_of_one_row_are_no_more_rows_than_it() -> None:
     base = calling(("aten::item", 1, ("aten::mul", 1)), *rest)
     head = calling(("my::op", 1, ("my::op", 1, ("aten::mul", 1))), *rest)
     assert told(compared(base, head)) == {"my::op": REGRESSED, "aten::item": IMPROVED}
+
+
+def test_an_op_that_works_in_place_now_is_told_apart_from_what_is_new_beside_it() -> None:
+    conv, more = ("aten::conv1d", 4), ("aten::conv1d", 8)
+    base = calling(forward(ADD, ("aten::relu", 4), conv))
+    head = calling(forward(("aten::add_", 10), ("aten::slice", 10), ("aten::relu", 4), more))
+    assert told(compared(base, head)) == {
+        "aten::slice": REGRESSED,
+        "aten::conv1d": REGRESSED,
+        "aten::add -> aten::add_": CHANGED,
+    }
