@@ -68,6 +68,37 @@ class CallSites:
         suspects = edited or list(head.places)
         return self._line(suspects[0], is_certain=len(suspects) == 1)
 
+    def is_of_callers(self, line: CallLine, edited: Container[int]) -> bool:
+        """Whether all lines of its function run more often by one factor, one that was not edited too.
+
+        Then what calls the function is to blame, whatever else was edited in it. In a loop that is new, lines
+        are edited: they stand further in. All lines are where the function has another name or another file.
+
+        Args:
+            edited: The numbers of the lines of its file that are new or edited.
+        """
+        function = _function(line.place)
+        pairs = [(old, now) for old, now in self._now.items() if _function(now) == function]
+        factors = {now: self._factor(old, now) for old, now in pairs}
+        one = factors.pop(line.place, 0)
+        if one <= 1 or set(factors.values()) != {one}:
+            return False
+        has_moved = all(_function(old) != function for old, _ in pairs)
+        return has_moved or any(int(now.rpartition(":")[2]) not in edited for now in factors)
+
+    def _factor(self, old: str, now: str) -> float:
+        """How many times as often as before a line runs, by the op of it that rose most."""
+        before, after = ({row.key: row.places for row in side.ops} for side in self._sides)
+        weight_before, weight_after = self._weights
+        return max(
+            (
+                places.get(now, 0) * weight_after / (calls * weight_before)
+                for key, places in after.items()
+                if (calls := before.get(key, {}).get(old, 0))
+            ),
+            default=0,
+        )
+
     def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
         return _line_at(place, self._sides[1], is_certain=is_certain)
 

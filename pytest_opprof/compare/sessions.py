@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.compare.accepting import SPENT
-from pytest_opprof.compare.call_sites import edited_caller
+from pytest_opprof.compare.call_sites import CallSites, edited_caller
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
@@ -162,7 +162,8 @@ def _with_edits(
         return changes
     edited = policy.edits(base.commit.id)
     regressed = {change.metric for change in changes if change.verdict is Verdict.REGRESSED}
-    told = [_with_edit(change, before, test, edited, regressed=regressed) for change in changes]
+    sites = CallSites(before, test)
+    told = [_with_edit(change, sites, before, test, edited, regressed=regressed) for change in changes]
     return tuple(sorted(told, key=lambda change: change.op is not None and not _begins_in_an_edit(change)))
 
 
@@ -173,6 +174,7 @@ def _begins_in_an_edit(change: Change) -> bool:
 
 def _with_edit(
     change: Change,
+    sites: CallSites,
     before: TestResult,
     test: TestResult,
     edited: Mapping[str, Container[int]],
@@ -184,11 +186,12 @@ def _with_edit(
         return change
     if change.op is None and change.about.slack:  # a function, and no line of it
         return with_grown_functions(change, before, test, regressed=regressed, edited=edited.keys())
-    if line.number in edited.get(line.file, ()):
-        return replace(change, line=replace(line, is_edited=True))
-    caller = edited_caller(line, test, edited)
+    numbers = edited.get(line.file, ())
+    is_edited = line.number in numbers
+    is_at_fault = is_edited and not sites.is_of_callers(line, numbers)
+    caller = None if is_at_fault else edited_caller(line, test, edited)
     if caller is None:
-        return change
+        return replace(change, line=replace(line, is_edited=is_edited))
     return replace(change, line=caller, cause=change.cause.replace(line.place, caller.place))
 
 

@@ -177,6 +177,30 @@ def test_a_method_of_a_renamed_class_is_the_same_in_other_words() -> None:
     assert risen(before, after) == line_at("Squared.backward, a.py:6", new)
 
 
+@pytest.mark.parametrize(
+    ("after", "is_of_callers"),
+    [
+        ({4: ("x = x * 2", 60), 5: ("y = (x * x)", 6), 9: ("return y * 0.5", 6)}, True),
+        ({4: ("x = x * 2", 30), 5: ("y = (x * x)", 6), 9: ("return y * 0.5", 3)}, False),
+        ({4: ("x = x * 2", 60), 5: ("y = (x * x * x)", 12), 9: ("return y * 0.5", 6)}, False),
+        ({5: ("y = (x * x)", 6)}, False),
+    ],
+    ids=["all lines twice", "one line twice", "one line more often still", "no other line"],
+)
+def test_callers_are_to_blame_where_all_lines_run_more_often(after: Lines, is_of_callers: bool) -> None:
+    line = line_at("f, a.py:5", after[5][0])
+    sites = CallSites(calling(BEFORE), calling(after))
+    assert sites.is_of_callers(line, {5}) is is_of_callers
+    assert not sites.is_of_callers(line, {4, 5, 9})  # they may stand in a loop now
+
+
+def test_callers_are_to_blame_where_all_lines_of_a_function_that_moved_run_more_often() -> None:
+    twice = {number: (text, calls * 2) for number, (text, calls) in BEFORE.items()}
+    sites = CallSites(calling(BEFORE), calling(twice, function="f, elsewhere.py"))
+    line = line_at("f, elsewhere.py:5", BEFORE[5][0])
+    assert sites.is_of_callers(line, BEFORE)
+
+
 # Model.forward is called by `fit`, from two lines, and by `evaluate`; the test calls both.
 WAYS = {
     "Model.forward, model.py:4": ("evaluate, train.py:40", "fit, train.py:9", "fit, train.py:12"),

@@ -166,15 +166,18 @@ def test_an_edited_line_comes_before_the_function_that_it_calls_once_more() -> N
     assert found == ["aten::conv2d", "aten::add"]
 
 
-def test_a_function_that_is_called_once_more_is_one_cause_at_the_line_that_calls_it() -> None:
-    """The added line calls no op itself, and nobody edited the function."""
+@pytest.mark.parametrize("reformatted", [set(), {5}], ids=["only the caller", "a line of the function too"])
+def test_a_function_that_is_called_once_more_is_one_cause_at_the_line_that_calls_it(
+    reformatted: set[int],
+) -> None:
+    """The added line calls no op itself, and nobody edited what the function does."""
     scaling, adding, calling_it = "scaled, m.py:5", "scaled, m.py:6", "fit, train.py:9"
     base = calling("test_a", ("aten::mul", 5, scaling), ("aten::add", 5, adding))
     head = replace(
         calling("test_a", ("aten::mul", 6, scaling), ("aten::add", 6, adding)),
         callers={scaling: (calling_it,), adding: (calling_it,)},
     )
-    policy = Policy(edits={MAIN.id: {"train.py": {9}}}.__getitem__)
+    policy = Policy(edits={MAIN.id: {"train.py": {9}, "m.py": reformatted}}.__getitem__)
     found = compare_runs(
         simple_run(base, name="main", commit=MAIN),
         simple_run(head),
