@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from keyword import iskeyword
 from pathlib import Path
 
+from pytest_opprof.baselines.edited_file import Cut, EditedFile
 from pytest_opprof.baselines.git import run_git
 
 # Of `git diff -U0`: where a hunk stands in the work tree, and how many lines it has there.
@@ -21,8 +22,8 @@ _NAME = re.compile(rb"""("[^"]*"|'[^']*')|(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()"""
 _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>](?==[^=]))")
 
 
-def edits_since(folder: Path, commit: str) -> Mapping[str, frozenset[int]]:
-    """By file, the numbers of the lines that are new or edited. Nothing where git cannot tell.
+def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
+    """By file, what is new or edited. Nothing where git cannot tell.
 
     A line in which variables got other names, and nothing else changed, is not edited.
 
@@ -36,30 +37,49 @@ def edits_since(folder: Path, commit: str) -> Mapping[str, frozenset[int]]:
         done = run_git(folder, *names, "diff", *options, "--end-of-options", commit, "--", "*.py")
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    found: defaultdict[str, set[int]] = defaultdict(set)
-    reworded: defaultdict[str, list[tuple[int, bytes, bytes]]] = defaultdict(list)
-    lines = 0
-    file = ""
+    return _read(done.stdout, folder) if done.returncode == 0 else {}
+
+
+def _read(diff: bytes, folder: Path) -> dict[str, EditedFile]:
+    """What a diff without context says, by the files' names."""
+    lines = defaultdict[str, set[int]](set)
+    cuts = defaultdict[str, set[Cut]](set)
+    undecorated = defaultdict[str, set[int]](set)
+    reworded = defaultdict[str, list[tuple[int, bytes, bytes]]](list)
+    file, total = "", 0
     # Of a hunk: the lines that are gone, by their shape, and the number of the next new one.
-    gone, at = defaultdict[bytes, list[bytes]](list), 0
-    for line in done.stdout.splitlines() if done.returncode == 0 else ():
+    gone, at, is_cut = defaultdict[bytes, list[bytes]](list), 0, False
+    for line in diff.splitlines():
         if line.startswith(_NEW_FILE):
             file = line.removeprefix(_NEW_FILE).rstrip(b"\t").decode("utf-8", "surrogateescape")
         elif hunk := _HUNK.match(line):
-            first, many = int(hunk[1]), int(hunk[2] or 1)
-            lines += many
-            if lines > _MOST_LINES:
+            at, many = int(hunk[1]), int(hunk[2] or 1)
+            total += many
+            if total > _MOST_LINES:
                 break
-            found[file].update(range(first, first + many))
+            lines[file].update(range(at, at + many))
             gone.clear()
-            at = first
+            is_cut = many == 0
         elif line.startswith(b"-"):
+            text = line[1:].lstrip()
+            if is_cut and text:
+                cuts[file].add(Cut(at, len(line) - 1 - len(text)))
+                undecorated[file].update([at + 1] if text.startswith(b"@") else ())
+                is_cut = False
             gone[_shape(line[1:])].append(line[1:])
         elif line.startswith(b"+"):
             if same := gone[_shape(line[1:])]:
                 reworded[file].append((at, same.pop(0), line[1:]))
             at += 1
-    return {file: frozenset(numbers - _only_renamed(reworded[file])) for file, numbers in found.items()}
+    return {
+        file: EditedFile(
+            path=folder / file,
+            lines=frozenset(numbers - _only_renamed(reworded[file])),
+            cuts=frozenset(cuts[file]),
+            undecorated=frozenset(undecorated[file]),
+        )
+        for file, numbers in lines.items()
+    }
 
 
 def _only_renamed(reworded: Iterable[tuple[int, bytes, bytes]]) -> set[int]:

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
+from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import CallLine, Change
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric, Source
 from pytest_opprof.results.run import TestResult
@@ -24,7 +26,7 @@ def with_grown_functions(
     head: TestResult,
     *,
     regressed: Collection[str],
-    edited: Collection[str] = (),
+    edited: Mapping[str, EditedFile] = MappingProxyType({}),
 ) -> Change:
     """A total that rose with the function that grew most as its line, and the first few in words.
 
@@ -33,8 +35,8 @@ def with_grown_functions(
 
     Args:
         regressed: The totals that regressed before it: what they say is not said again.
-        edited: The files that were edited since the base's commit. What grew most in these comes first, as
-            functions in other files run more only where something calls them more often.
+        edited: By file, what was edited since the base's commit. Of what grew, edited functions come first,
+            and other functions of edited files next: others run more only because something calls them more.
     """
     risen = _risen(change.metric, base, head, edited)
     if change.rise <= 0 or not risen:
@@ -75,9 +77,9 @@ def in_words(counts: Mapping[str, int], *, of: Metric) -> str:
 
 
 def _risen(
-    metric: str, base_test: TestResult, head_test: TestResult, edited: Collection[str]
+    metric: str, base_test: TestResult, head_test: TestResult, edited: Mapping[str, EditedFile]
 ) -> list[tuple[str, int]]:
-    """The functions that run more, by how much: of edited files first. One of the same name only moved.
+    """The functions that run more, by how much: edited ones first. One of the same name only moved.
 
     One that took the place of another one, or of a part of it, runs more by what it has more than that had.
     """
@@ -91,9 +93,17 @@ def _risen(
         rise = head[function] - taken.get(function, base[function])
         if rise > 0 and all(name.rpartition(", ")[0] != function for name in risen):
             risen[name] = rise
-    return sorted(
-        risen.items(), key=lambda item: (item[0].rpartition(", ")[2] not in edited, -item[1], item[0])
-    )
+    return sorted(risen.items(), key=lambda item: (_distance(item[0], edited), -item[1], item[0]))
+
+
+def _distance(place: str, edited: Mapping[str, EditedFile]) -> int:
+    """0 for an edited function, 1 for another one of an edited file, and 2 for all others."""
+    function, _, file = place.rpartition(", ")
+    while (outer := function.rpartition(".<locals>."))[2].startswith("<"):  # a comprehension or a lambda
+        function = outer[0]
+    if file not in edited:
+        return 2
+    return 0 if function in edited[file].functions else 1
 
 
 def _places_taken(base: Counter[str], head: Counter[str]) -> dict[str, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
+from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.call_sites import CallSites, edited_caller
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
@@ -41,13 +42,13 @@ class Policy:
 
     Attributes:
         accepted: Rises that somebody let pass.
-        edits: Gives, of a commit, by file the lines that were edited since.
+        edits: Gives, of a commit, by file what was edited since.
     """
 
     ini: Gates = field(default_factory=Gates)
     command_line: Gates = field(default_factory=Gates)
     accepted: Mapping[Key, Acceptance] = field(default_factory=dict)
-    edits: Callable[[str], Mapping[str, Container[int]]] = field(default=lambda _: {}, compare=False)
+    edits: Callable[[str], Mapping[str, EditedFile]] = field(default=lambda _: {}, compare=False)
 
     def gates_of(self, test: TestResult) -> Gates:
         """All rules that hold for one test."""
@@ -177,7 +178,7 @@ def _with_edit(
     sites: CallSites,
     before: TestResult,
     test: TestResult,
-    edited: Mapping[str, Container[int]],
+    edited: Mapping[str, EditedFile],
     *,
     regressed: Collection[str],
 ) -> Change:
@@ -185,7 +186,7 @@ def _with_edit(
     if line is None:
         return change
     if change.op is None and change.about.slack:  # a function, and no line of it
-        return with_grown_functions(change, before, test, regressed=regressed, edited=edited.keys())
+        return with_grown_functions(change, before, test, regressed=regressed, edited=edited)
     numbers = edited.get(line.file, ())
     is_edited = line.number in numbers
     is_at_fault = is_edited and not sites.is_of_callers(line, numbers)

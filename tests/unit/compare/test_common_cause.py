@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from support.documents.compared import MAIN, compared, named
 from support.documents.strategies import simple_run
 
+from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over
 from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.comparison import Comparison
@@ -157,8 +159,9 @@ def test_an_edited_line_comes_before_the_function_that_it_calls_once_more() -> N
     head = calling("test_a", ("aten::conv2d", 6, filtering), ("aten::add", 2, calling_it))
     before = simple_run(base, name="main", commit=MAIN)
     found = []
-    for lines in ({}, {"ssim.py": {86}}):
-        policy = Policy(edits={MAIN.id: lines}.__getitem__)
+    edited = EditedFile(Path("ssim.py"), lines=frozenset({86}))
+    for files in ({}, {"ssim.py": edited}):
+        policy = Policy(edits={MAIN.id: files}.__getitem__)
         compared_with_edits = compare_runs(
             before, simple_run(head), created=NOW, opprof_version="0.1.0", policy=policy
         )
@@ -166,9 +169,11 @@ def test_an_edited_line_comes_before_the_function_that_it_calls_once_more() -> N
     assert found == ["aten::conv2d", "aten::add"]
 
 
-@pytest.mark.parametrize("reformatted", [set(), {5}], ids=["only the caller", "a line of the function too"])
+@pytest.mark.parametrize(
+    "reformatted", [frozenset(), frozenset({5})], ids=["only the caller", "a line of the function too"]
+)
 def test_a_function_that_is_called_once_more_is_one_cause_at_the_line_that_calls_it(
-    reformatted: set[int],
+    reformatted: frozenset[int],
 ) -> None:
     """The added line calls no op itself, and nobody edited what the function does."""
     scaling, adding, calling_it = "scaled, m.py:5", "scaled, m.py:6", "fit, train.py:9"
@@ -177,7 +182,9 @@ def test_a_function_that_is_called_once_more_is_one_cause_at_the_line_that_calls
         calling("test_a", ("aten::mul", 6, scaling), ("aten::add", 6, adding)),
         callers={scaling: (calling_it,), adding: (calling_it,)},
     )
-    policy = Policy(edits={MAIN.id: {"train.py": {9}, "m.py": reformatted}}.__getitem__)
+    edited = {"train.py": frozenset({9}), "m.py": reformatted}
+    files = {file: EditedFile(Path(file), lines=lines) for file, lines in edited.items()}
+    policy = Policy(edits={MAIN.id: files}.__getitem__)
     found = compare_runs(
         simple_run(base, name="main", commit=MAIN),
         simple_run(head),

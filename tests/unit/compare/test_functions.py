@@ -1,7 +1,10 @@
 """Which functions a rise of instructions is told to come from."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
+from types import MappingProxyType
 
+from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
@@ -71,7 +74,9 @@ def test_a_fall_comes_from_nowhere() -> None:
     assert found.cause == ""
 
 
-def of_libraries(*, regressed: Collection[str] = (), edited: Collection[str] = ()) -> Change:
+def of_libraries(
+    *, regressed: Collection[str] = (), edited: Mapping[str, EditedFile] = MappingProxyType({})
+) -> Change:
     """Instructions of a library, while two of the project's own functions rose by less."""
     metric = LIBRARY_INSTRUCTIONS.name
     base, head = (Samples.constant(count, steps=1) for count in (100, 900))
@@ -91,7 +96,7 @@ def test_what_libraries_run_more_has_a_line_of_the_projects_own() -> None:
     assert found.line is not None
     assert found.line.place == "f, x.py"
     assert found.cause == "in copy, copy.py (+800); Python instructions in f, x.py (+20)"
-    found = of_libraries(edited={"y.py"})
+    found = of_libraries(edited={"y.py": EditedFile(Path("y.py"))})
     assert found.line is not None
     assert found.line.place == "g, y.py"
 
@@ -101,3 +106,20 @@ def test_what_regressed_itself_is_not_said_twice() -> None:
     assert found.line is not None
     assert found.line.place == "f, x.py"
     assert found.cause == "in copy, copy.py (+800)"
+
+
+def test_an_edited_caller_comes_before_what_it_calls(tmp_path: Path) -> None:
+    """It calls an untouched function of its own file once more, which runs most of the new instructions."""
+    (tmp_path / "x.py").write_text("def stem(word):\n    return word\n\ndef score(words):\n    stem(words)\n")
+    edited = {"x.py": EditedFile(tmp_path / "x.py", lines=frozenset({5}))}
+    base, head = (Samples.constant(count, steps=1) for count in (100, 900))
+    change = Change(op=None, metric=NAME, base=base, head=head, verdict=None)
+    before, after = (
+        TestResult(node_id="t", functions={NAME: {"stem, x.py": stem, inner: score}})
+        for inner in ("score.<locals>.<genexpr>, x.py",)
+        for stem, score in ((90, 10), (870, 30))
+    )
+    for files, expected in (({}, "stem"), (edited, "score.<locals>.<genexpr>")):
+        line = with_grown_functions(change, before, after, regressed=(), edited=files).line
+        assert line is not None
+        assert line.function == expected

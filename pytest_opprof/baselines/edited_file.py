@@ -1,0 +1,119 @@
+"""What was edited in a file: its lines, and the functions that these are in."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NO_CODE_OF_ITS_OWN: Final = (*_FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom)
+
+
+class Cut(NamedTuple):
+    """A place from which lines are gone: the line before it, and how far the first of them was indented."""
+
+    line: int
+    indent: int
+
+
+class _Function(NamedTuple):
+    name: str  # qualified
+    start: int  # with decorators
+    first: int  # without
+    end: int
+    indent: int
+
+
+@dataclass(frozen=True)
+class EditedFile:
+    """What was edited in a file of Python.
+
+    Attributes:
+        path: The file, as it is now.
+        lines: The numbers of the lines that are new or edited.
+        cuts: Where lines are gone.
+        undecorated: The lines above which a decorator is gone.
+    """
+
+    path: Path
+    lines: frozenset[int] = frozenset()
+    cuts: frozenset[Cut] = frozenset()
+    undecorated: frozenset[int] = frozenset()
+
+    def __contains__(self, number: object) -> bool:
+        """Whether a line is new or edited, or is in a function whose decorators were edited."""
+        return number in self.lines or any(
+            isinstance(number, int) and one.start <= number <= one.end for one in self._decorated_anew
+        )
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """The functions that were edited; none where code outside of functions was edited too."""
+        if not self.lines.isdisjoint(self._outside):
+            return frozenset()
+        # Of functions in each other the inner one comes later.
+        inner = {line: one.name for one in self._functions for line in range(one.start, one.end + 1)}
+        return frozenset(
+            [inner[line] for line in self.lines if line in inner]
+            + [one.name for one in self._functions if one in self._decorated_anew or self._is_cut(one)]
+        )
+
+    @cached_property
+    def _decorated_anew(self) -> list[_Function]:
+        edited = self.lines | self.undecorated
+        return [
+            one
+            for one in self._functions
+            if one.start in self.undecorated or not edited.isdisjoint(range(one.start, one.first))
+        ]
+
+    def _is_cut(self, one: _Function) -> bool:
+        return any(one.start <= cut.line <= one.end and cut.indent > one.indent for cut in self.cuts)
+
+    @cached_property
+    def _functions(self) -> list[_Function]:
+        """The functions of the file, outer ones first."""
+        return [
+            _Function(
+                name=name,
+                start=min((part.lineno for part in node.decorator_list), default=node.lineno),
+                first=node.lineno,
+                end=node.end_lineno or node.lineno,
+                indent=node.col_offset,
+            )
+            for node, name in self._statements
+            if isinstance(node, _FUNCTION)
+        ]
+
+    @cached_property
+    def _outside(self) -> frozenset[int]:
+        """The lines of code of the module and of its classes, imports left out."""
+        return frozenset(
+            line
+            for node, name in self._statements
+            if "<locals>" not in name and not isinstance(node, _NO_CODE_OF_ITS_OWN)
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        )
+
+    @cached_property
+    def _statements(self) -> list[tuple[ast.stmt, str]]:
+        """All statements, each with the qualified name that it has, or that what is around it gives."""
+        try:
+            module = ast.parse(self.path.read_bytes())
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return []
+        found: list[tuple[ast.stmt, str]] = []
+        todo: list[tuple[ast.AST, str]] = [(node, "") for node in reversed(module.body)]
+        while todo:
+            node, around = todo.pop()
+            name = around + getattr(node, "name", "")
+            if isinstance(node, ast.stmt):
+                found.append((node, name))
+            inner = around
+            if isinstance(node, (*_FUNCTION, ast.ClassDef)):
+                inner = f"{name}.<locals>." if isinstance(node, _FUNCTION) else f"{name}."
+            todo += [(part, inner) for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr)]
+        return found

@@ -1,0 +1,102 @@
+"""Which functions of a file were edited."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.baselines.edited_file import Cut, EditedFile
+
+SOURCE = """\
+import re
+LIMIT = 3
+
+@cache
+@traced
+def stem(word):
+    found = []
+    def inner():
+        return 1
+    return found
+
+class Index:
+    size = 4
+
+    def score(self):
+        if self.size:
+            def inside():
+                return 2
+        return stem("a")
+
+
+    async def load(self):
+        return 3
+"""
+LINES = SOURCE.splitlines()
+
+
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(LINES, 1) if text in line)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "shop.py"
+    file.write_text(SOURCE)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "functions"),
+    [
+        ("found = []", {"stem"}),
+        ("return 1", {"stem.<locals>.inner"}),
+        ("return 2", {"Index.score.<locals>.inside"}),
+        ("def score", {"Index.score"}),
+        ("@traced", {"stem"}),
+        ("return 3", {"Index.load"}),
+        ("import re", set()),
+        ("LIMIT", set()),
+        ("size = 4", set()),
+        ("class Index", set()),
+    ],
+)
+def test_a_line_is_of_the_innermost_function(path: Path, text: str, functions: set[str]) -> None:
+    assert EditedFile(path, lines=frozenset({line_of(text)})).functions == functions
+
+
+def test_none_is_known_where_code_outside_of_them_was_edited_too(path: Path) -> None:
+    """What a constant of the module does, no function's name tells."""
+    for text, expected in (("LIMIT", set()), ("size = 4", set()), ("import re", {"stem"})):
+        edited = EditedFile(path, lines=frozenset({line_of("found = []"), line_of(text)}))
+        assert edited.functions == expected
+
+
+def test_a_function_that_lost_lines_was_edited(path: Path) -> None:
+    last = line_of("return found")
+    assert EditedFile(path, cuts=frozenset({Cut(last, 4)})).functions == {"stem"}
+    # What was gone there stood beside the function.
+    assert EditedFile(path, cuts=frozenset({Cut(last, 0)})).functions == set()
+    assert EditedFile(path, cuts=frozenset({Cut(line_of('stem("a")'), 4)})).functions == set()
+
+
+def test_all_lines_of_a_function_are_edited_with_its_decorators(path: Path) -> None:
+    inside = range(line_of("@cache"), line_of("return found") + 1)
+    for edited in (
+        EditedFile(path, lines=frozenset({line_of("@traced")})),
+        EditedFile(path, undecorated=frozenset({line_of("@cache")})),
+    ):
+        assert [number for number in range(1, len(LINES) + 1) if number in edited] == [*inside]
+        assert "stem" in edited.functions
+    undecorated = EditedFile(path, undecorated=frozenset({line_of("def score")}))
+    assert line_of("if self.size") in undecorated
+    assert undecorated.functions == {"Index.score"}
+    # The line of `def` alone says nothing of what is below.
+    assert line_of("found = []") not in EditedFile(path, lines=frozenset({line_of("def stem")}))
+
+
+@pytest.mark.parametrize("content", [b"def f(:\n", b"\0", b"\xff\n"])
+def test_a_file_that_cannot_be_read_has_lines_alone(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.py").write_bytes(content)
+    for name in ("a.py", "none.py"):
+        edited = EditedFile(tmp_path / name, lines=frozenset({1}))
+        assert (1 in edited, 2 in edited, edited.functions) == (True, False, frozenset())
