@@ -68,6 +68,18 @@ class CallSites:
         suspects = edited or list(head.places)
         return self._line(suspects[0], is_certain=len(suspects) == 1)
 
+    def is_edited(self, line: CallLine, edited: Container[int]) -> bool:
+        """Whether a line was edited, or an equal one of its function: of two, a diff takes either for new.
+
+        Args:
+            edited: The numbers of the lines of its file that are new or edited.
+        """
+        head, function = self._sides[1], _function(line.place)
+        twins = (
+            place for place, text in head.lines.items() if text == line.text and _function(place) == function
+        )
+        return line.number in edited or any(_number(place) in edited for place in twins)
+
     def is_of_callers(self, line: CallLine, edited: Container[int]) -> bool:
         """Whether all lines of its function run more often by one factor, one that was not edited too.
 
@@ -84,7 +96,7 @@ class CallSites:
         if one <= 1 or set(factors.values()) != {one}:
             return False
         has_moved = all(_function(old) != function for old, _ in pairs)
-        return has_moved or any(int(now.rpartition(":")[2]) not in edited for now in factors)
+        return has_moved or any(_number(now) not in edited for now in factors)
 
     def _factor(self, old: str, now: str) -> float:
         """How many times as often as before a line runs, by the op of it that rose most."""
@@ -217,13 +229,17 @@ def _function(place: str) -> str:
     return place.rpartition(":")[0]
 
 
+def _number(place: str) -> int:
+    number = place.rpartition(":")[2]
+    return int(number) if number.isdecimal() else 0
+
+
 def _lines_by_function(test: TestResult) -> dict[str, list[_Line]]:
     """The lines of a test that call ops, in their order. One whose text is unknown is told by its number."""
     found: defaultdict[str, list[_Line]] = defaultdict(list)
     for place in {place for row in test.ops for place in row.places}:
-        function, _, number = place.rpartition(":")
-        line = int(number) if number.isdecimal() else 0
-        found[function].append(_Line(line, place, test.lines.get(place, number)))
+        number = _number(place)
+        found[_function(place)].append(_Line(number, place, test.lines.get(place, str(number))))
     return {function: sorted(lines) for function, lines in sorted(found.items())}
 
 

@@ -114,7 +114,7 @@ def _place(change: Change) -> str:
 
 
 def _beginnings(test: TestComparison) -> list[Change]:
-    """The ops that a test's regression begins with; else the first op that failed, or the totals.
+    """The ops that a test's regression begins with; else the first outermost that failed, or the totals.
 
     Ops that took the place of as many others fail nothing themselves. Where they are given more than those
     were, the first of them with a line stands for the totals of ops.
@@ -124,7 +124,8 @@ def _beginnings(test: TestComparison) -> list[Change]:
     begun = [change for change in test.changes if change.begins]
     ops = [change for change in test.regressed if change.op is not None]
     if begun or ops:
-        return begun or ops[:1]
+        failed = {change.op for change in ops}
+        return begun or [change for change in ops if change.caller not in failed][:1] or ops[:1]
     is_of_ops = any(change.about.source in _OF_OPS for change in test.regressed)
     lined = (change for change in test.changes if change.op and change.line)
     risen = (change for change in lined if change.rise > 0 or change.rewrite)

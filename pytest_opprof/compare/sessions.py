@@ -188,7 +188,7 @@ def _with_edit(
     if change.op is None and change.about.slack:  # a function, and no line of it
         return with_grown_functions(change, before, test, regressed=regressed, edited=edited)
     numbers = edited.get(line.file, ())
-    is_edited = line.number in numbers
+    is_edited = sites.is_edited(line, numbers)
     is_at_fault = is_edited and not sites.is_of_callers(line, numbers)
     caller = None if is_at_fault else edited_caller(line, test, edited)
     if caller is None:

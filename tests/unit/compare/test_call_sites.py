@@ -241,3 +241,14 @@ def test_a_candidates_caller_is_a_candidate() -> None:
     found = edited_caller(line, head, {"train.py": {12}})
     assert found is not None
     assert not found.is_certain
+
+
+def test_of_two_equal_lines_either_may_be_the_new_one() -> None:
+    """A diff takes one of the two for new, and the alignment of the texts may take the other one."""
+    after = {4: ("x = x * 2", 30), 5: ("y = x * x", 3), 6: ("y = x * x", 3), 9: ("return y * 0.5", 3)}
+    base, head = calling(BEFORE), calling(after)
+    found = risen(base, head)
+    assert found is not None
+    assert found.number == 6
+    sites = CallSites(base, head)
+    assert [sites.is_edited(found, {number}) for number in (5, 6, 4)] == [True, True, False]

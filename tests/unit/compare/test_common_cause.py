@@ -1,5 +1,6 @@
 """Which failing tests share a cause, and the numbers of causes."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -196,3 +197,24 @@ def test_a_function_that_is_called_once_more_is_one_cause_at_the_line_that_calls
     places = {beginning.place for beginning in cause.beginnings}
     assert places == {"in fit, train.py:9"}
     assert all(change.line is None or change.line.is_edited for change in found.tests[0].changes)
+
+
+def test_a_rise_in_the_backward_begins_with_the_outermost_op() -> None:
+    """Nothing begins there, as a node is around all of it, and the first row may be of an op inside another one."""
+
+    def run(node: str, *inside: tuple[str, int]) -> TestResult:
+        calls = [
+            ("aten::empty_strided", -1),
+            (f"autograd::engine::evaluate_function: {node}", -1),
+            (node, 1),
+            *inside,
+        ]
+        tree = tuple(TreeNode(parent=parent, name=op, count=3, self_ns=0) for op, parent in calls)
+        return named("test_a", dict(Counter(op for op, _ in calls)), tree=tree)
+
+    base = run("SquareBackward", ("aten::mul", 2))
+    head = run("SquaredBackward", ("aten::mul", 2), ("aten::clone", 2), ("aten::empty_strided", 4))
+    comparison = compared(replace(simple_run(base), name="main"), simple_run(head))
+    assert comparison.tests[0].regressed[1].op == "aten::empty_strided"
+    (cause,) = common_causes(comparison)
+    assert [beginning.change.op for beginning in cause.beginnings] == ["aten::clone"]
