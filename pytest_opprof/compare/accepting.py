@@ -1,4 +1,4 @@
-"""From a failed comparison to what is accepted of it, and when that ends."""
+"""Turn a failed comparison into acceptances, and say when each ends."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _OVER_LIMIT = "it is over a limit of its own: raise that in the test's marker"
 
 
 def failed_by(comparison: Comparison, *, cause: int | None) -> list[str]:
-    """The node ids of the tests that a cause made fail, or of all that failed and can be accepted.
+    """The node ids of the tests that fail for a cause, or of all that can be accepted.
 
     Args:
         cause: Its number in the summary; None for all causes.
 
     Raises:
-        UsageError: There is no such cause, or nothing of it can be accepted.
+        UsageError: The cause does not exist, or has nothing to accept.
     """
     causes = common_causes(comparison)
     if not causes:
@@ -45,7 +45,7 @@ def failed_by(comparison: Comparison, *, cause: int | None) -> list[str]:
 
 
 def left_over(comparison: Comparison, accepted: Collection[str]) -> list[str]:
-    """A sentence for each accepted test that fails all the same, for a limit of its own."""
+    """A sentence for each accepted test that still fails because of its own limit."""
     over = (test for test in comparison.tests if test.node_id in accepted and test.broken_limits)
     return [f"{test.node_id} still fails: {_OVER_LIMIT}" for test in over]
 
@@ -57,15 +57,15 @@ def _title(comparison: Comparison) -> str:
 def accepted_of(
     comparison: Comparison, node_id: str, *, metric: str | None, reason: str, created: datetime
 ) -> tuple[Acceptance, ...]:
-    """What lets a test's rises pass: an entry for each gate that failed, or for one of them.
+    """Entries that let a test's rises pass: one for each failed gate, or for the named gate.
 
-    A test that is missing has one entry, for itself.
+    A missing test has one entry, for itself.
 
     Args:
-        metric: The one gate that is meant, such as ``ops.count``; None for all that failed.
+        metric: The gate, such as ``ops.count``; None for all failed gates.
 
     Raises:
-        UsageError: No reason, or no such test, or nothing of it that regressed; it says what did.
+        UsageError: No reason, no such test, or nothing in it regressed; it says what did.
     """
     why = " ".join(reason.split())
     if not why or len(why) > _LONGEST_REASON:
@@ -105,11 +105,11 @@ def accepted_of(
 
 
 def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -> str:
-    """Why an acceptance no longer holds, in words; empty where it holds.
+    """Why an acceptance no longer holds, in words; empty if it holds.
 
     Args:
         before: The test in the baseline.
-        rule: How the metric is judged. What it allows is not an improvement.
+        rule: How the metric is judged. A fall within it is not an improvement.
     """
     if entry.is_spent(before):
         return SPENT
@@ -120,7 +120,7 @@ def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -
 
 
 def _failed_gates(test: TestComparison) -> Mapping[str, Change]:
-    """By their paths, the changes that fail by themselves: a part of a total needs no entry."""
+    """The changes that fail by themselves, by path: a part of a total needs no entry."""
     return {
         str(MetricPath(op=change.op, metric=change.about)): change for change in test.regressed if change.rule
     }

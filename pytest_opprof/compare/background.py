@@ -1,7 +1,7 @@
-"""Work of threads from before the steps: no step has it, so it is not a gate; but it did not go away.
+"""Work of threads from before the steps, which belongs to no step and is not a gate.
 
-A test that hands its work to a pool of threads has less in its steps. That is not an improvement while
-there is more in the background.
+A test that moves work to a pool of threads has less in its steps. That is not an improvement if the
+background does more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WHY = "there is more in the background"
 
 
 def with_moved_work(changes: Sequence[Change]) -> list[Change]:
-    """The judged changes of a test; falls beside more work in the background are CHANGED, and so is that.
+    """The judged changes of a test; if the background does more, that and falls are CHANGED.
 
     Args:
         changes: Totals and ops, in any order; they keep it.

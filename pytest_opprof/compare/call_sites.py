@@ -1,4 +1,4 @@
-"""The line that calls an op more often now, and not one that only moved, or was written in other words.
+"""The line that calls an op more often now, not one that only moved or was rewritten.
 
 A line is known by its file, its function and its text, never by its number. The lines that a test ran are
 aligned like those of a diff: function by function, by their texts.
@@ -16,9 +16,9 @@ from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.run import OpRow, TestResult
 
-# Two lines that have so much in common are one line that was edited.
+# Two lines that are at least so similar are one edited line.
 _SIMILAR = 0.6
-# Two functions that have so many of their lines in common are one function with another name.
+# Two functions that share at least this part of their lines are one renamed function.
 _SAME_FUNCTION = 0.5
 
 
@@ -30,24 +30,24 @@ class _Line:
 
 
 class CallSites:
-    """From where the ops of a test are called, on both sides."""
+    """The lines that call a test's ops, on both sides."""
 
     def __init__(self, base: TestResult, head: TestResult) -> None:
         self._sides = base, head
-        # Calls are over all steps: to compare them, each side counts as often as the other has steps.
+        # Calls are over all steps, so each side's are multiplied by the other's number of steps.
         self._weights = (head.steps, base.steps)
 
     def risen(self, base: OpRow | None, head: OpRow, *, metric: str = COUNT.name) -> CallLine | None:
         """The line that calls an op more often now; None where no line is known.
 
-        Of several, a line that is new or was edited is to blame: the others run more often for it. Of those
-        the largest rise counts.
+        New and edited lines come first, because the others run more often through them; then the largest
+        rise.
 
         Args:
             base: The op's row in the base; None where the op is new.
             head: The op's row in the head.
-            metric: What of the op rose. Where that is not its calls, and nobody knows what of it comes from
-                which line, it is the line only if no other line calls the op, or no other one was edited.
+            metric: The metric that rose. If it is not the calls, and its parts by line are unknown, a line is
+                named only if no other line calls the op, or no other was edited.
         """
         if metric in head.parts and (base is None or metric in base.parts or base.places):
             rises = self._rises(base.parts.get(metric, {}) if base else {}, head.parts[metric])
@@ -115,7 +115,7 @@ class CallSites:
         return _line_at(place, self._sides[1], is_certain=is_certain)
 
     def _rises(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-        """By line of the head: how many calls there are more, each side as long as both together."""
+        """By line of the head: how many more calls there are, over both sides' steps multiplied."""
         weight_before, weight_after = self._weights
         rises = {place: calls * weight_after for place, calls in after.items()}
         gone: list[tuple[str, int]] = []
@@ -192,7 +192,7 @@ class CallSites:
 
 
 def edited_caller(line: CallLine, head: TestResult, edited: Mapping[str, Container[int]]) -> CallLine | None:
-    """The nearest edited line on the way to one that calls an op more often, and was not edited itself.
+    """The nearest edited line on the way to an unedited line that calls an op more often.
 
     A model that is called once more runs all of its ops more often: the line to look at calls the model.
 
@@ -202,7 +202,7 @@ def edited_caller(line: CallLine, head: TestResult, edited: Mapping[str, Contain
         edited: By file, the numbers of the lines that are new or edited.
 
     Returns:
-        The line; None where no edited line is known on the way. It is certain if it is the only one so near.
+        The line; None if no edited line is known on the way. It is certain if no other is as near.
     """
     near, seen = [line.place], {line.place}
     while near:
@@ -235,7 +235,7 @@ def _number(place: str) -> int:
 
 
 def _lines_by_function(test: TestResult) -> dict[str, list[_Line]]:
-    """The lines of a test that call ops, in their order. One whose text is unknown is told by its number."""
+    """The lines of a test that call ops, in their order. The number stands for an unknown text."""
     found: defaultdict[str, list[_Line]] = defaultdict(list)
     for place in {place for row in test.ops for place in row.places}:
         number = _number(place)
@@ -256,7 +256,7 @@ def _aligned(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[
 
 
 def _edited(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[str, str]]:
-    """Of lines that stand in place of others those that are like one of them, in order."""
+    """Pairs of replaced lines and similar new lines, in order."""
     start = 0
     for old in before:
         likeness = [SequenceMatcher(None, old.text, new.text).ratio() for new in after[start:]]

@@ -1,4 +1,4 @@
-"""Where a rise comes from: the user's line where that is known, else what calls the op more often now."""
+"""Where a rise comes from: the user's line if it is known, else what calls the op more often now."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NOWHERE = -1
 
 
 class Causes:
-    """The call trees of both sides, read once and asked for every op that rose."""
+    """The call trees of both sides, read once for all ops that rose."""
 
     def __init__(self, base: TestResult, head: TestResult) -> None:
-        # Calls are over all steps: to compare them, each side counts as often as the other has steps.
+        # Calls are over all steps, so each side's are multiplied by the other's number of steps.
         self._weights = (head.steps, base.steps)
         self._sides = base, head
         self._sites = CallSites(base, head)
@@ -63,9 +63,9 @@ class Causes:
         return f"new{separator}{place}" if place else "new"
 
     def above(self, op: str) -> frozenset[str] | None:
-        """All that was open around the place where an op is called more often now; None where nobody knows.
+        """All that was open around the place where an op's calls rose most; None if unknown.
 
-        By the largest rise; of equal ones the place with the fewest callers.
+        Of equal rises, the place with the fewest callers counts.
         """
         if op not in self._after:
             return None
@@ -80,13 +80,13 @@ class Causes:
 
     @cached_property
     def first_calls(self) -> dict[str, int]:
-        """Where in the tree of this run each op is first called: the smaller number runs first."""
+        """Where each op is first called in this run's tree: the smaller number runs first."""
         tree = self._sides[1].tree
         return {node.name: at for at, node in reversed(list(enumerate(tree)))}
 
     @cached_property
     def _paths(self) -> tuple[_Paths, _Paths]:
-        """Of both sides, with the same numbers; most tests have no change that needs them."""
+        """Both sides' places with shared numbers, made on demand: most tests need none."""
         numbers: dict[tuple[int, str], int] = {}
         base, head = self._sides
         return _Paths(base, numbers), _Paths(head, numbers)
@@ -94,7 +94,7 @@ class Causes:
     def _caller(self, op: str) -> str:
         """Who calls an op more often than before, by the largest rise; "" for the test itself.
 
-        Of equal rises the op's own is the last: what calls itself was called by another one first.
+        Of equal rises, the op's call of itself comes last: another op called it first.
         """
         before, after = self._before.get(op, Counter()), self._after.get(op, Counter())
         weight_before, weight_after = self._weights

@@ -1,4 +1,4 @@
-"""Failing tests by what made them fail: a line that runs more ops is one cause, however many tests run it."""
+"""Failing tests by cause: a line that runs more ops is one cause, however many tests run it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_OPS = frozenset({Source.OPS, Source.WORK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """One change that a cause begins with, over all of its tests.
+    """A change that a cause begins with, over all its tests.
 
     Attributes:
         change: The change, as the first test has it.
@@ -33,7 +33,7 @@ class Beginning:
 
     @property
     def place(self) -> str:
-        """Where it is, in the words of the change's cause, the same for an op that is new there."""
+        """Its place, in the words of the change's cause, but without "new"."""
         return _place(self.change)
 
 
@@ -56,7 +56,7 @@ class CommonCause:
 
     @property
     def beginnings(self) -> tuple[Beginning, ...]:
-        """What it begins with, the most telling first; nothing where tests are MISSING or over a limit."""
+        """The changes it begins with, the clearest first; none if tests are MISSING or over a limit."""
         found: dict[_Key, list[Change]] = defaultdict(list)
         for change in _beginnings(self.tests[0]):
             found[_key(change)].append(change)
@@ -75,9 +75,9 @@ class CommonCause:
 def common_causes(comparison: Comparison) -> tuple[CommonCause, ...]:
     """The causes of a comparison's REGRESSED and MISSING tests; each of these tests has one.
 
-    Tests share a cause where their regressions begin at the same places: at the same lines, or, without a
-    line, with the same ops called by the same ones. So a test that fails for two reasons does not share the
-    cause of a test that fails for one of them: who accepts the one has not seen the other.
+    Tests share a cause if their regressions begin at the same places: at the same lines or, without a line,
+    with the same ops under the same callers. A test that fails for two reasons does not share the cause of a
+    test that fails for one of them, because whoever accepts one has not seen the other.
     """
     groups: dict[_Key, list[TestComparison]] = defaultdict(list)
     for test in comparison.tests:
@@ -101,7 +101,7 @@ def _key_of(test: TestComparison) -> _Key:
 
 def _key(change: Change) -> _Key:
     if change.op is None and change.line is None:
-        # Nothing says where a total alone rose: only the same rise can have the same cause.
+        # A total has no place, so only the same rise can have the same cause.
         return (change.metric, change.rise)
     if change.line is not None and change.line.is_certain:
         return (change.line.place,)
@@ -116,10 +116,10 @@ def _place(change: Change) -> str:
 def _beginnings(test: TestComparison) -> list[Change]:
     """The ops that a test's regression begins with; else the first outermost that failed, or the totals.
 
-    Ops that took the place of as many others fail nothing themselves. Where they are given more than those
-    were, the first of them with a line stands for the totals of ops.
+    Ops that replaced as many others do not fail themselves. If their inputs are larger, the first of them
+    with a line stands for the totals of ops.
 
-    It reads nothing but the changes: a comparison that was kept without rows has the same causes.
+    It reads only the changes, so a comparison stored without rows has the same causes.
     """
     begun = [change for change in test.changes if change.begins]
     ops = [change for change in test.regressed if change.op is not None]

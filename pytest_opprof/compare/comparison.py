@@ -1,4 +1,4 @@
-"""A comparison as values: two runs, and per test what changed and what that means."""
+"""A comparison as values: two runs, and per test the changes and the verdict."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from pytest_opprof.wording import listed
 
 
 class RewriteKind(StrEnum):
-    """What became of ops that others stand for now (`compare.rewrites.alignment` has the rules)."""
+    """How ops were replaced by others (`compare.rewrites.alignment` has the rules)."""
 
-    RENAMED = "renamed"  # one op, another one as often
-    FUSED = "fused"  # several ops or calls, one now
-    SPLIT = "split"  # one op, several ops or calls now
-    WRAPPED = "wrapped"  # the same ops, inside another one now
-    UNWRAPPED = "unwrapped"  # the same ops, without the one around them
-    ADDED = "added"  # an op with those that it calls
+    RENAMED = "renamed"  # one op, now another
+    FUSED = "fused"  # several ops or calls, now one
+    SPLIT = "split"  # one op, now several ops or calls
+    WRAPPED = "wrapped"  # the same ops, now inside another op
+    UNWRAPPED = "unwrapped"  # the same ops, without the op around them
+    ADDED = "added"  # an op with those it calls
     REMOVED = "removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """Ops that became others at the same place of the call tree: many rows told as one.
+    """Ops that became others at the same place of the call tree, shown as one row.
 
     Attributes:
-        before: The outermost ops that were there; none for what was added.
-        after: The outermost ops that are there now; none for what was removed.
+        before: The outermost ops that were there; empty if ops were added.
+        after: The outermost ops that are there now; empty if ops were removed.
     """
 
     kind: RewriteKind
@@ -54,11 +54,11 @@ class CallLine:
 
     Attributes:
         function: Its qualified name, ``Block.forward``.
-        file: As seen from where the tests were started, ``src/model.py``.
-        number: Of the line, in the head; 0 where the function is known and no line.
-        text: What stands in it; empty where that is unknown.
-        is_certain: Whether the base says from where it called the op; else this line calls it most often.
-        is_edited: Whether it is new, or was edited, since the base's commit.
+        file: Its path from where the tests were started, ``src/model.py``.
+        number: The line's number in the head; 0 if only the function is known.
+        text: The line's source; empty if unknown.
+        is_certain: Whether the base has call sites; if not, this line calls the op most often.
+        is_edited: Whether it is new or was edited since the base's commit.
     """
 
     function: str
@@ -85,24 +85,24 @@ class CallLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One metric of one op, or one total, that is not as it was.
+    """One metric of one op, or one total, that changed.
 
     Attributes:
         op: The op's name; None for a total of the test. Of a rewrite, the first of its ops.
         kind: What the op is; None for a total.
         background: Whether it ran outside the steps' threads; such rows never block.
-        base: The values before; None for a row that was not there.
+        base: The values before; None for a new row.
         head: The values now; None for a row that is gone.
-        rule: How it was judged, ``exact`` or ``2%``; empty for what is only shown.
-        verdict: None for what is advisory.
-        cause: Where a rise comes from, in words; empty where nothing is known.
-        line: The user's line that it comes from; None where no line is known.
-        caller: The op or range that calls it more often, or launched it; empty for the test itself, and where
-            nobody knows.
-        reason: Why the verdict is what it is, where the numbers do not say it.
-        rewrite: Which ops became which; the values are then those of all of them together.
-        is_free: Whether it is by views alone, and nobody gates it: neither better nor worse.
-        begins: Whether a regression begins with this op, and not with another one that changed.
+        rule: How it was judged, ``exact`` or ``2%``; empty if only shown.
+        verdict: None if advisory.
+        cause: Where a rise comes from, in words; empty if unknown.
+        line: The user's line that it comes from; None if unknown.
+        caller: The op or range that calls it more often, or launched it; empty for the test itself or if
+            unknown.
+        reason: Why it has this verdict, if the numbers do not show it.
+        rewrite: Which ops became which; the values are then their sums.
+        is_free: Whether only views changed and no rule gates it: neither better nor worse.
+        begins: Whether a regression begins with this op, not with another op that changed.
     """
 
     op: str | None
@@ -133,14 +133,14 @@ class Change:
 
     @property
     def is_slight(self) -> bool:
-        """Whether it may come of any edit: a metric that tolerates some moved by no more than that."""
+        """Whether any edit may cause it: it is within the metric's own tolerance."""
         return self.verdict is Verdict.CHANGED and self.about.slack is not None
 
     @property
     def rise(self) -> int:
-        """How much a step has more now than before; below zero for less, and 0 where the ranges overlap.
+        """How much more a step has now than before; negative for less, 0 if the ranges overlap.
 
-        Of the background, which belongs to no step, the mean of a step, rounded away from zero.
+        For the background, it is the mean of a step, rounded away from zero.
         """
         if self.background:
             return _rise_of_means(self.base, self.head)
@@ -159,12 +159,12 @@ def _rise_of_means(base: Samples | None, head: Samples | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitResult:
-    """What became of one budget of a test.
+    """The result of one budget of a test.
 
     Attributes:
         limit: The limit as a reader sees it, ``<= 64 MiB``.
-        verdict: PASS, REGRESSED (it is over) or INCONCLUSIVE.
-        reason: Why, where the value does not say it.
+        verdict: PASS, REGRESSED (too much) or INCONCLUSIVE.
+        reason: Why, if the value does not show it.
     """
 
     path: str
@@ -179,11 +179,11 @@ class TestComparison:
     """One test: both sides, what changed, and the verdict.
 
     Attributes:
-        verdict: None where nothing was asked to block, or the test did not run.
+        verdict: None if nothing can block, or the test did not run.
         changes: The totals first, then ops; within both, the worst first.
-        advisories: Sentences about what cannot block.
+        advisories: Sentences about metrics that cannot block.
         base: The baseline's side; None without one.
-        head: This run's side; None for a test that is gone.
+        head: This run's side; None for a removed test.
     """
 
     __test__ = False  # not a test class for pytest to collect
@@ -204,7 +204,7 @@ class TestComparison:
 
     @property
     def broken_limits(self) -> tuple[LimitResult, ...]:
-        """The limits that it is over: no command accepts that."""
+        """The limits that it exceeds: no command accepts it."""
         return tuple(limit for limit in self.limits if limit.verdict is Verdict.REGRESSED)
 
 
@@ -215,7 +215,7 @@ class Comparison:
     Attributes:
         base: The baseline without its tests (they are in ``tests``); None when there was none.
         head: This run, without its tests.
-        notes: What to say about the whole, such as how the baseline was found.
+        notes: Sentences about the whole, such as how the baseline was found.
         not_run: Tests of the baseline that this session left out, and tests that failed or were skipped.
         tests: Failures first.
     """

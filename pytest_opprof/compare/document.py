@@ -25,7 +25,7 @@ from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.results.schema import Contract
 
-# Written only where they say something: a comparison has many changes.
+# Left out if they are empty: a comparison has many changes.
 _RARE: Final = frozenset({"is_free", "begins", "line", "caller"})
 
 
@@ -89,7 +89,7 @@ def comparison_from_document(document: Document, *, where: str) -> Comparison:
 
 
 def test_to_document(test: TestComparison) -> Document:
-    """One test of a comparison, as its document has it."""
+    """One test of a comparison in its document's shape."""
     return to_members(
         test,
         reason=bounded_text(test.reason),

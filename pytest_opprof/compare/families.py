@@ -1,4 +1,4 @@
-"""Watched ops are judged as families: which of several allocators ran is nobody's regression."""
+"""Watched ops are judged as families: another allocator in place of one is not a regression."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def within_families(
     """Changes of ops; a watched op that rose while its family did not is CHANGED.
 
     Args:
-        changes: Of ops, where the number of ops has not risen.
-        gates: What was asked for, which is judged op by op.
+        changes: Of ops, in a test without more ops.
+        gates: The rules: an op with its own is judged alone.
     """
     families = {op: family for family in OP_FAMILIES for op in family.ops}
     steady = {family.name: _steady(family, base, head) for family in OP_FAMILIES}
@@ -37,7 +37,7 @@ def within_families(
 
 
 def _steady(family: OpFamily, base: TestResult, head: TestResult) -> str:
-    """That a family did not rise, neither in all its ops nor in its core; "" where it may have."""
+    """Says that neither all ops of a family rose nor its core; "" if they may have."""
     sides = [(_calls(test, family.core), _calls(test, family.ops)) for test in (base, head)]
     (core_before, before), (core_now, now) = sides
     if core_before is None or core_now is None or before is None or now is None:
@@ -48,7 +48,7 @@ def _steady(family: OpFamily, base: TestResult, head: TestResult) -> str:
 
 
 def _calls(test: TestResult, names: Collection[str]) -> int | None:
-    """How often these ops ran in each step; None where that varies, or rows may be missing."""
+    """How often these ops ran in each step; None if that varies or rows may be missing."""
     if test.ops_omitted:
         return None
     rows = [row for row in test.ops if row.kind is OpKind.OP and row.name in names and not row.background]

@@ -1,4 +1,4 @@
-"""In which functions a total rose: of instructions, and of what torch.compile did."""
+"""The functions in which a total of instructions or of torch.compile rose."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def with_grown_functions(
     regressed: Collection[str],
     edited: Mapping[str, EditedFile] = MappingProxyType({}),
 ) -> Change:
-    """A total that rose with the function that grew most as its line, and the first few in words.
+    """The total with the function that grew most as its line, and the first few in words.
 
-    A function is found again in another file, and by what it runs under another name. What libraries run
-    more has the line of the project's own function that grew with it, if one did.
+    A moved function is found in its new file, a renamed one by what it runs. If libraries run more, the line
+    is that of the project's own function that grew with them, if one did.
 
     Args:
         regressed: The totals that regressed before it: what they say is not said again.
@@ -57,7 +57,7 @@ def _in_words(risen: tuple[str, int], of: Metric) -> str:
 
 
 def with_reasons(change: Change, base: TestResult, head: TestResult) -> Change:
-    """A total of torch.compile's that rose, with functions, their files, and torch's words for why."""
+    """A rise of a torch.compile total, with functions, their files, and torch's reasons."""
     before, after = (Counter(side.functions.get(change.metric, {})) for side in (base, head))
     risen = after - before
     if change.rise <= 0 or not risen:
@@ -69,9 +69,9 @@ def with_reasons(change: Change, base: TestResult, head: TestResult) -> Change:
 
 
 def in_words(counts: Mapping[str, int], *, of: Metric) -> str:
-    """The first few that a total consists of: ``forward, model.py: tensor 'x' dtype mismatch (2 times)``."""
+    """The first few parts of a total: ``forward, model.py: tensor 'x' dtype mismatch (2 times)``."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    # How often a function was compiled says something; the growth of an exponent's functions is in it.
+    # The number of compilations is shown; the functions of an exponent already show their growth.
     is_repeated = of.source is Source.COMPILE
     return _first_few([f"{name} ({n} times)" if is_repeated and n > 1 else name for name, n in ranked])
 

@@ -1,4 +1,4 @@
-"""Which metrics block, and how strictly: the rules users set over the defaults of `metrics`."""
+"""Which metrics block, and how strictly: users' rules over the defaults of `metrics`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class RuleKind(StrEnum):
     """How a metric is judged."""
 
     EXACT = "exact"  # any step for the worse blocks
-    TOLERANCE = "tolerance"  # worse by more than a share of the base blocks
+    TOLERANCE = "tolerance"  # more than a share of the base blocks
     ADVISORY = "advisory"  # shown, never judged
     OFF = "off"  # neither
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How one metric is judged, and by whose wish."""
+    """How one metric is judged, and who asked."""
 
     kind: RuleKind
     tolerance: Fraction = Fraction(0)
@@ -41,7 +41,7 @@ class Rule:
     is_asked_for: bool = False
 
     def allows(self, rise: int, *, base: int) -> bool:
-        """Whether a change for the worse of ``rise`` over ``base`` is within the rule."""
+        """Whether a ``rise`` over ``base`` is within the rule."""
         return rise <= self.least or rise <= self.tolerance * base
 
     def __str__(self) -> str:
@@ -57,18 +57,18 @@ _BOUNDED = Rule(kind=RuleKind.TOLERANCE, tolerance=Fraction(BOUNDED_PERCENT, 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """Rules by path; where several match, the last one counts."""
+    """Rules by path; if several match, the last one counts."""
 
     rules: tuple[tuple[MetricPath, Rule], ...] = ()
 
     def under(self, stronger: Gates) -> Gates:
-        """These rules, with ``stronger`` ones put over them."""
+        """These rules, overruled by ``stronger`` ones."""
         return Gates(rules=(*self.rules, *stronger.rules))
 
     def rule(self, op: str | None, metric: Metric) -> Rule | None:
-        """How to judge a metric of an op, or a total where ``op`` is None.
+        """How to judge a metric of an op, or a total if ``op`` is None.
 
-        None: it is nobody's gate by itself, and a change of it is worth showing.
+        None: it is not a gate by itself, but a change of it is shown.
         """
         for path, rule in reversed(self.rules):
             if path.metric is metric and _is_meant(path, op):

@@ -1,8 +1,8 @@
 """The exact gate: what changed between two sides of one test, and what that means.
 
-A test is REGRESSED when one of its totals rises, or a watched op does and its family too. Another op's
-rise alone is CHANGED: one `addcmul` in place of ten `mul` is not a regression. Both sides must be the same
-in every step, or nothing is judged.
+A test is REGRESSED if one of its totals rises, or both a watched op and its family. A rise of only another op
+is CHANGED: one `addcmul` in place of ten `mul` is not a regression. If a value varies between steps, it is
+not judged exactly.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import CERTIFICATE, TestResult
 from pytest_opprof.results.samples import Samples, range_text
 
-# A library may have been patched, or a cache been filled, by a test before.
+# An earlier test may have patched a library or filled a cache.
 _UNCONFIRMED = "the baseline is of one process, and other tests may change what this one runs"
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day"
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
@@ -54,8 +54,8 @@ class Judgement:
     """What the gates of one test say.
 
     Attributes:
-        changes: What changed; the totals first, then ops, the worst first in both.
-        judged: How many gates could be judged, unchanged ones included.
+        changes: The totals first, then ops, the worst first in both.
+        judged: How many gates could be judged, including unchanged ones.
     """
 
     changes: tuple[Change, ...]
@@ -86,7 +86,7 @@ def judge(
     ops = list(comparer.ops())
     judged = _judged_gates((*totals, *ops), base, head)
     if not any(map(_is_told, (*totals, *ops))):
-        return Judgement(changes=(), judged=judged)  # of nearly all tests
+        return Judgement(changes=(), judged=judged)  # nearly all tests
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
     ops = without_consequences(ops, base, head, risen=risen)
     if OPS_COUNT.name not in risen:
@@ -101,7 +101,7 @@ def _is_told(change: Change) -> bool:
 
 
 def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult) -> int:
-    """How many gates were judged. That nothing stayed nothing is one only where at most views ran."""
+    """How many gates were judged. A 0 that stays 0 counts only if at most views ran."""
     judged = [
         change
         for change in changes
@@ -115,7 +115,7 @@ def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Comparer:
-    """Both sides of one test, and the rules; it makes one `Change` of each metric."""
+    """Both sides of one test, and the rules; it makes a `Change` for each metric."""
 
     base: TestResult
     head: TestResult
@@ -134,8 +134,8 @@ class _Comparer:
             is_asked_for = rule is not None and rule.is_asked_for
             is_refused = metric.source in self.head.unheard
             if metric.slack and head is None and not (is_asked_for or is_refused):
-                continue  # nobody wanted to know, or not yet
-            # What the base could not see is not a gate yet; what the head lacks is one that did not run.
+                continue  # not asked for, or not yet measured
+            # A total that only the base lacks is not a gate yet; one that the head lacks did not run.
             is_no_gate = base is None and not (is_asked_for and self._unheard(metric))
             if is_no_gate or (metric.family is Family.TIME and not is_asked_for):
                 continue
@@ -167,7 +167,7 @@ class _Comparer:
             yield change
 
     def _unheard(self, metric: Metric) -> str:
-        """Why a gate on devices did not run; empty where it did. Asked for, it is never green."""
+        """Why a requested gate on devices did not run: it is never green. Empty if it did."""
         if not metric.is_of_devices or metric.source is None or metric.answers(self.head.sources):
             return ""
         needed = metric.source if Source.CUDA in self.head.sources else Source.CUDA
@@ -175,7 +175,7 @@ class _Comparer:
         return f"needs {needed} capture, which did not run{f': {reason}' if reason else ''}"
 
     def _metrics(self) -> list[Metric]:
-        """The metrics of ops that may be judged: exact ones that were measured, and what was asked for."""
+        """The metrics of ops that may be judged: exact ones that were measured, and requested ones."""
         asked_for = {path.metric.name for path, _ in self.gates.rules}
         return [
             metric
@@ -193,7 +193,7 @@ class _Comparer:
                 if not is_asked_for and (
                     metric.family is Family.TIME
                     or not metric.answers(self.base.sources)
-                    # Neither side tells of such a thing: true of most metrics of most ops.
+                    # Neither side has it: true of most metrics of most ops.
                     or not any(side and metric.name in side.metrics for side in (pair.base, pair.head))
                 ):
                     continue
@@ -219,12 +219,12 @@ class _Comparer:
         )
 
     def _is_cut_off(self, pair: RowPair) -> bool:
-        """Whether a side may have had the row, and did not keep it."""
+        """Whether a side may have had the row but did not keep it."""
         omitted = self.base.ops_omitted if pair.base is None else self.head.ops_omitted
         return (pair.base is None or pair.head is None) and omitted > 0
 
     def _judged(self, change: Change, rule: Rule | None) -> Change | None:
-        """The change with its verdict; None for what is not worth a word."""
+        """The change with its verdict; None if it need not be shown."""
         if rule is not None and rule.kind is RuleKind.OFF:
             return None
         if change.about.family is Family.TIME:
@@ -236,7 +236,7 @@ class _Comparer:
             return change if change.rise else None
         if rule is not None and rule.kind is RuleKind.ADVISORY:
             return None if same else change
-        # A total tells what stands in its way even where nothing changed; one row of many does not repeat it.
+        # An unchanged total still says why it is not judged; single rows do not repeat that.
         if same and (change.op is not None or change.is_free) and not (rule and rule.is_asked_for):
             return replace(change, verdict=Verdict.PASS) if rule else None
         unsteady = self._unsteady(change.about)
@@ -247,7 +247,7 @@ class _Comparer:
         )
 
     def _weighed(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
-        """The verdict on two values: first whether they can be compared, then which is worse."""
+        """The verdict on two values: whether they can be compared, then which is worse."""
         is_slack = _is_moved_by_edits(change.about)
         is_soft = change.is_free or (is_slack and not (rule and rule.is_asked_for))
         unsure = None if is_soft else Verdict.INCONCLUSIVE
@@ -267,10 +267,10 @@ class _Comparer:
         return self._ruled(change, rule, base=base.low, head=head.low)
 
     def _beside_range(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
-        """The verdict beside a base that was never the same: worse in each step than all it was is a rise.
+        """The verdict beside a base that varies: a rise is worse in each step than all its values.
 
-        Where its processes contradicted each other, or nobody asked a second one, another one may be as far
-        from these as they are from each other.
+        If its processes disagreed, or there was only one, another process may be as far from these as they
+        are from each other.
         """
         reach, is_sure = base.high - base.low, self.base.processes >= CERTIFICATE
         if is_sure and not _disagrees(self.base, change):
@@ -283,7 +283,7 @@ class _Comparer:
         return replace(change, reason=f"the baseline varies: {seen}; now {now}")
 
     def _unsteady(self, metric: Metric) -> str:
-        """Why a metric gates nothing: one that it goes with varies. Empty where all of these are steady."""
+        """Why a metric is not gated: one that it depends on varies. Empty if all are steady."""
         for side, whose in ((self.base, "the baseline's"), (self.head, "this run's")):
             for other in (TOTALS[name] for name in metric.steady_with):
                 samples = side.totals.get(other.name)
@@ -294,7 +294,7 @@ class _Comparer:
         return ""
 
     def _ruled(self, change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
-        """The verdict on two values that differ, each the same in every step of its side."""
+        """The verdict on two different values, each constant on its side."""
         rise = change.about.rise(base, head)
         if change.about.slack and rule and not rule.is_asked_for and rule.allows(abs(rise), base=base):
             verdict = Verdict.CHANGED if _is_moved_by_edits(change.about) else Verdict.PASS
@@ -307,12 +307,12 @@ class _Comparer:
         return self._risen(change, rule, base=base, head=head)
 
     def _may_be_views(self, change: Change) -> bool:
-        """Whether what fell may be views that the base counts as ops: what no longer runs tells nothing."""
+        """Whether the fall may be views that the base counts as ops: a missing op does not say."""
         is_op = change.kind is OpKind.OP and change.metric == COUNT.name and change.head is None
         return self.views_are_guessed and (change.metric == OPS_COUNT.name or (is_op and not change.rule))
 
     def _risen(self, change: Change, rule: Rule, *, base: int, head: int) -> Change:
-        """The verdict on a gate that rose: whether somebody let it, and whether that still holds."""
+        """The verdict on a gate that rose: whether it was accepted, and whether that still holds."""
         entry = self.accepted.get((self.head.node_id, change.op, change.metric))
         if entry is None:
             return replace(change, verdict=Verdict.REGRESSED)
@@ -326,10 +326,10 @@ class _Comparer:
     def _objection(self, change: Change, base: Samples, head: Samples) -> str:
         if unheard := self._unheard(change.about):
             return unheard
-        # A total that only this run lacks has a value the base knows and nobody knows now.
+        # Only this run lacks the total: its value is unknown now.
         is_lost = change.op is None and change.head is None
         is_nothing = base.high == head.high == 0 and not is_lost
-        # The same for all ops of a kind, of which there may be thousands.
+        # The answer is the same for all ops of a kind, perhaps thousands.
         is_same = (base.low, base.high) == (head.low, head.high)
         asked = change.metric, change.kind, is_nothing, is_same
         if asked not in self.objections:
@@ -340,7 +340,7 @@ class _Comparer:
         return objection or ("it was not measured in this run" if is_lost else "")
 
     def _instability(self, change: Change, before: int, head: Samples) -> str:
-        """What a value was and is that can no longer be a gate."""
+        """Both values of a metric that can no longer be a gate."""
         what = "became nondeterministic"
         if self.base.processes < CERTIFICATE:
             what = "not the same each time (nor was the base certified)"
@@ -349,7 +349,7 @@ class _Comparer:
         return f"{what}: {before} before, {head.low} to {head.high} {where}{more}"
 
     def _unless_only_new_ranges(self, change: Change, rule: Rule | None) -> Change:
-        """Somebody who names a stretch of code has not made it do more; one that runs more often does."""
+        """Naming a stretch of code is not more work; a range that runs more often is."""
         more_often = any(
             pair.base and pair.head and pair.head.count.low > pair.base.count.high
             for pair in pair_rows(self.base, self.head)
@@ -361,17 +361,17 @@ class _Comparer:
 
 
 def _is_moved_by_edits(metric: Metric) -> bool:
-    """Whether any edit may move it a little, and nothing else does."""
+    """Whether it moved as little as after any edit."""
     return metric.slack is not None and metric.family is not Family.BOUNDED
 
 
 def _disagrees(test: TestResult, change: Change) -> bool:
-    """Whether a side's measurements contradicted each other, in another process or in the same one."""
+    """Whether a side's measurements disagreed, in another process or in the same one."""
     return bool(test.unstable) and str(MetricPath(op=change.op, metric=change.about)) in test.unstable
 
 
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:
-    """An op that rose is part of its total's regression, and its cause; so where the total was accepted."""
+    """An op that rose is part of its total's regression or acceptance, and its cause."""
     total = total_of(change.metric, change.kind)
     is_part = change.verdict is Verdict.CHANGED and not change.rule and not change.is_free
     if is_part and total and total.name in risen:

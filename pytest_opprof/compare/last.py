@@ -1,4 +1,4 @@
-"""The last comparison of a project, kept for the commands that go on from it, such as ``opprof accept``."""
+"""The last comparison of a project, kept for commands such as ``opprof accept``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LAST = "last.json"
 
 
 def keep_last(folder: Path, comparison: Comparison) -> None:
-    """Keep a comparison in place of the one before: every test, and of those that changed what changed.
+    """Replace the kept comparison: every test, with its changes.
 
-    Rows and call trees are left out: they make a file large, and who wants them has a document written.
+    Rows and call trees are left out: they make a file large, and a report can write them.
 
     Args:
         folder: The project's ``.opprof``.
@@ -51,7 +51,7 @@ def last_comparison(folder: Path) -> Comparison:
 
 
 def refuse_stale(comparison: Comparison, folder: Path) -> None:
-    """Check that the code of a comparison is checked out: what another commit runs more is not accepted here.
+    """Check that a comparison's commit is checked out: another commit's rises are not accepted here.
 
     Changes that were measured before they were committed are the same code.
 

@@ -1,4 +1,4 @@
-"""Absolute budgets: what the marker's ``limits`` says, and whether a measured test keeps it."""
+"""Absolute budgets: the marker's ``limits``, and whether a measured test keeps them."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def parse_limits(limits: object, *, where: str, known_ops: Collection[str] = ())
 
     Args:
         limits: ``{"aten::item.count": 0}``, ``"no_sync"``, or ``["no_sync", {"ops.count": "<= 400"}]``.
-        where: What an error says they stand in, such as ``limits of test_x``.
+        where: The place that an error names, such as ``limits of test_x``.
         known_ops: See `metrics.parse_path`.
 
     Returns:
-        The budgets by path, presets written out, every one of them checked: what `TestResult.limits` holds.
+        The checked budgets by path, with presets expanded, as in `TestResult.limits`.
 
     Raises:
         UsageError: No such preset, metric or op, or a limit that is invalid.
@@ -80,8 +80,8 @@ def evaluate_limits(test: TestResult) -> tuple[LimitResult, ...]:
     """Whether a measured test keeps its budgets, one result each.
 
     An op that did not run has the value 0. The ops of a pattern share one budget. A budget of time is broken
-    when the fastest step is over it. Where the value cannot be known the result is INCONCLUSIVE, and so it is
-    where the budget is kept or broken by what ran in the background alone: whose work that was is not known.
+    if even the fastest step exceeds it. The result is INCONCLUSIVE if the value is unknown, or if only the
+    background's work decides it, because that may not be the test's.
     """
     where = f"limits of {test.node_id}"
     return tuple(_evaluate(*_parse(path, limit, where=where), test) for path, limit in test.limits.items())
@@ -124,9 +124,9 @@ def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
 
 
 def culprits(path: MetricPath, test: TestResult) -> str:
-    """What a broken budget was spent on: ops with the lines that called them, or functions.
+    """What used up a broken budget: ops with the lines that called them, or functions.
 
-    ``aten::clone in keep, train.py:31 (4 KiB)``, those that have most first; "" where nothing is known.
+    ``aten::clone in keep, train.py:31 (4 KiB)``, the largest first; "" if unknown.
     """
     if counts := test.functions.get(path.metric.name) if path.op is None else None:
         return f"in {in_words(counts, of=path.metric)}"
@@ -134,7 +134,7 @@ def culprits(path: MetricPath, test: TestResult) -> str:
     rows = [row for row in test.ops if not row.background and row.name != STEP_NAME]
     amounts = {row.key: _amount(path, row) for row in rows}
     rows = [row for row in rows if amounts[row.key]]
-    # An op has what the ops inside it have: the outermost is the one that somebody called.
+    # An op includes the ops inside it: user code called the outermost.
     names = {row.name for row in rows}
     called = [row for row in rows if path.op or row.parent_op not in names] or rows
     ranked = sorted(called, key=lambda row: (-amounts[row.key], row.key))
@@ -148,7 +148,7 @@ def culprits(path: MetricPath, test: TestResult) -> str:
 
 
 def _amount(path: MetricPath, row: OpRow) -> float:
-    """What a row has of a value, as the mean of a step."""
+    """A row's part of a value, as the mean of a step."""
     if path.op is None:
         return part_of(path.metric, row)
     return row.samples(path.metric.name).mean if matches(path.op, row.name) else 0.0
@@ -176,14 +176,14 @@ def _value(path: MetricPath, test: TestResult) -> Samples | None:
 
 
 def _in_background(path: MetricPath, test: TestResult) -> int:
-    """What the background had of a value, as the mean of a step, rounded up; of times nothing."""
+    """The background's part of a value, as the mean of a step, rounded up; 0 for times."""
     if path.metric.family is Family.TIME:
         return 0
     return math.ceil(sum(_amount(path, row) for row in test.ops if row.background))
 
 
 def _unknowable(path: MetricPath, test: TestResult) -> str:
-    """Why the value is not known for certain; empty where it is."""
+    """Why the value is uncertain; empty if it is certain."""
     if unheard := _unheard(path, test):
         reason = test.unheard.get(unheard, "")
         return f"needs {unheard} capture, which did not run{f': {reason}' if reason else ''}"
@@ -201,7 +201,7 @@ def _unknowable(path: MetricPath, test: TestResult) -> str:
 
 
 def _unheard(path: MetricPath, test: TestResult) -> Source | None:
-    """The source that a value needs and the test did not have; None where it had what it needs."""
+    """The source that a value needs and the test lacked; None if it lacked none."""
     if _is_about_devices(path) and Source.CUDA not in test.sources:
         return Source.CUDA
     if not path.metric.answers(test.sources):
@@ -217,16 +217,16 @@ def _is_about_devices(path: MetricPath) -> bool:
 
 
 def _is_recorded_whole(path: MetricPath, test: TestResult) -> bool:
-    """Whether a value is known although ops were sampled: how often ranges and calls ran."""
+    """Whether sampling leaves a value exact: how often ranges and calls ran."""
     if path.op is None:
         return path.metric is RANGES_COUNT or path.metric.source is Source.CUDA
     return path.metric is COUNT and any(row.name == path.op and row.kind is not OpKind.OP for row in test.ops)
 
 
 def _surely_broken(path: MetricPath, value: Samples, bound: Bound) -> bool:
-    """Whether even a count that is too low is over an upper limit.
+    """Whether even a count that is too low exceeds an upper limit.
 
-    With ops missing, others are left with more time of their own, and releases of memory may be missing too.
+    If ops are missing, others have more self time, and releases of memory may be missing too.
     """
     copied = path.metric.source is Source.CUDA and path.metric.unit is Unit.BYTES
     only_grows = copied or path.metric.unit in {Unit.COUNT, Unit.FLOPS}

@@ -1,4 +1,4 @@
-"""What is said of a whole comparison: what was held to nothing, and what stands in the way of its tests."""
+"""Notes on a whole comparison: tests without a gate, and reasons why gates were not judged."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResul
 from pytest_opprof.wording import counted, listed
 
 _MOST_TOLD = 3
-# These are shown with all that is known of them.
+# These are shown in full.
 _TOLD = (Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.ERROR)
 
 
 def nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str, ...]:
-    """That all tests are new, where they are: green as that is, nothing was held to anything."""
+    """A note if all tests are new: the session passes, but nothing was compared."""
     measured = [pair for pair in pairs if pair.head is not None and ran(pair.head)]
     if base is None or not measured or any(pair.base is not None for pair in measured):
         return ()
@@ -31,7 +31,7 @@ def nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str,
 
 
 def skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -> tuple[str, ...]:
-    """A note on tests of the baseline that were skipped, alone or with their file: no gate held them."""
+    """A note on baseline tests that were skipped, alone or with their file: no gate checked them."""
     names = [
         pair.node_id
         for pair in pairs
@@ -55,14 +55,14 @@ def views_guessed(base: Run | None, pairs: Iterable[TestPair]) -> tuple[str, ...
 
 
 def ran(test: TestResult) -> bool:
-    """Whether a test passed and was measured, or ought to have been."""
+    """Whether a test passed and was measured, or should have been."""
     return test.outcome is Outcome.PASSED and test.measurement.status is not MeasurementStatus.NOT_RUN
 
 
 def unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
-    """A note on values over all that the baseline's processes had, by less than these differ.
+    """A note on values above the baseline's range by no more than its processes differ.
 
-    They fail nothing, as the next process may be as far off by itself; nor do they pass without a word.
+    They do not fail, because the next process may be as far off, but they are named.
     """
     told = [
         f"{test.node_id} ({name_of(rise)}: {values_of(rise)})"
@@ -76,7 +76,7 @@ def unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
 
 
 def measured_elsewhere(tests: Iterable[TestComparison], base: Run | None, head: Run) -> Iterator[str]:
-    """A note on what differs between the environments of tests that pass, as their values are equal."""
+    """A note on how the environments of tests differ that pass because their values are equal."""
     found = Counter(
         words
         for test in tests

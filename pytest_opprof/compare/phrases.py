@@ -1,4 +1,4 @@
-"""What the sentences of a comparison are made of: what changed, by how much, and beside what."""
+"""Parts of a comparison's sentences: what changed, by how much, compared with what."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_opprof.wording import counted
 
 
 def than_base(change: Change, base: Run, *, before: TestResult, test: TestResult) -> str:
-    """What a sentence compares with, and how sure that is."""
+    """What a sentence compares with, and how sure it is."""
     if change.base is not None and not change.base.is_constant:
         return f"{base.title} ever had (it varies: {values_of(change)})"
     many = min(before.processes, 1_000)
@@ -38,7 +38,7 @@ def difference(change: Change) -> str:
 
 
 def name_of(change: Change) -> str:
-    """How a sentence or a table calls what changed: ``aten::clone``, ``a -> b``, ``ops, total``."""
+    """What a sentence or a table calls a change: ``aten::clone``, ``a -> b``, ``ops, total``."""
     if change.rewrite is not None:
         return str(change.rewrite)
     if change.op is None:

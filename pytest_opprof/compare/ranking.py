@@ -13,15 +13,15 @@ from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import BYTES, COUNT, FLOPS, TOTALS
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 
-# Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
+# Autograd's engine runs each node in its own range: such a row explains least.
 _ENGINE = "autograd::engine::"
 _LEAST = severity_of(None)
-# What ops were given follows from what made it, and what they did with it from that.
+# Inputs follow from the ops that made them, and work follows from inputs.
 _FOLLOWS = (BYTES.name, FLOPS.name)
 
 
 def ranked(changes: Sequence[Change], causes: Causes) -> list[Change]:
-    """The totals, then the ops; the worst first in both, and the beginning of a rise before what follows."""
+    """The totals, then the ops; the worst first in both, and a rise's beginning before the ops inside it."""
     ops = [change for change in changes if change.op is not None]
     places = _Places(ops, causes)
     return [
@@ -36,10 +36,10 @@ def ranked(changes: Sequence[Change], causes: Causes) -> list[Change]:
 
 
 class _Places:
-    """Which changed ops are inside of which, by where each is called more often now."""
+    """Which changed ops are inside which, by where each is called more often now."""
 
     def __init__(self, ops: Sequence[Change], causes: Causes) -> None:
-        # What devices did rises in all ops around too: that says nothing of where it begins.
+        # Device work also rises in all ops around, so it does not show where a rise begins.
         tells = [change for change in ops if not change.background and change.metric not in TOTAL_OF_COUNT]
         beginnings = [change for change in tells if change.rise > 0 or change.rewrite is not None]
         self._heads = {name for change in beginnings for name in _names(change) if not _is_engine(name)}
@@ -47,7 +47,7 @@ class _Places:
         self._above = {
             name: causes.above(name) for name in self._heads | {_first(change) for change in tells}
         }
-        # Of what is inside an op, the worst verdict, and how many more calls.
+        # The worst verdict inside an op, and how many more calls.
         self._inside: dict[str, int] = {}
         self._calls: Counter[str] = Counter()
         for change in tells:
@@ -59,11 +59,11 @@ class _Places:
     def rank(self, change: Change) -> tuple[int, bool, bool, bool, int]:
         """The worst verdict first; then the forward, before the backward that follows from it.
 
-        In both, what user code calls more often stands before what that calls in turn. Of the first, what
-        explains most calls leads: its own and those inside it.
+        In both, ops that user code calls more often come before the ops inside them, and those that explain
+        most calls, their own and the inner ones, come first.
 
-        What others are inside of comes with the worst of them: an op that stands for another one and is as
-        often there has risen by nothing itself. A range is a name, and the cause of nothing.
+        An outer op has the rank of its worst inner op, because an op that replaced another has not itself
+        risen. A range is only a name, and never a cause.
         """
         severity = severity_of(change.verdict)
         is_count = change.metric == COUNT.name and not change.background
@@ -77,17 +77,17 @@ class _Places:
         return (severity, _is_engine(_first(change)), is_backward, is_inner, -explained)
 
     def is_beginning(self, change: Change) -> bool:
-        """Whether a regression begins with it: user code runs it more often, not a changed op."""
+        """Whether a regression begins with it: user code, not a changed op, runs it more."""
         severity, is_engine, is_backward, is_inner, _ = self.rank(change)
         return severity == Verdict.REGRESSED.severity and not (is_engine or is_backward or is_inner)
 
     def first_call(self, change: Change) -> tuple[int, str]:
-        """What runs first stands first, of ops that rose as much; by name, where nobody knows."""
+        """Of ops that rose as much, the first to run comes first; by name if that is unknown."""
         op = _first(change)
         return self._first_calls.get(op, len(self._first_calls)), op
 
     def _is_inner(self, change: Change) -> bool:
-        """Whether it is inside another change, or fell, or nobody knows where it is called."""
+        """Whether it is inside another change, or fell, or its caller is unknown."""
         if _first(change) not in self._heads and not _is_engine(_first(change)):
             return True
         above = self._above.get(_first(change))
@@ -95,7 +95,7 @@ class _Places:
 
 
 def _names(change: Change) -> tuple[str, ...]:
-    """The ops that a change is about, as they are called now."""
+    """The ops of a change, by their present names."""
     if change.rewrite is not None and change.rewrite.after:
         return change.rewrite.after
     return (_first(change),)
@@ -110,7 +110,7 @@ def _is_engine(name: str) -> bool:
 
 
 def _order_of_total(change: Change) -> tuple[int, bool, bool, int]:
-    """The worst first, what any edit may do last, then as the metrics are listed: ops, kernels, bytes."""
+    """The worst first, slight changes last, then as the metrics are listed: ops, kernels, bytes."""
     severity, has_no_rule, *_ = _order(change)
     return (severity, change.is_slight, has_no_rule, list(TOTALS).index(change.metric))
 
@@ -118,7 +118,7 @@ def _order_of_total(change: Change) -> tuple[int, bool, bool, int]:
 def _order(change: Change) -> tuple[int, bool, bool, int, int]:
     """The worst verdict first, gates of their own before the rest, then the largest difference.
 
-    More calls come before what they take.
+    Calls come before memory and time.
     """
     calls_more = change.metric == COUNT.name and not (change.kind and change.kind.is_on_device)
     follows = _FOLLOWS.index(change.metric) + 1 if change.metric in _FOLLOWS else 0

@@ -1,12 +1,12 @@
-"""Tests that look like one test under another name: said, and never judged as the same.
+"""Tests that look renamed: suggested, never judged as the same.
 
-A test that is gone and a test that is new are suggested to each other where
+A removed test and a new test are suggested as a pair if
 
-* their node ids differ by the file alone, by the class alone or by the parameters alone, and at least half of
-  what they run is the same, or
-* nearly all of what they run is the same, and that is not little;
+* their node ids differ only by the file, the class or the parameters, and at least half of what they run is
+  the same, or
+* they run many ops, and nearly all of them are the same;
 
-and where each is the other's best and only answer to that.
+and each is the other's only best match.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pytest_opprof.results.run import TestResult
 
 _LIKE_BY_NAME = 0.5
 _LIKE_BY_OPS = 0.9
-_FEW_OPS = 3  # many tests run so few that being alike says nothing
-_MOST_PAIRS = 2_500  # more are not compared op by op, but where their names are alike
+_FEW_OPS = 3  # many tests run so few that a match means nothing
+_MOST_PAIRS = 2_500  # more are compared op by op only if their names are alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class _Test:
     ops: Mapping[tuple[str, OpKind], float]
 
     def is_named_like(self, other: _Test) -> bool:
-        """Whether one part of the name is another one, and the function is the same."""
+        """Whether one part of the name differs, and the function is the same."""
         return self.function == other.function and sum(map(ne, self.around, other.around)) == 1
 
 
 def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
-    """The tests, in their order; a reason names the test that one may be under another name."""
+    """The tests, in their order; a reason names the likely old or new name of a test."""
     gone = [
         _test(at, test.base)
         for at, test in enumerate(tests)
@@ -90,7 +90,7 @@ def _test(at: int, test: TestResult) -> _Test:
         ops={
             (row.name, row.kind): row.count.mean
             for row in test.ops
-            # What another process alone has run has a range here, but no total.
+            # An op that only another process ran has a range here, but no total.
             if row.count.total and not row.background
             if row.kind is not OpKind.CALL and row.name != STEP_NAME
         },
@@ -98,7 +98,7 @@ def _test(at: int, test: TestResult) -> _Test:
 
 
 def _pairs(gone: Sequence[_Test], new: Sequence[_Test]) -> Iterable[tuple[_Test, _Test, float]]:
-    """Those that are each other's best answer, with how alike they are, 0 to 1."""
+    """Tests that are each other's best match, with their likeness, 0 to 1."""
     scores: dict[tuple[int, int], tuple[bool, float]] = {}
     for before, after in _candidates(gone, new):
         alike, is_named = _likeness(before.ops, after.ops), before.is_named_like(after)
@@ -126,7 +126,7 @@ def _candidates(gone: Sequence[_Test], new: Sequence[_Test]) -> Iterable[tuple[_
 
 
 def _likeness(one: Mapping[tuple[str, OpKind], float], other: Mapping[tuple[str, OpKind], float]) -> float:
-    """The mean over all ops of how much of each is on both sides."""
+    """The mean, over all ops, of the share that both sides have."""
     keys = one.keys() | other.keys()
     if not keys:
         return 0.0
@@ -135,7 +135,7 @@ def _likeness(one: Mapping[tuple[str, OpKind], float], other: Mapping[tuple[str,
 
 
 def _best(scores: Mapping[tuple[int, int], tuple[bool, float]], *, side: int) -> dict[int, int]:
-    """For each test of one side the best of the other; none where two are as good."""
+    """For each test of one side the other's best match; none if two are as good."""
     ranked: dict[int, list[tuple[tuple[bool, float], int]]] = defaultdict(list)
     for pair, score in scores.items():
         ranked[pair[side]].append((score, pair[1 - side]))

@@ -1,4 +1,4 @@
-"""Tests of a baseline that the user says have another name now: compared under that name."""
+"""Baseline tests that the user says were renamed, compared under their new names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_opprof.results.run import Run
 from pytest_opprof.wording import counted
 
 _ARROW = "->"
-# What a node id goes on with behind a folder, a file or class, and a function.
+# What may follow a folder, a file or class, and a function in a node id.
 _NEXT = ("::", "[")
 _SIDES = 2
 
@@ -20,8 +20,8 @@ class Renamed:
     """A test, or all tests of a function with parameters, of a class, a file or a folder (ending in ``/``).
 
     Attributes:
-        old: As the baseline knows it.
-        new: As it is called now.
+        old: Its name in the baseline.
+        new: Its present name.
     """
 
     old: str
@@ -32,7 +32,7 @@ class Renamed:
         return f"{self.old} {_ARROW} {self.new}"
 
     def now(self, node_id: str) -> str | None:
-        """The new name of a test; None for one that this is not about.
+        """The new name of a test; None if this does not rename it.
 
         >>> Renamed(old="tests/test_a.py", new="tests/b/test_a.py").now("tests/test_a.py::test_x[1]")
         'tests/b/test_a.py::test_x[1]'
@@ -48,7 +48,7 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
     """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``.
 
     Raises:
-        UsageError: There is no arrow, or more than one, or a side of it is empty.
+        UsageError: There is not exactly one arrow, or a side of it is empty.
     """
     renames = []
     for text in texts:
@@ -60,13 +60,13 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
 
 
 def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str, ...]]:
-    """A baseline with its tests under their new names; a test that it has under the new one stays that.
+    """A baseline with its tests under their new names; a test that already has the new name keeps it.
 
     Args:
-        renames: The first that is about a test counts.
+        renames: The first that renames a test counts.
 
     Returns:
-        The baseline, and a sentence for each renaming on what came of it.
+        The baseline, and a sentence on the result of each renaming.
     """
     known = {test.node_id for test in run.tests}
     names: dict[str, str] = {}

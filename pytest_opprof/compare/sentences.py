@@ -1,4 +1,4 @@
-"""Why a test got its verdict, in a sentence, and what is said of it that fails nothing."""
+"""Why a test got its verdict, in a sentence, and sentences that fail nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judg
 
 
 def verdict_of(found: Judgement) -> Verdict | None:
-    """The worst of a test's gates. It is IMPROVED only where nothing rose."""
+    """The worst of a test's gates. It is IMPROVED only if nothing rose."""
     work = [change for change in found.changes if not (change.is_free or change.is_slight)]
     verdicts = {change.verdict for change in work}
     if Verdict.IMPROVED not in verdicts:
@@ -33,7 +33,7 @@ def verdict_of(found: Judgement) -> Verdict | None:
 def sentence_of(
     found: Judgement, limits: tuple[LimitResult, ...], *, before: TestResult, base: Run, test: TestResult
 ) -> str:
-    """Why a test got its verdict: the limits it broke, what its gates say, the limits nobody can judge."""
+    """Why a test got its verdict: broken limits, its gates, limits that cannot be judged."""
     of_limits = about_limits(limits)
     is_broken = any(limit.verdict is Verdict.REGRESSED for limit in limits)
     sentences = [of_limits if is_broken else ""]
@@ -58,7 +58,7 @@ def sentence_of(
 
 
 def _moved(found: Judgement, base: Run) -> str:
-    """What left the steps and is in the background now; empty where nothing rose there."""
+    """The work that moved to the background; empty if nothing rose there."""
     grown = next((change for change in found.changes if change.background and change.verdict), None)
     fallen = next((change for change in found.changes if change.rise < 0 and not change.background), None)
     if grown is None or fallen is None:
@@ -68,7 +68,7 @@ def _moved(found: Judgement, base: Run) -> str:
 
 
 def _slight(found: Judgement, base: Run) -> str:
-    """What differs where nothing but that does; empty where something else does too."""
+    """The slight changes, if a test has no others; empty if it has."""
     judged = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
     if not all(change.is_slight for change in judged):
         return ""
@@ -76,7 +76,7 @@ def _slight(found: Judgement, base: Run) -> str:
 
 
 def _of_views(found: Judgement, base: Run) -> str:
-    """What differs where nothing but views does; empty where something that matters does too."""
+    """The change of views, if nothing else that matters changed; empty otherwise."""
     told = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
     judged = [change for change in told if not change.is_slight]
     if not all(change.is_free for change in judged):
@@ -87,7 +87,7 @@ def _of_views(found: Judgement, base: Run) -> str:
 
 
 def about_limits(limits: tuple[LimitResult, ...]) -> str:
-    """The first limit that is broken, else the first that cannot be judged, and how many more there are."""
+    """The first broken limit, else the first that cannot be judged, and how many more there are."""
     for verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
         found = [limit for limit in limits if limit.verdict is verdict]
         if found:
@@ -105,7 +105,7 @@ def _limit_words(limit: LimitResult) -> str:
 
 
 def advisories_of(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:
-    """What is shown of a test and blocks nothing: rises that are not gated, and its times."""
+    """Lines of a test that block nothing: rises that are not gated, and its times."""
     told = [
         f"{name_of(change)}: {change.reason}: not gated"
         for change in found.changes
@@ -114,7 +114,7 @@ def advisories_of(found: Judgement, *, before: TestResult, test: TestResult, tru
     for metric in (TOTAL_SELF_CPU_TIME, WALL_TIME):
         base, head = before.totals.get(metric.name), test.totals.get(metric.name)
         if base is not None and head is not None:
-            # The fastest step: the others are that one and what the machine did meanwhile.
+            # The fastest step: the others add what the machine did meanwhile.
             times = f"{metric.label} {format_duration(base.low)} -> {format_duration(head.low)}"
             objection = trust.objection(metric)
             why = f": {objection}" if objection else ""

@@ -1,4 +1,4 @@
-"""Whole runs compared: every test gets its verdict, in a sentence."""
+"""Compare whole runs: every test gets a verdict and a sentence."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NO_STEP = "no active step finished"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The gates that are asked for outside a test: the marker's stand over the ini's, and under these.
+    """Gates set outside a test: the marker overrules the ini file, the command line both.
 
     Attributes:
         accepted: Rises that somebody let pass.
@@ -71,9 +71,9 @@ def compare_runs(
     """Compare two runs test by test.
 
     Args:
-        base: The baseline; None when there is none, and only limits are judged.
-        collected: What this session collected; without it no test is called MISSING.
-        judged: What was said of tests of these very runs when they ended, by node id.
+        base: The baseline; None if there is none, and only limits are judged.
+        collected: The tests that this session collected; without it no test is MISSING.
+        judged: The comparisons made when tests of these same runs ended, by node id.
     """
     policy, collected = policy or Policy(), collected or Collected()
     tests = []
@@ -113,9 +113,9 @@ def compare_test(
     """Judge one test as soon as it has run.
 
     Args:
-        test: What this run measured.
-        before: The same test in the baseline; None when it is not there.
-        base: The baseline, for its name and environment; None when there is none.
+        test: This run's measurement.
+        before: The same test in the baseline; None if the baseline lacks it.
+        base: The baseline, for its name and environment; None without one.
         head: This run, for its environment.
     """
     bare = TestComparison(node_id=test.node_id, verdict=None, base=before, head=test)
@@ -123,7 +123,7 @@ def compare_test(
     if refused is not None:
         verdict, reason = refused
         if test.is_left_alone and before is not None and before.is_usable:
-            verdict = Verdict.ERROR  # it was held to something
+            verdict = Verdict.ERROR  # it was judged
         return replace(bare, verdict=verdict, reason=reason)
     limits = evaluate_limits(test)
     bare = replace(bare, limits=limits)
@@ -154,10 +154,10 @@ def compare_test(
 def _with_edits(
     changes: tuple[Change, ...], before: TestResult, test: TestResult, *, base: Run, policy: Policy
 ) -> tuple[Change, ...]:
-    """The changes, whose lines say whether they were edited since the base's commit.
+    """The changes, with lines marked that were edited since the base's commit.
 
-    Of ops that a regression begins with, those of edited lines come first: a function that such a line calls
-    once more runs all of its ops more often.
+    Of ops that a regression begins with, those of edited lines come first: if such a line calls a function
+    once more, that runs all of its ops more often.
     """
     if base.commit is None or all(change.line is None for change in changes):
         return changes
@@ -197,7 +197,7 @@ def _with_edit(
 
 
 def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:
-    """Which side has no numbers for the other's; empty where both have."""
+    """Which side lacks the other's numbers; empty if neither does."""
     if not before.is_usable or not (before.steps or before.timing.steps):
         return f"{base.title} has no numbers: {before.measurement.reason or _NO_STEP}"
     return _NO_STEP if before.steps and not test.steps else ""
@@ -206,7 +206,7 @@ def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:
 def _beside_times(
     bare: TestComparison, before: TestResult, *, base: Run, is_gated: bool, trust: Trust
 ) -> TestComparison:
-    """A test beside a baseline that has nothing but its times: nothing can be judged by them."""
+    """A test beside a baseline that has only its times, which cannot be judged."""
     told = "so that no gate can be judged" if is_gated else "which inform and fail nothing"
     nothing = Judgement(changes=(), judged=0)
     of_limits = (limit.verdict for limit in bare.limits)

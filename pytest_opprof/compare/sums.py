@@ -1,4 +1,4 @@
-"""Which total of a test a metric of one of its rows is a part of."""
+"""Which total of a test includes a metric of one of its rows."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ _PART = {total.name: metric for metric, total in _OF_METRIC.items()}
 
 
 def total_of(metric: str, kind: OpKind | None) -> Metric | None:
-    """The total that a metric of a row of this kind is a part of; None where there is none."""
+    """The total that includes a metric of rows of this kind; None if there is none."""
     return _OF_METRIC.get(metric) or (_OF_KIND.get(kind) if kind else None)
 
 
 def part_metric(total: Metric) -> str:
-    """The metric of rows that a total adds up; empty where there is none."""
+    """The metric of rows that a total adds up; empty if there is none."""
     return COUNT.name if total in _OF_KIND.values() else _PART.get(total.name, "")
 
 
 def part_of(total: Metric, row: OpRow) -> float:
-    """What a row has of a total, as the mean of a step; what is inside a row may be in another one too."""
+    """A row's part of a total, as the mean of a step; inner rows may be included in several."""
     if total in _OF_KIND.values():
         return row.samples(COUNT.name).mean if _OF_KIND.get(row.kind) is total else 0.0
     part = part_metric(total)

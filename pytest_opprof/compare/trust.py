@@ -14,19 +14,19 @@ from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import Environment, TestResult
 from pytest_opprof.units import EVERY_PPM, format_share
 
-# What is known of devices once a process has started them, and matters to tests that use them.
+# Device fields, known once a process has started them; they matter to tests that use devices.
 _OF_DEVICES = frozenset({"gpu_arch", "gpu_model", "gpu_driver", "cuda", "cudnn"})
-# Of these another value may change nothing.
+# Another value of these may change nothing.
 _HARMLESS = frozenset({"threads", "tracer"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What stands between two sides of one test.
+    """What makes two sides of a test incomparable.
 
     Attributes:
-        environment: By field, words for what differs.
-        harmless: Fields of these that change nothing where two values are equal.
+        environment: By field, the difference in words.
+        harmless: Fields of these that do not matter to equal values.
     """
 
     base: TestResult
@@ -41,16 +41,16 @@ class Trust:
         """Look at both sides' sources, completeness and environments (the base's first)."""
         sides = _around(environments[0], base), _around(environments[1], head)
         different = differences(*sides)
-        # Who knows nothing of a package has not imported it, or does without.
+        # A side without a package has not imported it, or not installed it.
         harmless = OF_PACKAGES & (sides[0].fingerprint.keys() ^ sides[1].fingerprint.keys()) | _HARMLESS
         if not (_used_devices(base) or _used_devices(head)):
-            # Whether a session has met its devices by then may depend on the order of its tests.
+            # Whether devices are known by then may depend on the order of tests.
             different = {field: words for field, words in different.items() if field not in _OF_DEVICES}
         return cls(base=base, head=head, environment=different, harmless=harmless & different.keys())
 
     @property
     def passed_over(self) -> tuple[str, ...]:
-        """What differs, in words, and stands in the way of no exact value that is the same on both sides."""
+        """The differences, in words, that matter to no exact value that is equal on both sides."""
         metrics = (TOTALS[name] for name in self.base.totals if name in TOTALS)
         exact = (metric.depends_on for metric in metrics if metric.family is not Family.TIME)
         fields = self._of_memory(frozenset[str]().union(*exact)) & self.harmless
@@ -64,12 +64,11 @@ class Trust:
         is_nothing: bool = False,
         is_same: bool = False,
     ) -> str:
-        """Why a metric's two values must not be compared; empty where they may.
+        """Why a metric's two values must not be compared; empty if they may.
 
         Args:
             kind: What the op is, for a metric of one op.
-            is_nothing: Neither side has any of it. What did not run ran in no environment; but what was
-                lost may have run.
+            is_nothing: Both sides are 0. Then environments do not matter; but lost events may have run.
             is_same: Both sides have the same value: some differences of their environments are harmless.
         """
         # An op's count needs what the total of its kind needs.
@@ -103,12 +102,12 @@ class Trust:
         return f"captured by {_listed(before)} in the base, by {here}"
 
     def _other_views(self, metric: Metric) -> str:
-        """A base that counts views as ops can be told apart (`compare.views`); here they would be a rise."""
+        """A base that counts views as ops can be converted (`compare.views`); a head cannot."""
         is_other = self.base.tells_views and not self.head.tells_views and Source.OPS in self.head.sources
         return "views count as ops in this run alone" if metric is OPS_COUNT and is_other else ""
 
     def _of_memory(self, fields: frozenset[str]) -> frozenset[str]:
-        """The fields without what matters only to memory that neither side watched."""
+        """The fields, without those of memory that neither side watched."""
         return of_watched_memory(fields, (*self.base.sources, *self.head.sources))
 
     def _other_environment(self, fields: frozenset[str], *, family: Family, is_same: bool) -> str:
@@ -118,7 +117,7 @@ class Trust:
         return f"measured in another environment: {', '.join(different)}" if different else ""
 
     def _other_compile_cache(self, fields: frozenset[str]) -> str:
-        """A certified value was often seen with both, the second time warm: then it depends on neither."""
+        """Why cold and warm differ here. A certificate that saw both compares with either."""
         before, after = self.base.compile_cache, self.head.compile_cache
         if COMPILE_CACHE not in fields or not before or not after or set(before) & set(after):
             return ""
@@ -136,7 +135,7 @@ class Trust:
         return ""
 
     def _nameless(self, metric: Metric) -> str:
-        """A total is right all the same; but an op that must not appear may be among the nameless."""
+        """Totals are still right; but an op that must not appear may be among the nameless."""
         if metric.scope is Scope.OP or metric is OPS_COUNT:
             for test, side in ((self.base, "the base"), (self.head, "this run")):
                 if test.capture.names_overflowed:
@@ -144,7 +143,7 @@ class Trust:
         return ""
 
     def _device_gap(self, through: Metric) -> str:
-        """What is not known of devices; the rest would look whole."""
+        """What is missing of devices; the rest would look whole."""
         if not through.is_of_devices:
             return ""
         for test, side in ((self.base, "the base"), (self.head, "this run")):
@@ -153,7 +152,7 @@ class Trust:
         return ""
 
     def _sampled(self, through: Metric, kind: OpKind | None) -> str:
-        """Why a share of the ops tells nothing exact. Ranges and calls are all recorded."""
+        """Why a sample of ops is not exact. Ranges and calls are all recorded."""
         is_whole = through.source is Source.CUDA and (kind is None or kind.is_on_device)
         if through is RANGES_COUNT or kind is OpKind.CALL or is_whole:
             return ""
@@ -165,7 +164,7 @@ class Trust:
 
 
 def _around(environment: Environment, test: TestResult) -> Environment:
-    """Where a test was measured: what its run says was so at its end, and a setting may have come later."""
+    """A test's own environment: the run's is that of its end, and a setting may be later."""
     fields = {name: value for name, value in environment.fingerprint.items() if name not in SETTINGS}
     return Environment(fingerprint=fields | dict(test.settings))
 
@@ -177,7 +176,7 @@ def _used_devices(test: TestResult) -> bool:
 
 
 def _total_of(kind: OpKind | None) -> Metric:
-    """What says how much of a kind ran."""
+    """The total that counts a kind."""
     if kind is OpKind.RANGE:
         return RANGES_COUNT
     return KERNELS_COUNT if kind is not None and kind.is_on_device else OPS_COUNT

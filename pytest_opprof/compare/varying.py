@@ -1,4 +1,4 @@
-"""Which gates of a measured test hold a value that varies: a save tells, while it can still be mended."""
+"""Which gates of a measured test have a varying value: a save says so while it can be fixed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _JUDGED = frozenset({RuleKind.EXACT, RuleKind.TOLERANCE})
 
 
 def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], Gates]) -> str:
-    """A sentence that names the tests with a gate on a value that varies; empty where none has one.
+    """A sentence that names the tests with a gate on a varying value; empty if none has one.
 
     Args:
-        tests: What was measured, in as many processes as it will be.
+        tests: The tests, measured in all their processes.
     """
     found = {test.node_id: next(_varying(test, gates_of(test)), "") for test in tests if test.is_usable}
     told = [f"{node_id} ({what})" for node_id, what in found.items() if what]
@@ -37,7 +37,7 @@ def _varying(test: TestResult, gates: Gates) -> Iterator[str]:
     ops = ((MetricPath(op=row.name, metric=COUNT), row.count) for row in test.ops if not row.background)
     for path, samples in (*totals, *ops):
         rule = gates.rule(path.op, path.metric)
-        # No gate holds what has slack to a range.
+        # A metric with slack is not gated by its range.
         is_held = path.metric.slack is None and path.metric.family is not Family.TIME
         if rule is None or rule.kind not in _JUDGED or not is_held:
             continue

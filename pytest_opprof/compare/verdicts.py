@@ -16,13 +16,13 @@ _NOTHING = "none"
 
 
 class Verdict(StrEnum):
-    """What a gate says of a test or of one change; the worst comes first."""
+    """A gate's answer on a test or a change; the worst comes first."""
 
     ERROR = "error"
     REGRESSED = "regressed"
     MISSING = "missing"
     INCONCLUSIVE = "inconclusive"
-    ACCEPTED = "accepted"  # it rose, and somebody said why: `opprof accept`
+    ACCEPTED = "accepted"  # it rose, and `opprof accept` has a reason
     CHANGED = "changed"
     IMPROVED = "improved"
     NEW = "new"
@@ -43,7 +43,7 @@ _SEVERITY = {verdict: at for at, verdict in enumerate(Verdict)}
 
 
 def severity_of(verdict: Verdict | None) -> int:
-    """The severity of a verdict; what is advisory comes behind all others."""
+    """The severity of a verdict; None, advisory, is the least."""
     return len(_SEVERITY) if verdict is None else verdict.severity
 
 
@@ -54,11 +54,11 @@ def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailOn:
-    """The verdicts that fail a session, and what else does.
+    """The verdicts and other reasons that fail a session.
 
     Attributes:
         verdicts: Of tests.
-        no_baseline: The baseline that was asked for does not exist.
+        no_baseline: The requested baseline does not exist.
         unmeasured: Nothing can be measured on this platform, or by this installation.
     """
 

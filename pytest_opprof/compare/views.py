@@ -1,4 +1,4 @@
-"""Views: ops that launch and copy nothing. A test that differs by them alone is neither better nor worse."""
+"""Views: ops that launch and copy nothing. A test that differs only by them is neither better nor worse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_opprof.results.samples import Samples
 
 
 def is_by_views(change: Change, pair: RowPair) -> bool:
-    """Whether a row's count rose or fell by its views alone."""
+    """Whether a row's count rose or fell only by its views."""
     if not any(side is not None and side.views is not None for side in (pair.base, pair.head)):
         return False
     work = replace(change, base=_not_views(pair.base), head=_not_views(pair.head)).rise
@@ -30,12 +30,12 @@ def is_guessed(base: TestResult, head: TestResult) -> bool:
 
 
 def with_views_as_in(base: TestResult, head: TestResult) -> TestResult:
-    """A base that counts views as ops, with them told apart.
+    """A base that counts views as ops, with its views split off.
 
     Of each op, as many calls as in the head are not views. An op that the head does not run stays an op.
 
     Args:
-        base: The test in the baseline; it comes back as it is where it tells its views.
+        base: The test in the baseline; unchanged if it counts views itself.
     """
     ops = base.totals.get(OPS_COUNT.name)
     if not is_guessed(base, head) or ops is None:

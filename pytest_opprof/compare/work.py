@@ -1,9 +1,9 @@
-"""Totals that are judged beside another one: work of ops, and Python instructions.
+"""Totals that are judged together with another: work of ops, and Python instructions.
 
-Ops that are new bring their bytes along, and fewer ops may be given more: a loop that became one padded op.
-So rows tell of work only where it rose while the ops did not, and a rise is not a regression where the ops
-fell by at least the same share. Instructions may move between the project and its libraries. Of the ops that
-go through their elements one by one only two have FLOPs, as with torch.profiler: bytes tell of all of them.
+New ops bring their bytes along, and fewer ops may have larger inputs: a loop that became one padded op. So
+rows show work only if it rose while the ops did not, and a rise is not a regression if the ops fell by at
+least the same share. Instructions may move between the project and its libraries. Only two elementwise ops
+have FLOPs, as in torch.profiler; bytes cover all of them.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _INSTRUCTIONS = {
 
 
 def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list[Change]:
-    """The totals; work that rose is CHANGED where the ops fell by at least as much.
+    """The totals; work that rose is CHANGED if the ops fell by at least as much.
 
-    Work that fell with the ops is left out: that there are fewer of them says it all.
+    Work that fell with the ops is left out: the fall of the ops explains it.
     """
     totals = [change for change in totals if not _is_of_views(change, base, head)]
     before, now = (_constant(test, OPS_COUNT.name) for test in (base, head))
@@ -80,7 +80,7 @@ def unless_moved(change: Change, base: TestResult, head: TestResult) -> Change:
 
 
 def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Change:
-    """FLOPs that `add` and `mul` alone have more or fewer of are CHANGED: those of a `div` nobody counts."""
+    """FLOPs that only `add` and `mul` have more or fewer of are CHANGED: a `div` has none."""
     tells_bytes = all(OPS_BYTES.name in test.totals for test in (base, head))
     if change.metric != FLOPS_TOTAL.name or change.verdict not in _JUDGED or not tells_bytes:
         return change
@@ -93,7 +93,7 @@ def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Ch
     left = change.rise - (now - before)
     if change.verdict is Verdict.REGRESSED:
         is_of_elements = left <= 0
-    else:  # with fewer ops it says nothing: see `traded`
+    else:  # left out with fewer ops: see `traded`
         is_of_elements = left >= 0 and _constant(base, OPS_COUNT.name) == _constant(head, OPS_COUNT.name)
     if not is_of_elements:
         return change
@@ -103,7 +103,7 @@ def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Ch
 def without_consequences(
     changes: Iterable[Change], base: TestResult, head: TestResult, *, risen: Collection[str]
 ) -> list[Change]:
-    """Changes of ops; of their work where its total rose, no more ops run, and the op runs as often."""
+    """Changes of ops; of their work if its total rose, no more ops run, and the op runs as often."""
     told = frozenset[str]() if OPS_COUNT.name in risen else _TOTALS.intersection(risen)
     counts, counts_now = ({row.key: row.count for row in test.ops} for test in (base, head))
     found = []
@@ -129,7 +129,7 @@ def _is_traded(change: Change, before: int, now: int) -> bool:
 
 
 def _is_of_views(change: Change, base: TestResult, head: TestResult) -> bool:
-    """Whether each further node may be a view's: its backward is a view too, and the views are told."""
+    """Whether each new node may be a view's: its backward is a view, and views are counted."""
     if change.metric != AUTOGRAD_NODES.name or change.verdict is not Verdict.REGRESSED:
         return False
     if not base.tells_views:
@@ -139,6 +139,6 @@ def _is_of_views(change: Change, base: TestResult, head: TestResult) -> bool:
 
 
 def _constant(test: TestResult, total: str) -> int | None:
-    """The total of each step; None where that varies or is unknown."""
+    """The total of each step; None if that varies or is unknown."""
     samples = test.totals.get(total)
     return samples.low if samples is not None and samples.is_constant else None
