@@ -1,4 +1,4 @@
-"""A session's arguments once more, for a fresh process that runs some of its tests and reports nothing."""
+"""A session's arguments for a fresh process that runs some of its tests and reports nothing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 
 from pytest_opprof.plugin.stash import XDIST
 
-# What reports on tests, distributes them, stops early, or remembers other runs: not for another process.
-# What selects among them stays, as an ini file may hold a choice that it overrides; there it selects nothing
-# (`plugin.fresh`).
+# Left out: options that report on tests, distribute them, stop early or remember other runs. Selecting
+# options stay, because they may override an ini file's; there they select nothing (`plugin.fresh`).
 _WITH_VALUE: Final = frozenset(
     {
         *("-n", "--numprocesses", "--maxprocesses", "--dist", "--tx", "--px", "--maxfail"),
@@ -33,7 +32,7 @@ _FLAGS: Final = frozenset(
     }
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
-# Of ours, those that say which tests are measured, and how.
+# Our options on which tests are measured, and how.
 _KEPT: Final = (
     "--opprof-capture",
     "--opprof-instructions",
@@ -41,7 +40,7 @@ _KEPT: Final = (
     "--opprof-profile",
     "--opprof-seed",
 )
-# What pytest and its plugins would do by themselves or by the ini file's wish, by a name among the options.
+# Turns off what pytest and plugins would do by default or by the ini file, by an option's name.
 _CALMING: Final = {
     "maxfail": "--maxfail=0",
     "numprocesses": "-n0",
@@ -54,14 +53,14 @@ _CALMING: Final = {
 
 
 def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
-    """The same options once more, with a cache of its own, one process, and no order but that of the tests.
+    """The same options, with a cache of its own, one process, and the order of the tests.
 
     Args:
-        config: Of the session whose options these are.
+        config: The session's config.
         cache: The folder of the other process's cache.
 
     Returns:
-        All that ``python -m pytest`` needs but the tests, as `as_argument` names them.
+        All that ``python -m pytest`` needs except the tests (see `as_argument`).
     """
     return [
         *own_options(config),
@@ -76,17 +75,17 @@ def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
 
 
 def _calming(config: pytest.Config) -> Iterator[str]:
-    """What keeps other plugins calm, as far as there are any."""
+    """Options that calm the plugins that are there."""
     unasked = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     for dest, option in _CALMING.items():
-        # pytest-benchmark refuses the two together, and an ini file's wish cannot be taken back.
+        # pytest-benchmark refuses the two together, and an ini file's cannot be undone.
         is_refused = dest == "benchmark_disable" and "--benchmark-only" in unasked
         if hasattr(config.option, dest) and not is_refused:
             yield option
 
 
 def own_options(config: pytest.Config) -> Iterator[str]:
-    """What this session was given that says how tests are run; a worker of xdist's has its controller's."""
+    """The session's options on how tests are run; an xdist worker has its controller's."""
     told = getattr(config, "workerinput", {}).get(XDIST, {}).get("options")
     if told is not None:
         return iter(told)
@@ -107,7 +106,7 @@ def kept(arguments: Sequence[str | os.PathLike[str]], *, positional: set[str]) -
             continue
         is_dropped = name.startswith(_PREFIXES) and name not in _KEPT
         if is_dropped or name in _WITH_VALUE:
-            # A flag may be followed by a path, which is positional and left out all the same.
+            # A flag may be followed by a path, which is positional and also left out.
             may_be_value = not has_value
         elif not (argument.startswith("-n") and not argument.startswith("--")):
             is_kept_value = name in _KEPT and not has_value

@@ -1,4 +1,4 @@
-"""What a session is held to, and what it leaves for later ones."""
+"""The baseline of a session, and what it saves for later ones."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _MOST_SPENT: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What the tests are compared with.
+    """What tests are compared with.
 
     Attributes:
-        run: The stored run; None where none was asked for, or none is there.
-        label: What the header says of it; "" without one.
-        notes: What to say about how it was found.
-        problem: Why there is none although one was asked for; None otherwise.
-        commit: What is measured now; None outside a repository, or where nobody needs to know.
+        run: The stored run; None if none was requested, or none exists.
+        label: Its words in the header; "" without one.
+        notes: Sentences on how it was found.
+        problem: Why a requested baseline does not exist; None otherwise.
+        commit: The measured commit; None outside a repository, or if it is not needed.
     """
 
     run: Run | None = None
@@ -55,7 +55,7 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     """Resolve what the user named.
 
     Args:
-        exchange: Of a worker: the controller has resolved and checked the baseline already.
+        exchange: A worker's: its controller has already resolved and checked the baseline.
 
     Raises:
         OpprofError: The store, or the baseline in it, cannot be read.
@@ -96,14 +96,14 @@ def save_run(
     gates_of: Callable[[TestResult], Gates],
     traces: SessionTraces,
 ) -> list[str]:
-    """Certify a run in fresh processes, keep it, and drop from what was accepted what it stands for now.
+    """Certify a run in fresh processes, keep it, and drop the acceptances that it replaces.
 
     Args:
         node_ids: From a result's node id to pytest's own.
         folder: The project's ``.opprof``.
 
     Returns:
-        Sentences for the user: what was kept and where, and what was not.
+        Sentences for the user: what was kept, where, and what was not.
 
     Raises:
         OpprofError: The store cannot be written; it is unchanged.
@@ -125,7 +125,7 @@ def save_run(
 
 
 def _spent(folder: Path, run: Run, *, is_committed: bool) -> Iterator[str]:
-    """What the new baseline has is no longer an exception: drop it, and say so."""
+    """Drop the acceptances whose rises the new baseline has, and say so."""
     try:
         spent = prune(folder, run, is_committed=is_committed)
     except OpprofError as error:

@@ -1,7 +1,7 @@
-"""What pytest-benchmark's files say of a machine, shared both ways.
+"""Share the description of the machine with pytest-benchmark's files.
 
-Its `machine_info` stays as it is: pytest-benchmark warns of every stored file whose machine differs in any
-field, so that a field of ours would have it warn of all that were stored without us.
+Its `machine_info` is unchanged: pytest-benchmark warns of every stored file whose machine differs in any
+field, so with a field of ours it would warn of all files stored without us.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEY: Final = "opprof"
 
 
 def machine_info(config: pytest.Config, *, without: object) -> dict[str, Any]:
-    """What pytest-benchmark knows of this machine; found out once, and a copy each time.
+    """What pytest-benchmark knows of this machine; asked once, and copied each time.
 
     Args:
         without: The plugin that asks, which is not asked in turn.
@@ -32,12 +32,12 @@ def machine_info(config: pytest.Config, *, without: object) -> dict[str, Any]:
     if _FOUND not in config.stash:
         ask = config.pluginmanager.subset_hook_caller("pytest_benchmark_generate_machine_info", [without])
         config.stash[_FOUND] = ask(config=config)
-    # pytest-benchmark has its plugins add to what it got.
+    # pytest-benchmark's plugins add to the answer.
     return copy.deepcopy(config.stash[_FOUND])
 
 
 def machine_details(config: pytest.Config) -> Mapping[str, str]:
-    """The same for a document of ours, where pytest-benchmark finds it out in any case."""
+    """The same for our document, if pytest-benchmark asks for it anyway."""
     theirs = getattr(config, "_benchmarksession", None)
     is_stored = bool(getattr(theirs, "benchmarks", None)) and any(
         getattr(theirs, name, None) for name in _STORES
@@ -48,9 +48,9 @@ def machine_details(config: pytest.Config) -> Mapping[str, str]:
 
 
 def leave_environment(output_json: dict[str, Any], session: OpprofSession) -> None:
-    """Put the run's number and its environment's fingerprint beside all that pytest-benchmark says.
+    """Add the run's id and its environment's fingerprint to pytest-benchmark's file.
 
-    Told again of another file, it says the same again.
+    Another file gets the same.
     """
     run = session.run_of(())
     output_json[_KEY] = {"run_id": run.run_id, "fingerprint": dict(run.environment.fingerprint)}

@@ -1,4 +1,4 @@
-"""The call phase of a test that benchmarks: the test runs once, and what it timed is what is stepped."""
+"""The call phase of a test that benchmarks: the test runs once, and the timed function is stepped."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ class Common(TypedDict, total=False):
 
 
 class BenchmarkStepping(Stepping):
-    """Profiles what a test benchmarks, after it was timed; nothing is recorded while it is."""
+    """Profiles what a test benchmarks after the timing, which is not recorded."""
 
     def __init__(self, request: ProfileRequest, *, fixture: Any, **common: Unpack[Common]) -> None:
         super().__init__(replace(request, steps_itself=False), **common)
         self.fixture = fixture
 
     def step(self) -> None:
-        """Refused: the steps are the calls of what is benchmarked."""
+        """Refused: the steps are the benchmarked calls."""
         self.problem = self.problem or (
             "the test takes a benchmark's fixture, so that what it benchmarks is called once for each step: "
             "leave out opprof.step()"
         )
 
     def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
-        """Time a function by `fixture`, then profile it, where the fixture does not show what it times."""
+        """Time a function by a `fixture` that does not show what it times, then profile it."""
         __tracebackhide__ = True
         result = fixture(function, *args, **kwargs)
         if not (fixture is self.fixture and can_be_followed(fixture)):
@@ -55,9 +55,9 @@ class BenchmarkStepping(Stepping):
         return result
 
     def profile(self, work: Benchmarked) -> None:
-        """Call what was timed as often as planned, each call a step.
+        """Call the timed function as often as planned, each call a step.
 
-        Whatever it raises here is a fault of the measurement: the timed calls decide the test's outcome.
+        If it raises here, the measurement fails: the timed calls decide the test's outcome.
         """
         __tracebackhide__ = True
         with self._repeating():
@@ -109,7 +109,7 @@ class BenchmarkStepping(Stepping):
             self._stop()
 
     def _time(self, work: Benchmarked) -> None:
-        """Time as many calls as the session wishes; a setup and a teardown are in none of these times."""
+        """Time as many calls as the session asks for, without setup and teardown."""
         __tracebackhide__ = True
         try:
             for call in self.timed.calls():
@@ -126,7 +126,7 @@ class BenchmarkStepping(Stepping):
 
     @contextlib.contextmanager
     def _between_steps(self, work: Benchmarked) -> Iterator[None]:
-        """What runs inside is in no step, and is not recorded: a setup is not part of what is benchmarked."""
+        """Code inside is in no step, and not recorded: a setup is not benchmarked."""
         if self._stepper is None or (work.setup is None and work.teardown is None):
             yield
             return

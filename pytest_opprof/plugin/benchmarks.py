@@ -1,8 +1,8 @@
-"""pytest-benchmark's fixture in a marked test: what it times is handed on when it has been timed.
+"""pytest-benchmark's fixture in a marked test: the function is passed on once it was timed.
 
-The fixture has no hook around a call, so two methods of the object are replaced for a while: the ones that
-its `__call__` and `pedantic` do their work in. They are private names, so they are looked for, and where
-they are not there a test says itself what to profile, by ``opprof.benchmark``.
+The fixture has no hook around a call, so two methods of the object are replaced temporarily: those in which
+its `__call__` and `pedantic` do their work. They are private, so they are looked up; if they are missing, a
+test says itself what to profile, by ``opprof.benchmark``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_opprof.results.run import TestResult
 
-# The fixtures of pytest-benchmark (or what CodSpeed puts in its place) and of CodSpeed alone.
+# The fixtures of pytest-benchmark (or CodSpeed's replacement) and of CodSpeed alone.
 FIXTURES: Final = ("benchmark", "codspeed_benchmark")
 SUMMARY_SCHEMA: Final = 1
 _METHODS: Final = ("_raw", "_raw_pedantic")
@@ -28,12 +28,12 @@ Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmarked:
-    """What a test benchmarks, to be called once more for each step.
+    """A benchmarked function, to be called once more for each step.
 
     Attributes:
-        setup: Of the pedantic mode: called before each call; what it returns, if anything, is given to
-            `function` in the place of `args` and `kwargs`.
-        teardown: Of the pedantic mode: called after each call, with the same arguments.
+        setup: In the pedantic mode, called before each call; its result, if any, replaces `args` and
+            `kwargs`.
+        teardown: In the pedantic mode, called after each call, with the same arguments.
     """
 
     function: Callable[..., object]
@@ -43,22 +43,22 @@ class Benchmarked:
     teardown: Callable[..., object] | None = None
 
     def prepare(self) -> Arguments:
-        """Make ready for one call; what it is to be given."""
+        """Set up one call; gives its arguments."""
         made = self.setup() if self.setup is not None else None
         return made or (self.args, self.kwargs)
 
     def clean(self, arguments: Arguments) -> None:
-        """Tidy up after one call."""
+        """Tear down one call."""
         args, kwargs = arguments
         if self.teardown is not None:
             self.teardown(*args, **kwargs)
 
 
 def benchmark_of(item: pytest.Item) -> Any | None:
-    """The fixture by which a test benchmarks; None in a test without one.
+    """The fixture by which a test benchmarks; None without one.
 
-    It is known by its attributes: CodSpeed's says that it is of pytest-benchmark's class, and a fixture of
-    the user's own may have the same name.
+    Its attributes identify it: CodSpeed's claims pytest-benchmark's class, and a fixture of the user's own
+    may have the same name.
     """
     request: Any = getattr(item, "_request", None)
     for name in takes_benchmark(item) if request is not None else ():
@@ -69,7 +69,7 @@ def benchmark_of(item: pytest.Item) -> Any | None:
 
 
 def takes_benchmark(item: pytest.Item) -> list[str]:
-    """The fixtures of a test that may be there to benchmark, by their names."""
+    """The fixtures of a test that may benchmark, by their names."""
     return [name for name in FIXTURES if name in getattr(item, "fixturenames", ())]
 
 
@@ -80,7 +80,7 @@ def can_be_followed(fixture: Any) -> bool:
 
 @contextlib.contextmanager
 def followed(fixture: Any, then: Callable[[Benchmarked], None]) -> Iterator[None]:
-    """For a while, have `then` called with what `fixture` has just timed, as it would be without us."""
+    """Inside, `then` is called with what `fixture` has just timed, undisturbed by us."""
     raw, raw_pedantic = (getattr(fixture, name) for name in _METHODS)
 
     def timed(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> object:
@@ -116,7 +116,7 @@ def followed(fixture: Any, then: Callable[[Benchmarked], None]) -> Iterator[None
 
 
 def leave_summary(fixture: Any, test: TestResult, *, run_id: str) -> None:
-    """Put what was measured among the benchmark's own numbers, in few words: pytest-benchmark stores them."""
+    """Add a summary of the measurement to the benchmark's numbers, which pytest-benchmark stores."""
     if isinstance(fixture.extra_info, dict):
         fixture.extra_info[_KEY] = {
             "schema": SUMMARY_SCHEMA,
@@ -127,5 +127,5 @@ def leave_summary(fixture: Any, test: TestResult, *, run_id: str) -> None:
 
 
 def is_measured_by_codspeed(config: pytest.Config) -> bool:
-    """Whether CodSpeed measures this session: it counts what a process does, and we would be counted too."""
+    """Whether CodSpeed measures this session: it would count our work too."""
     return bool(getattr(config.pluginmanager.get_plugin("codspeed_plugin"), "is_codspeed_enabled", False))

@@ -1,4 +1,4 @@
-"""A test's function, called as often as a measurement takes, however pytest comes to call it."""
+"""Calls a test's function as often as a measurement needs, however pytest calls it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 _REPORTS: Final[tuple[str, ...]] = ("pytest_runtest_logreport", "pytest_exception_interact")
 
-# More than pytest, its plugins and an IDE have around a test; far from the 1,000 that Python allows.
+# More frames than pytest, its plugins and an IDE have; far below the 1,000 that Python allows.
 _DEPTH: Final = 100
 
-# One for each call, to be held open around it.
+# One per call, held open around it.
 Calls = Generator[AbstractContextManager[None], None, None]
 
 
 class MeasuredCall:
-    """Held open around a call, which is a step. A class, as a generator would allocate between the two."""
+    """Held open around a call, which is a step. A class, because a generator would allocate there."""
 
     __slots__ = ("_decides", "_stepping")
 
@@ -45,22 +45,22 @@ class MeasuredCall:
 
 
 class CallAtFixedDepth:
-    """Held open around a call that has as many frames around it wherever pytest runs, a worker of xdist too.
+    """Held open around a call that has as many frames around it everywhere, even in an xdist worker.
 
-    What formats the stack, or recurses until Python's limit, runs other numbers of instructions elsewhere.
+    Code that formats the stack, or recurses until Python's limit, would vary in instructions.
     """
 
     __slots__ = ()
 
 
 def is_of_the_call(error: BaseException | None) -> bool:
-    """Whether a test's call failed or was skipped by this; an interruption and pytest.exit() are not its."""
+    """Whether this failed or skipped a test's call; an interruption and pytest.exit() do not."""
     return isinstance(error, (Exception, OutcomeException, SystemExit)) and not isinstance(error, Exit)
 
 
 @contextlib.contextmanager
 def replaced(item: pytest.Item, calls: Callable[[], Calls]) -> Iterator[None]:
-    """Have pytest call a test's function once for each of `calls`, for a while.
+    """Inside, pytest calls a test's function once for each of `calls`.
 
     A unittest method is looked up on its instance by some runners (IsolatedAsyncioTestCase), so it is
     replaced there too.
@@ -82,9 +82,9 @@ def replaced(item: pytest.Item, calls: Callable[[], Calls]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unreported(item: pytest.Item) -> Iterator[None]:
-    """Keep what a test reports of itself from all plugins for a while: subtests have reports of their own.
+    """Inside, keep a test's own reports, such as those of subtests, from all plugins.
 
-    A hook's implementations cannot keep a call from each other, so the calls are taken where they are made.
+    A hook's implementation cannot hide a call from others, so calls are caught where they are made.
     """
     relays = {id(vars(relay)): vars(relay) for relay in (item.ihook, item.config.hook)}.values()
     kept = [{name: relay[name] for name in _REPORTS if name in relay} for relay in relays]
@@ -95,7 +95,7 @@ def unreported(item: pytest.Item) -> Iterator[None]:
     finally:
         for relay, hooks in zip(relays, kept, strict=True):
             for name in _REPORTS:
-                del relay[name]  # a proxy for a folder makes what it is asked for anew
+                del relay[name]  # a folder's proxy makes its relays anew
             relay.update(hooks)
 
 
@@ -116,7 +116,7 @@ def _repeated(original: Callable[..., Any], calls: Callable[[], Calls]) -> Calla
         async def run_async(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
             results: list[Any] = []
-            bound = functools.partial(original, *args, **kwargs)  # else its arguments are packed in the step
+            bound = functools.partial(original, *args, **kwargs)  # else the step would pack its arguments
             with contextlib.closing(calls()) as planned:
                 for call in planned:
                     result = None
@@ -145,14 +145,14 @@ def _repeated(original: Callable[..., Any], calls: Callable[[], Calls]) -> Calla
 
 
 def _at_fixed_depth(call: Callable[[], Any]) -> Callable[[], Any]:
-    """The call with as many frames around it as are missing."""
+    """The call with the missing frames around it."""
     frame, depth = inspect.currentframe(), 0
     while frame is not None:
         frame, depth = frame.f_back, depth + 1
     return functools.partial(_deeper, _DEPTH - depth, call)
 
 
-# Two by turns: of one that calls itself a traceback shows three frames, and how many more there are.
+# Two alternate: a traceback of one that calls itself shows three frames and a count.
 def _deeper(missing: int, call: Callable[[], Any]) -> Any:
     return _deeper_still(missing - 1, call) if missing > 0 else call()
 

@@ -1,7 +1,7 @@
 """Fresh processes: the certificate of a baseline, and the second look before a test fails.
 
-Each has a fixed hash seed, so that unchanged code that iterates a set counts in the second look what it
-counted when its baseline was certified.
+Each has a fixed hash seed, so unchanged code that iterates a set has the same counts in the second look as
+when its baseline was certified.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from pytest_opprof.wording import counted, listed
 _HASH_SEED: Final = "PYTHONHASHSEED"
 _DOCUMENT: Final = "run.json"
 _ENDED: Final = "ended"
-_ALL_LOOKS_S: Final = 30.0  # what the second looks of a session may take together
-_LOOK_S: Final = 0.2  # between two looks at how far the processes are, where somebody watches
-_WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some of them
+_ALL_LOOKS_S: Final = 30.0  # all second looks of a session together
+_LOOK_S: Final = 0.2  # between two updates of the progress
+_WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some
 _ALONE: Final = "not certified: --opprof-save-processes=1 leaves nobody to confirm what this process measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certified:
-    """What came of it: the tests, each with the processes it was seen in, and a note where it failed."""
+    """The result: the tests, each with its number of processes, and a note if it failed."""
 
     tests: tuple[TestResult, ...]
     note: str | None = None
@@ -52,11 +52,11 @@ class Certified:
 def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, processes: int) -> Certified:
     """Measure a run's tests in fresh processes and compare what must be exact.
 
-    There one active step is enough for a test that counts what it counted in the run.
+    One active step is enough for a test with the same counts as in the run.
 
     Args:
         node_ids: From a result's node id to pytest's own.
-        processes: How many processes are to have measured them in the end, this one among them.
+        processes: The number of processes in all, including this one.
     """
     wanted = [test for test in run.tests if test.is_usable]
     if not wanted:
@@ -65,7 +65,7 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
         return Certified(tests=run.tests, note=_ALONE)
     seen = run.tests
     for number in range(2, processes + 1):
-        # What the order of the tests decides shows when every other process turns it round.
+        # Every other process reverses the tests, which shows what depends on their order.
         order = wanted if number % 2 else wanted[::-1]
         what = f"certifying {counted(len(wanted), 'test')} in a fresh process ({number} of {processes})"
         try:
@@ -74,7 +74,7 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
                     config, replace(run, tests=tuple(order)), node_ids, number=number, on_ended=ended
                 )
         except (OpprofError, OSError) as error:
-            # The next one would fail alike.
+            # The next would fail too.
             return Certified(tests=seen, note=f"not certified in {processes} processes: {error}")
         seen = tuple(
             repeated(test, again[test.node_id], fresh_process=True) if test.node_id in again else test
@@ -87,10 +87,10 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
 
 @contextlib.contextmanager
 def _told(config: pytest.Config, text: str, *, total: int) -> Iterator[Callable[[int], None] | None]:
-    """Say what takes so long, while it does: a save may take twice as long as its tests.
+    """Show the progress of a save, which may take twice as long as its tests.
 
     Yields:
-        What draws on a terminal how many tests have ended; None elsewhere, where the text has a line.
+        Draws the number of ended tests on a terminal; None elsewhere, where the text gets a line.
     """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.get_verbosity() < 0:
@@ -121,11 +121,11 @@ def _measured_again(
     number: int,
     on_ended: Callable[[int], None] | None,
 ) -> dict[str, TestResult]:
-    """What fresh processes measure of a run's tests, in its order, by node id.
+    """Fresh processes' measurements of a run's tests, in its order, by node id.
 
     Args:
-        number: Of the processes, from 1 on.
-        on_ended: Hears how many tests have ended, now and then; None for nobody.
+        number: The process's number, from 1 on.
+        on_ended: Gets the number of ended tests now and then; may be None.
 
     Raises:
         OpprofError: One left no document.
@@ -151,10 +151,10 @@ def _measured_again(
 
 
 class SecondLooks:
-    """Measures tests that are about to fail in fresh processes, as long as that is affordable.
+    """Measures tests that are about to fail in fresh processes, within 30 s.
 
-    It is not where a test uses fixtures of the project's own that outlive it: a second process would make
-    and end them too, such as a database by its name, while this one goes on to use them.
+    It does not if a test uses the project's own fixtures that outlive it: a second process would make and end
+    them too, such as a database by its name, while this one still uses them.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -162,12 +162,12 @@ class SecondLooks:
         self._left_s = _ALL_LOOKS_S
 
     def at(self, item: pytest.Item) -> TestResult | None:
-        """What a fresh process measures of a test; None where that cannot be had, or not be afforded."""
+        """A fresh process's measurement of a test; None if it fails or takes too long."""
         if self._left_s <= 0 or _has_lasting_fixtures(item):
             return None
         cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
         if cancel is not None:
-            cancel(item=item)  # the test has run: pytest-timeout's time is not for this
+            cancel(item=item)  # the test has run: stop pytest-timeout's clock
         began_s = time.monotonic()
         try:
             with _fresh_process(self._config, [item.nodeid], number=2) as process:
@@ -180,7 +180,7 @@ class SecondLooks:
 
 
 def _has_lasting_fixtures(item: pytest.Item) -> bool:
-    """Whether a test uses fixtures that outlive it, but for those of installed plugins."""
+    """Whether a test uses fixtures that outlive it, except installed plugins'."""
     info = getattr(item, "_fixtureinfo", None)
     return info is not None and any(
         fixture.scope != "function" and "site-packages" not in fixture.func.__code__.co_filename
@@ -191,18 +191,18 @@ def _has_lasting_fixtures(item: pytest.Item) -> bool:
 
 
 def _hash_seed(number: int) -> str:
-    """Of the process with this number: two by turns, neither of them this process's own."""
+    """A process's seed by number: two alternate, neither of them this process's own."""
     own = os.environ.get(_HASH_SEED)
     if own is not None and Replay.here():
-        return own  # machine instructions follow the order of each set
+        return own  # sets' order changes machine instructions
     return [seed for seed in ("1", "2", "3") if seed != own][number % 2]
 
 
 def _shares(config: pytest.Config, tests: Sequence[TestResult]) -> list[list[TestResult]]:
-    """What each of the fresh processes gets that run at once: there are as many as xdist has workers.
+    """The tests of each simultaneous fresh process: there are as many as xdist workers.
 
-    The tests of one file stay together, and all in their order. Without xdist there is one process, since
-    nobody has said that these tests may run side by side, and so where groups say that some may not.
+    The tests of one file stay together, and all in their order. Without xdist, or if groups forbid it, there
+    is one process: these tests may not be able to run side by side.
     """
     option = config.option
     workers = 1 if getattr(option, "dist", "no") == "loadgroup" else getattr(option, "numprocesses", 1) or 1
@@ -221,7 +221,7 @@ def _file_of(test: TestResult) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FreshProcess:
-    """A process that measures some tests to confirm what another one has."""
+    """A process that measures some tests to confirm another's results."""
 
     folder: Path
     number: int
@@ -238,11 +238,10 @@ class _FreshProcess:
         return path.stat().st_size if path.exists() else 0
 
     def run(self, timeout_s: float | None) -> Run:
-        """Wait for its end, for so many seconds at most; what it measured.
+        """Wait for its end, at most that many seconds; gives its run.
 
         Raises:
-            OpprofError: It left no document.
-            subprocess.TimeoutExpired: It has not ended.
+            OpprofError: It wrote no document. subprocess.TimeoutExpired: It has not ended.
         """
         code = self.process.wait(timeout_s)
         if (document := self.folder / _DOCUMENT).exists():
@@ -256,7 +255,7 @@ class _FreshProcess:
 def _fresh_process(
     config: pytest.Config, node_ids: Sequence[str], *, number: int, first: Run | None = None
 ) -> Iterator[_FreshProcess]:
-    """A fresh process that measures some tests, in this order, to confirm what the `first` one has.
+    """A fresh process that measures some tests, in this order, to confirm the `first` run.
 
     Raises:
         OSError: It cannot be started.
@@ -289,7 +288,7 @@ def _fresh_process(
 
 
 def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> list[str]:
-    """The same options once more, with these tests in this order."""
+    """The same options, with these tests in this order."""
     replay = Replay.here()
     return [
         *(replay.command if replay else ()),

@@ -1,4 +1,4 @@
-"""The end of a session of ours: join, compare, keep, and tell."""
+"""The end of our session: join, compare, keep, and print."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
 
 
 def finish(session: OpprofSession, its: pytest.Session) -> None:
-    """Compare and keep what was measured; fail the session for what no test stands for.
+    """Compare and keep the measurements; fail the session for reasons without a test.
 
     Args:
-        session: Ours, whose files that are not kept are removed.
-        its: Pytest's, whose exit status may change from green to failed.
+        session: Ours; its files that are not kept are removed.
+        its: Pytest's; its exit status may change from passed to failed.
     """
     try:
         _finish(session, its)
@@ -71,7 +71,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     session.add_details(machine_details(config))
     run = session.run_of(session.results.values(), measured_in=measured_in)
     if first_run(config) is not None:
-        # Who started this process judges, and keeps.
+        # The process that started this one judges and keeps.
         _write_json(session, replace(run, tests=tuple(replace(test, tree=()) for test in run.tests)))
         return
     run = with_acceptances(run, session.policy.accepted)
@@ -85,7 +85,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
         judged=session.judged,
         notes=session.baseline.notes,
     )
-    # Those of the baseline stand in the header.
+    # The header has those of the baseline.
     session.notes |= dict.fromkeys(session.comparison.notes[len(session.baseline.notes) :])
     if session.comparison.base is not None:
         _keep_last(session, session.comparison)
@@ -101,11 +101,11 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     name_causes(config.stash[FAILED], session.comparison)
     listed = list(listed_failures(session, session.comparison))
     if not fail_session(its, [*session.failures, *listed]):
-        session.failures += listed  # else the last lines have them already
+        session.failures += listed  # else the last lines have them
 
 
 def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:
-    """Print what came of all marked tests."""
+    """Print results of all marked tests."""
     if session.comparison is None:
         return
     verbosity = session.config.get_verbosity()
@@ -127,13 +127,13 @@ def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None
     if why := _why_red(session, session.comparison):
         reporter.write_line(f"opprof: {why}" if verbosity < 0 else why, red=True)
     for text in session.printed:
-        # Where a line begins matters to who reads it.
+        # Readers depend on where a line begins.
         reporter.ensure_newline()
         reporter.write(text)
 
 
 def _why_red(session: OpprofSession, comparison: Comparison) -> str:
-    """``exit 1: 3 tests regressed``: why this session fails; empty where nothing of ours fails it."""
+    """``exit 1: 3 tests regressed``: why this session fails; empty if we do not fail it."""
     failing = Counter(test.verdict for test in comparison.tests if test.verdict and session.fails(test))
     told = [
         f"{counted(failing[verdict], 'test')} {VERDICT_WORDS.get(verdict, verdict.value)}"
@@ -153,7 +153,7 @@ def _write_tables(session: OpprofSession, reporter: pytest.TerminalReporter) -> 
 
 
 def _join(session: OpprofSession) -> Environment | None:
-    """Take over what other processes left; the environment they measured in, as far as any has seen it."""
+    """Take over other processes' results; gives their environment, as far as known."""
     if session.is_controller:
         session.collected = session.shared.collected()
     found: Environment | None = None
@@ -189,12 +189,12 @@ def _keep_last(session: OpprofSession, comparison: Comparison) -> None:
     try:
         keep_last(session.folder, comparison)
     except OpprofError as error:
-        if comparison.counts[Verdict.REGRESSED] or comparison.counts[Verdict.MISSING]:  # else nobody asks
+        if comparison.counts[Verdict.REGRESSED] or comparison.counts[Verdict.MISSING]:  # else not asked
             session.notes[f"`opprof accept` will not know of this comparison: {error}"] = None
 
 
 def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:
-    """Append a run to the store's history; of a distributed program's ranks the first does."""
+    """Append a run to the store's history; in a distributed program only rank 0 does."""
     is_wanted = {"saved": is_saved, "all": True, "off": False}[session.options.history]
     if not is_wanted or run.environment.details.get(RANK, "0") != "0":
         return
@@ -207,10 +207,10 @@ def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:
 
 
 def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
-    """Keep a run as a baseline, but for what regressed: a test that failed is not an example to follow.
+    """Keep a run as a baseline, without regressed tests: they are not an example to follow.
 
     Returns:
-        Whether that went well.
+        Whether it succeeded.
     """
     regressed = {
         test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED and session.fails(test)

@@ -1,4 +1,4 @@
-"""What xdist's controller does for its workers. Every distributed session loads this, so it loads little."""
+"""Hooks of xdist's controller. Every distributed session loads this, so it loads little."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_opprof.plugin.stash import COLLECTED, LOST, OPTIONS, SESSION, XDIST
 
 
 class ControllerHooks:
-    """Has a folder for the workers' results, and joins them; registered where xdist distributes."""
+    """Makes a folder for the workers' results, and joins them; registered if xdist distributes."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="opprof-workers-"))
@@ -38,15 +38,15 @@ class ControllerHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker where to leave its results, what to judge by, and how it may run a test once more."""
+        """Tell a worker where to put its results, the baseline, and how to rerun a test."""
         node.workerinput[XDIST] = self._given
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Hear a worker's last words, or find what a dead one left.
+        """Read a worker's report, or find what a dead worker left.
 
         Raises:
-            pytest.UsageError: It refused to run: it would die of that in silence.
+            pytest.UsageError: It refused to run, and could not say so itself.
         """
         if error:
             self._tell_of_deaths(node.config)
@@ -67,7 +67,7 @@ class ControllerHooks:
     # Registered after the plugin's own hooks, so it comes before them.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Make a session of ours where only the workers could know that there is something to join."""
+        """Make our session if only the workers knew that there is something to join."""
         is_new = SESSION not in session.config.stash and any(self._folder.glob(f"*{COLLECTED}"))
         if is_new and session.exitstatus != pytest.ExitCode.USAGE_ERROR:
             from pytest_opprof.plugin.opening import open_controller  # noqa: PLC0415  # where there is work
@@ -80,5 +80,5 @@ class ControllerHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """The results are read by then."""
+        """By now the results are read."""
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Calls whose instructions are counted, Python's or the machine's, with nothing else recorded meanwhile."""
+"""Count the instructions of calls, Python's or the machine's, without recording anything else."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pytest_opprof.metrics.metric import Metric, Source
 from pytest_opprof.plugin.calls import CallAtFixedDepth, Calls, is_of_the_call
 from pytest_opprof.results.run import TestResult
 
-# Caches may fill in the first calls; what does not settle in so many varies.
+# Caches may fill in the first calls; a count that does not settle in so many varies.
 _MOST_CALLS: Final = 4
-# Python makes code faster once it has been called so often (PEP 659). Longer calls do it by themselves.
+# Python specializes code after so many calls (PEP 659). Longer calls reach that themselves.
 _WARM_CALLS: Final = 8
 _LONG_CALL: Final = 100_000_000  # machine instructions
 
 
 class Counter(Protocol):
-    """What counts."""
+    """Counts."""
 
     def start(self) -> None:
         """Count from here on."""
@@ -34,14 +34,14 @@ class Counter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What is counted, and by whom.
+    """What is counted, and how.
 
     Attributes:
-        source: The word for it in documents.
-        counter: Makes what counts; it raises `CaptureUnavailableError` where that cannot be had.
-        apart: By how many thousandths two calls that agree may differ.
-        least: By how much they may in any case.
-        warms_up: Whether short calls count only once Python has specialized their code.
+        source: Its name in documents.
+        counter: Makes the counter; raises `CaptureUnavailableError` if there is none.
+        apart: By how many thousandths two agreeing calls may differ.
+        least: The number by which they may always differ.
+        warms_up: Whether short calls count only after Python specialized them.
     """
 
     metrics: tuple[Metric, ...]
@@ -52,7 +52,7 @@ class Kind:
     warms_up: bool = False
 
     def agree(self, one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-        """Whether two calls say the same."""
+        """Whether two calls agree."""
         pairs = zip(one, other, strict=True)
         return all(abs(a - b) <= max(self.least, self.apart * max(a, b) // 1_000) for a, b in pairs)
 
@@ -64,7 +64,7 @@ def _machine_counter() -> Counter:
 
 
 PYTHON: Final = Kind(metrics=INSTRUCTION_TOTALS, source=Source.INSTRUCTIONS, counter=InstructionCounter)
-# Addresses are in the hashes of objects, and so in how often a table is searched.
+# Objects' hashes have addresses, which decide how long a table is searched.
 MACHINE: Final = Kind(
     metrics=(NATIVE_INSTRUCTIONS,),
     source=Source.REPLAY,
@@ -76,16 +76,16 @@ MACHINE: Final = Kind(
 
 
 class CountedCalls(CallAtFixedDepth):
-    """Counts the instructions of calls of a test after those that its schedule takes.
+    """Counts the instructions of calls of a test after its schedule.
 
-    Two calls in a row must agree, or one must say what is expected: then nothing varies. Garbage is collected
-    before each, and not during it, as a collection runs finalizers at a moment that nobody chose.
+    Two calls in a row must agree, or one must have the expected count: then nothing varies. Garbage is
+    collected before each, not during it, because a collection runs finalizers at an unpredictable moment.
 
     Args:
-        expected: The totals of a certified baseline; None where there is none.
+        expected: The totals of a certified baseline; None without one.
 
     Attributes:
-        reason: Why nothing was counted; "" where nothing stood in the way.
+        reason: Why nothing was counted; "" if something was.
     """
 
     def __init__(self, kind: Kind, *, expected: tuple[int, ...] | None = None) -> None:
@@ -98,14 +98,14 @@ class CountedCalls(CallAtFixedDepth):
 
     @property
     def counts(self) -> list[Counted]:
-        """One where the calls agree, else all of them; none where there is a reason."""
+        """One count if the calls agree, else all; none if there is a reason."""
         if self.reason or not self._counts:
             return []
         return self._counts[-1:] if self._has_settled else self._counts[self._warm_calls :]
 
     @property
     def has_been_asked(self) -> bool:
-        """Whether there is something to say: counts, or why there are none."""
+        """Whether there are counts, or a reason why not."""
         return bool(self.reason or self._counts)
 
     def calls(self) -> Calls:
@@ -158,13 +158,13 @@ class CountedCalls(CallAtFixedDepth):
 
     @property
     def _warm_calls(self) -> int:
-        """How many calls count only where they say what is expected."""
+        """How many calls count only if they have the expected count."""
         is_short = self.kind.warms_up and all(sum(one.totals) < _LONG_CALL for one in self._counts)
         return _WARM_CALLS if is_short else 0
 
 
 def certified_counts(test: TestResult, kind: Kind) -> tuple[int, ...] | None:
-    """What all calls, or a baseline's processes, agreed on; None where they did not, or counted nothing."""
+    """The counts on which all calls, or a baseline's processes, agreed; None if they did not."""
     found = [test.totals.get(metric.name) for metric in kind.metrics]
     steady = [samples.low for samples in found if samples is not None and samples.is_constant]
     return tuple(steady) if len(steady) == len(found) else None

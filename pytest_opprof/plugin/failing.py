@@ -1,4 +1,4 @@
-"""How a failed verdict becomes a failed test, and a failed session whatever becomes of the test's report."""
+"""Turn a failed verdict into a failed test, and a failed session even if the test's report is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import Comparison, TestComparison
     from pytest_opprof.plugin.session import OpprofSession
 
-# No fault of the test's: they fail the session at its end, never a test.
+# Not the test's fault: these fail the session at its end, never a test.
 NOT_THE_TESTS: Final = frozenset({Verdict.ERROR, Verdict.MISSING})
 GREEN: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
 _MOST_NAMES: Final = 10
@@ -30,18 +30,18 @@ _LOST: Final = "another plugin replaced or dropped the failed report"
 
 
 class GateFailed(Failed, BdbQuit):
-    """A gate failed. pytest starts no debugger for a `BdbQuit`: no frame of the user's is left to look at."""
+    """A gate failed. pytest starts no debugger for a `BdbQuit`, because no frame of the user's is left."""
 
 
 def fail_test(call: pytest.CallInfo[Any], report: pytest.TestReport, section: str) -> None:
-    """Have a test that passed fail with a section of ours.
+    """Fail a passed test with a section of ours.
 
-    Plugins that run a test again ask the call for its exception, not the report for its outcome: both say it.
+    Plugins that rerun a test read the call's exception, not the report's outcome: both are set.
     """
     call.excinfo = pytest.CallInfo.from_call(partial(_fail, section), when="call").excinfo
     report.outcome = "failed"
     report.longrepr = section
-    vars(report).pop("wasxfail", None)  # it passed against expectation, and fails for another reason
+    vars(report).pop("wasxfail", None)  # it passed unexpectedly, and fails for another reason
 
 
 def _fail(section: str) -> Never:
@@ -49,7 +49,7 @@ def _fail(section: str) -> Never:
 
 
 def failures_of(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
-    """Sentences on what fails a session, and stands beside no test of ours."""
+    """Sentences on what fails a session without a test of ours."""
     if session.baseline.problem and session.fails_without_baseline:
         yield session.baseline.problem
     failed = {canonical_node_id(node_id) for node_id in session.config.stash[FAILED]}
@@ -62,7 +62,7 @@ def failures_of(session: OpprofSession, comparison: Comparison) -> Iterator[str]
 
 
 def listed_failures(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
-    """Reasons why tests that passed fail a session; the summary has each beside its test."""
+    """Why passed tests fail a session; the summary has each reason beside its test."""
     return _by_reason(
         (test.reason, test.node_id) for test in _failing(session, comparison) if test.verdict in NOT_THE_TESTS
     )
@@ -82,10 +82,10 @@ def _by_reason(failures: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -> None:
-    """Have each cause's command stand in one failed report, and the others of the cause refer to it.
+    """Put each cause's command into one failed report; the cause's other reports refer to it.
 
-    Only when all tests have run is it known which of them share a cause. Until then, as in JUnit reports,
-    each section has the command for its own test.
+    Which tests share a cause is known only when all have run. Until then, as in JUnit reports, each section
+    has its own test's command.
 
     Args:
         reports: Those of failed tests, by pytest's node id.
@@ -99,7 +99,7 @@ def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -
 
 
 def fail_session(its: pytest.Session, failures: Sequence[str]) -> bool:
-    """Fail a session that pytest would call a success, and have it say so beside its green last line.
+    """Fail a session that pytest would pass, and say so beside its green last line.
 
     Returns:
         Whether that was needed.

@@ -89,7 +89,7 @@ class Opprof:
         return EventList(recordings).key_averages(group_by_input_shapes=group_by_input_shape)
 
     def _skip_unmeasured(self) -> None:
-        """Skip a test that looks at what cannot be measured: its assertions would pass or fail by chance."""
+        """Skip a test that reads what cannot be measured: its assertions would pass or fail by chance."""
         if self._unmeasured is not None:
             pytest.skip(self._unmeasured)
 

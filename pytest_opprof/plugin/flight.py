@@ -1,4 +1,4 @@
-"""The flight recorder: what a process says of its tests while it lives, and what is told once it died."""
+"""The flight recorder: a process notes its tests while it lives, and a later one reports its death."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _WORKER: Final = "PYTEST_XDIST_WORKER"
 
 @contextlib.contextmanager
 def recorded(item: pytest.Item, *, always: bool) -> Iterator[None]:
-    """Have the session file say which test runs, from its setup to its teardown.
+    """Note in the session file which test runs, from setup to teardown.
 
     Args:
-        always: Also keep what ran last outside of measurements.
+        always: Also keep the last events between measurements.
     """
     collector = Collector.instance()
     note = Note(
         project=project_of(item.config.rootpath), worker=os.environ.get(_WORKER, ""), node_id=item.nodeid
     )
-    # A fault of ours is told when the test is measured; here it must not become one of the test's.
+    # Our fault is reported when the test is measured; here it must not fail the test.
     with contextlib.suppress(OpprofError):
         collector.note(bytes(note))
         if always:
@@ -48,9 +48,9 @@ def recorded(item: pytest.Item, *, always: bool) -> Iterator[None]:
 
 
 def tell_of_deaths(root: Path) -> list[str]:
-    """What became of this project's tests whose process died: told once, and their traces kept.
+    """Report once this project's tests whose process died, and keep their traces.
 
-    Sessions of other projects are left for theirs, and removed after a week; those that tell nothing, now.
+    Other projects' session files are left for them, and removed after a week; empty ones now.
     """
     lines: list[str] = []
     now_ns, project = time.time_ns(), project_of(root)

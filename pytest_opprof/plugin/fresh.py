@@ -1,7 +1,7 @@
-"""Runs the tests that a process was given, all of them and in this order: loaded by name in fresh processes.
+"""Run exactly the tests that a process was given, in their order; fresh processes load this by name.
 
-The session that gave them has chosen already. A plugin that chooses again, such as pytest-split of each
-half another half, would leave the rest unmeasured.
+The session has already chosen them. A plugin that chooses again, as pytest-split takes a half of each half,
+would leave the rest unmeasured.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take what the first process has measured."""
+    """Take the first process's run."""
     parser.addoption("--opprof-first", metavar="PATH", help="the run that this process is to confirm")
     parser.addoption("--opprof-ended", metavar="PATH", help="a file that gets a byte for each test that ends")
 
 
 class Ended:
-    """Tells the first process how many tests have ended."""
+    """Tells the first process the number of ended tests."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,22 +32,22 @@ class Ended:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell of ended tests where somebody looks."""
+    """Report ended tests, if asked to."""
     path = config.getoption("opprof_ended", None)
     if path:
         config.pluginmanager.register(Ended(Path(path)))
 
 
 def first_run(config: pytest.Config) -> Path | None:
-    """Where that is; None where this process confirms nobody."""
+    """Its path; None if this process confirms nobody."""
     text = config.getoption("opprof_first", None)
     return Path(text) if text else None
 
 
-# Inside of the wrapper that plans what is measured, and around all that choose.
+# Inside the wrapper that plans the measurement, and around all that choose.
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Put back what other plugins deselected or put in another order."""
+    """Undo other plugins' deselection and order."""
     given = list(items)
     result = yield
     items[:] = given

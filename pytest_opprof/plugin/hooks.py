@@ -1,4 +1,4 @@
-"""What pytest calls. A session without a marked test loads this, `options` and `stash`, no more of ours."""
+"""What pytest calls. A session without a marked test loads only this, `options` and `stash`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    """Name our library to ITT and NVTX before a conftest makes the first call of them.
+    """Name our library to ITT and NVTX before a conftest can call them.
 
-    ITT where it is wanted or nothing else sees torch's ops, NVTX where it is wanted.
+    ITT if it is requested or nothing else sees torch's ops, NVTX if it is requested.
     """
     asked = _asked_sources(early_config, args)
     has_compiler = os.environ.get("CXX") or any(map(shutil.which, ("c++", "g++", "clang++")))
@@ -48,7 +48,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 
 def _asked_sources(config: pytest.Config, args: list[str]) -> list[str]:
-    """The sources asked for, read before pytest's own parser has run over all plugins' options."""
+    """The requested sources, read before pytest has parsed all plugins' options."""
     option = "--opprof-capture"
     given = [arg.partition("=")[2] for arg in args if arg.startswith(f"{option}=")]
     given += [value for arg, value in itertools.pairwise(args) if arg == option]
@@ -57,7 +57,7 @@ def _asked_sources(config: pytest.Config, args: list[str]) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the options; where tests run in workers, join what they find."""
+    """Read the options; if tests run in workers, join their results."""
     config.addinivalue_line("markers", _MARKER)
     options = config.stash[OPTIONS] = read_options(config)
     config.stash[UNREAD] = set()
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _hear_failures(config: pytest.Config) -> None:
-    """Keep failed reports; only where somebody asks for them, for there are three reports of each test."""
+    """Keep failed reports, only if requested, because each test has three reports."""
     heard = _FailedReports()
     config.stash[FAILED] = heard.by_test
     config.pluginmanager.register(heard, "opprof-reports")
@@ -96,7 +96,7 @@ class _FailedReports:
 def pytest_ignore_collect(
     collection_path: Path, config: pytest.Config
 ) -> Generator[None, bool | None, bool | None]:
-    """Note what is left out: a test that was not looked for is not missing."""
+    """Note ignored files: their tests are not missing."""
     ignored = yield
     if ignored:
         config.stash[UNREAD].add(collection_path)
@@ -107,7 +107,7 @@ def pytest_ignore_collect(
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Note what cannot be imported, or skips itself as a whole."""
+    """Note modules that cannot be imported, or skip themselves."""
     report = yield
     if not report.passed:
         collector.config.stash[UNREAD].add(collector.path)
@@ -118,7 +118,7 @@ def pytest_make_collect_report(
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, object, object]:
-    """Make a session of ours if there are marked tests: those chosen, and those that others deselected."""
+    """Make our session if there are marked tests: chosen ones, and those that others deselected."""
     collected = list(items)
     result = yield  # a conftest may add our marker here
     options = config.stash[OPTIONS]
@@ -141,7 +141,7 @@ def pytest_collection_modifyitems(
 
 
 def _is_marked(item: pytest.Item) -> bool:
-    """Whether a test is to be profiled. A doctest has the marker of its module, and nobody meant it."""
+    """Whether a test is to be profiled. A doctest has its module's marker unintentionally."""
     if isinstance(item, pytest.Function):
         return item.get_closest_marker("profile") is not None
     return any(mark.name == "profile" for mark in item.own_markers)
@@ -156,7 +156,7 @@ def _deselect(config: pytest.Config, items: list[pytest.Item], *, keep: list[pyt
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Print the header: only now is it known whether there is anything to say."""
+    """Print the header: only now we know whether there is one."""
     if SESSION not in config.stash and ASIDE not in config.stash:
         return []
     from pytest_opprof.plugin.opening import header  # noqa: PLC0415  # as above
@@ -166,7 +166,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Have the process say which test runs, for whoever finds what it left when it died."""
+    """Note which test runs, for the process that reports a death."""
     session = item.config.stash.get(SESSION, None)
     if session is None:
         return (yield)
@@ -181,7 +181,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure a marked test: innermost, where output and logging are captured as the test's own."""
+    """Measure a marked test: innermost, so output and logging are captured as the test's own."""
     session = item.config.stash.get(SESSION, None)
     stepping = session.stepping_of(item) if session else None
     if stepping is None:
@@ -196,7 +196,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Judge what was measured: a failed gate is a failed test."""
+    """Judge the measurement: a failed gate is a failed test."""
     report = yield
     session = item.config.stash.get(SESSION, None)
     if session and (call.when == "call" or (call.when == "setup" and not report.passed)):
@@ -214,7 +214,7 @@ def pytest_benchmark_generate_machine_info(config: pytest.Config) -> dict[str, A
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
-    """Say in pytest-benchmark's file where its numbers were measured, as our documents do."""
+    """Add the environment to pytest-benchmark's file, as to our documents."""
     session = config.stash.get(SESSION, None)
     if session:
         from pytest_opprof.plugin.benchmark_files import leave_environment  # noqa: PLC0415  # as above
@@ -238,7 +238,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print what came of all marked tests."""
+    """Print results of all marked tests."""
     session = config.stash.get(SESSION, None)
     if session:
         from pytest_opprof.plugin.closing import summarize  # noqa: PLC0415  # as above
@@ -246,7 +246,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         summarize(session, terminalreporter)
     if UNMEASURED in config.stash:
         terminalreporter.write_line(config.stash[UNMEASURED], yellow=True)
-    timers = sys.modules.get("pytest_opprof.timers")  # which --benchmark-timer has loaded, or nobody
+    timers = sys.modules.get("pytest_opprof.timers")  # loaded only by --benchmark-timer
     note = None if timers is None else timers.host_alone()
     if note:
         terminalreporter.write_line(note, yellow=True)

@@ -1,7 +1,7 @@
 """What a pytest process collects, and how to start another like it: for `experiment`.
 
-It is loaded by name (``PYTEST_PLUGINS``) in the processes of ``opprof ab`` and ``opprof bisect`` alone, and
-writes one JSON file for the process that started them.
+Only the processes of ``opprof ab`` and ``opprof bisect`` load it, by name (``PYTEST_PLUGINS``). It writes one
+JSON file for the process that started them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pytest
 from pytest_opprof.plugin.arguments import as_argument, fresh_arguments, own_options
 from pytest_opprof.results.names import canonical_node_id
 
-# Where to write it; a file that is written is whole, as its reader waits for this process to end.
+# Its path; the file is complete, because its reader waits for this process to end.
 LIST_TO: Final = "OPPROF_LIST_TO"
 _COLLECTED: Final = pytest.StashKey[list[pytest.Item]]()
 
@@ -32,13 +32,13 @@ _COLLECTED: Final = pytest.StashKey[list[pytest.Item]]()
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, object, object]:
-    """Keep all items, before anybody deselects one."""
+    """Keep all items, before any is deselected."""
     config.stash[_COLLECTED] = list(items)
     return (yield)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the list, at the end: by then all modules are imported that the tests import."""
+    """Write the list at the end, when the tests have imported all their modules."""
     path = os.environ.get(LIST_TO)
     collected = session.config.stash.get(_COLLECTED, None)
     if not path or collected is None:
@@ -74,7 +74,7 @@ def files_of_modules() -> dict[str, str]:
     found = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        # A relative one is not a place: torch.classes says `_classes.py`, wherever it is asked.
+        # A relative path is not a place: torch.classes always says `_classes.py`.
         if isinstance(file, str) and os.path.isabs(file):  # noqa: PTH117 - one of thousands
             found[name] = file
     return found
@@ -88,8 +88,8 @@ def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, s
             installed from.
 
     Returns:
-        By the module's name the folder or archive that the copy was installed from, as installers note it
-        (PEP 610); "" where they do not.
+        By module name, the copy's origin (a folder or archive), as installers record it (PEP 610); "" if they
+        do not.
     """
     found: dict[str, str] = {}
     tested = _name_of_project(root)
@@ -103,7 +103,7 @@ def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, s
 
 
 def _installed_from(distribution: metadata.Distribution) -> str | None:
-    """The path that it was installed from, "" where none is noted; None in editable mode."""
+    """The path that it was installed from, "" if unknown; None in editable mode."""
     try:
         origin = json.loads(distribution.read_text("direct_url.json") or "{}")
         url = urlsplit(origin.get("url", ""))
@@ -115,7 +115,7 @@ def _installed_from(distribution: metadata.Distribution) -> str | None:
 
 
 def _name_of(distribution: metadata.Distribution) -> str:
-    """Empty for what a broken installation left."""
+    """Its name; empty if installed wrongly."""
     try:
         return str(distribution.metadata.json.get("name", ""))
     except FileNotFoundError:  # since Python 3.15
@@ -131,5 +131,5 @@ def _name_of_project(root: Path) -> str | None:
 
 
 def _normalized(name: str) -> str:
-    """As PEP 503 has it, so that two spellings of a name are equal."""
+    """Normalize by PEP 503, so that two spellings are equal."""
     return re.sub(r"[-_.]+", "-", name).lower()

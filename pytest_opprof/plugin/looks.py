@@ -1,4 +1,4 @@
-"""What is found out of a test while it runs: whether it is as before, would fail, and fails again."""
+"""What a test's run shows before it ends: whether it is unchanged, would fail, and fails again."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _LAST: Final[pytest.StashKey[TestComparison | None]] = pytest.StashKey()
 
 
 class Looks:
-    """Asks of what was measured how it would be judged."""
+    """Asks how a measurement would be judged."""
 
     def __init__(self, session: OpprofSession) -> None:
         self._session = session
         self._fresh = SecondLooks(session.config)
 
     def before_all(self, item: pytest.Item, request: ProfileRequest) -> tuple[ProfileRequest, ...]:
-        """Requests for less than a test's marker asks for, one of which may answer, in order.
+        """Smaller requests than a test's marker, in order, one of which may answer.
 
-        One active step can where the test is held to a certificate and no more is kept, or where it confirms
-        the first process: there even the first call, without a warm-up.
+        One active step can if the test has a certified baseline and no more is kept, or if it confirms the
+        first process: then even the first call, without a warm-up.
         """
         options, is_to_confirm = self._session.options, first_run(self._session.config) is not None
         before = self._session.before.get(canonical_node_id(item.nodeid))
@@ -54,7 +54,7 @@ class Looks:
         return one.from_the_first_call() if is_to_confirm else (one,)
 
     def is_as_before(self, item: pytest.Item, stepping: Stepping) -> bool:
-        """Whether what was measured is what the baseline has, to the last op."""
+        """Whether the measurement equals the baseline, to the last op."""
         found = self._look(item, stepping)
         return found is not None and found.verdict is Verdict.PASS and not found.changes
 
@@ -66,18 +66,18 @@ class Looks:
         return found is not None and found.verdict is Verdict.REGRESSED and self._session.fails(found)
 
     def last(self, item: pytest.Item, stepping: Stepping) -> TestComparison | None:
-        """What the last look has found, if only instructions were counted after it."""
+        """The last look's result, if only instructions were counted after it."""
         found = item.stash.get(_LAST, None)
         item.stash[_LAST] = None  # a rerun of the same item starts anew
         return found if stepping.is_as_seen else None
 
     def confirmed(self, item: pytest.Item, found: TestComparison) -> TestComparison:
-        """The same, after a look at the test in a fresh process where it would fail."""
+        """The same, but a test that would fail is first measured in a fresh process."""
         session = self._session
         if found.base is None or found.verdict is not Verdict.REGRESSED or not session.fails(found):
             return found
         again = self._fresh.at(item)
-        # One that fails alike confirms this one; one that nobody can judge says nothing.
+        # A fresh process that also fails confirms this one; one without a verdict says nothing.
         if again is None or not again.is_usable or session.fails(session.compare(again)):
             return found
         return session.compare(repeated(measured_of(found), again, fresh_process=False))
@@ -85,13 +85,13 @@ class Looks:
     def _look(self, item: pytest.Item, stepping: Stepping) -> TestComparison | None:
         item.stash[_LAST] = found = None
         test = measured_or_error(unjudged(item, Outcome.PASSED), stepping)
-        with contextlib.suppress(Exception):  # this runs inside the test; it is told when the test is judged
+        with contextlib.suppress(Exception):  # this runs inside the test, which is judged later
             item.stash[_LAST] = found = self._session.compare(test)
         return found
 
 
 def unjudged(item: pytest.Item, outcome: Outcome) -> TestResult:
-    """A marked test that ended, without its numbers."""
+    """A finished marked test without its numbers."""
     plan = item.stash[PLAN]
     return TestResult(
         node_id=canonical_node_id(item.nodeid),
@@ -102,7 +102,7 @@ def unjudged(item: pytest.Item, outcome: Outcome) -> TestResult:
 
 
 def measured_or_error(test: TestResult, stepping: Stepping) -> TestResult:
-    """`test` with what was recorded of it, or why that cannot be read."""
+    """`test` with its recording, or why that cannot be read."""
     try:
         return measured(test, stepping)
     except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
@@ -111,6 +111,6 @@ def measured_or_error(test: TestResult, stepping: Stepping) -> TestResult:
 
 
 def measured_of(found: TestComparison) -> TestResult:
-    """What was measured of a test of this session."""
+    """The measurement of a test of this session."""
     assert found.head is not None, "a test of this session has run"
     return found.head

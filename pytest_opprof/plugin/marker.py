@@ -21,7 +21,7 @@ from pytest_opprof.results.run import Schedule
 from pytest_opprof.wording import did_you_mean
 
 _NUMBERS: Final = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
-# All arguments and what they mean, in Markdown: the reference is made of it.
+# All arguments, explained in Markdown for the reference.
 ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "activities": "as torch.profiler's: `[ProfilerActivity.CPU, ProfilerActivity.CUDA]`",
@@ -60,17 +60,17 @@ class ProfileRequest:
     """What one marked test asks for.
 
     Attributes:
-        schedule: From a step's number to its action.
+        schedule: Maps a step's number to its action.
         numbers: The schedule's numbers; None for a function of the user's own.
-        calls: How often a test that does not step itself is called.
-        cycles: How many cycles of its schedule a test that steps itself must finish.
-        stacks: Of "python" and "cpp": which stacks are recorded.
-        names_activities: The marker says which; else CUDA's are recorded too, where the session records them.
+        calls: How often a test is called, if it does not step itself.
+        cycles: How many cycles a test that steps itself must finish.
+        stacks: The recorded stacks, of "python" and "cpp".
+        names_activities: The marker names them; else CUDA's are recorded if the session records them.
         sampling: The share of torch's ops to record.
-        size: The parameter that is the test's size; empty where none is named.
-        is_named: The test has the marker in its code; else a line of options chose it among others.
-        missing: What was asked for and is not captured in this release.
-        steps_itself: The test takes the ``opprof`` fixture and calls its `step()`.
+        size: The parameter that is the test's size; empty without one.
+        is_named: The marker is in the test's code; else a line of the options chose it.
+        missing: Requests that this release does not support.
+        steps_itself: The test calls `step()` of the ``opprof`` fixture.
     """
 
     schedule: Callable[[int], object]
@@ -95,21 +95,21 @@ class ProfileRequest:
     steps_itself: bool = False
 
     def sources_left(self, sources: frozenset[str]) -> frozenset[str]:
-        """What the activities leave of a session's sources, and add to them."""
+        """A session's sources, as the activities restrict and extend them."""
         left = sources if "cpu" in self.activities else sources & ({"ranges"} | CUDA_SOURCES)
         if "cuda" in self.activities:
             return left | {CUDA}
         return left - CUDA_SOURCES if self.names_activities else left
 
     def with_one_active_step(self) -> ProfileRequest:
-        """The same with no more than is needed to see whether something changed; itself where that is all."""
+        """The smallest request that shows a change; itself if that is all."""
         numbers = self.numbers
         if numbers is None or numbers.active == 1 or numbers.repeat > 1 or self.steps_itself or self.trace:
             return self
         return self._with(replace(numbers, active=1))
 
     def from_the_first_call(self) -> tuple[ProfileRequest, ...]:
-        """This one's first call alone, as the active step; then what is left of this one, for more calls."""
+        """Only the first call, as the active step; then the rest, for more calls."""
         numbers = self.numbers
         if numbers is None or not numbers.warmup:
             return (self,)
@@ -120,10 +120,10 @@ class ProfileRequest:
 
 
 def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType({})) -> ProfileRequest:
-    """What a test's marker asks for. The closest marker counts alone.
+    """What a test's marker asks for. Only the closest marker counts.
 
     Args:
-        suite: The arguments that hold for all tests where the marker says nothing.
+        suite: Arguments for all tests, unless the marker sets them.
 
     Raises:
         UsageError: An argument is unknown or invalid, or the test cannot be profiled.
@@ -139,7 +139,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
         arguments["activities"] = mark.args[0]
     check_names(arguments, where=where)
     steps_itself = "opprof" in getattr(item, "fixturenames", ())
-    # What a test benchmarks is called by us, also where the test takes our fixture too.
+    # We call a benchmarked function, even if the test takes our fixture too.
     needs_calls = not steps_itself or bool(takes_benchmark(item))
     plan, numbers, calls = _plan(arguments, where=where, needs_calls=needs_calls)
     activities = _activities(arguments.get("activities"), where=where)
@@ -171,7 +171,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
 
 
 def check_names(arguments: Iterable[str], *, where: str) -> None:
-    """Check that the marker knows them all.
+    """Check that the marker has them all.
 
     Raises:
         UsageError: It has no such argument.
@@ -183,7 +183,7 @@ def check_names(arguments: Iterable[str], *, where: str) -> None:
 
 
 def _beside(mark: pytest.Mark, suite: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of the suite's arguments those that do not contradict a marker with its own function or activities."""
+    """The suite's arguments, except those that contradict the marker's own function or activities."""
     said = {*mark.kwargs, *(["activities"] if mark.args else [])}
     if mark.kwargs.get("schedule") is not None:
         said |= {*_NUMBERS}
@@ -191,7 +191,7 @@ def _beside(mark: pytest.Mark, suite: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def refusal_of(item: pytest.Item) -> str:
-    """Why a marked test cannot be profiled; "" where it can."""
+    """Why a marked test cannot be profiled; "" if it can."""
     if not isinstance(item, pytest.Function):
         return "only test functions and methods can be profiled, and this is none"
     if hasattr(item.obj, "hypothesis"):
@@ -217,7 +217,7 @@ def _text(arguments: Mapping[str, Any], name: str, *, where: str) -> str:
 
 
 def _activities(given: Any, *, where: str) -> tuple[str, ...]:
-    """Lower-case names, whether of our enum's members, of torch's, or plain strings."""
+    """Lower-case names, from our enum's members, torch's, or strings."""
     if given is None:
         return ("cpu",)
     if isinstance(given, str) or not hasattr(given, "__iter__"):
@@ -273,7 +273,7 @@ def _number(name: str, value: Any, *, where: str) -> int:
 
 
 def _calls_of(own: Callable[[int], object], *, where: str) -> int:
-    """Calls until the first cycle of a schedule of the user's own is done."""
+    """Calls until the first cycle of a user's own schedule is done."""
     for step in range(_MOST_CALLS):
         try:
             action = action_of(own(step), step=step)

@@ -24,10 +24,10 @@ _LINE: Final = re.compile(rf"\s*(!?)\s*(-k\s+)?(?!!){_WORD}\s*(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class MarkLine:
-    """Which tests a line chooses, and what it says of them.
+    """Which tests a line chooses, and their arguments.
 
     Attributes:
-        is_excluding: It takes back what lines before it chose.
+        is_excluding: It excludes tests that earlier lines chose.
     """
 
     chooses: Callable[[pytest.Item], bool]
@@ -36,9 +36,9 @@ class MarkLine:
 
 
 def mark(items: Iterable[pytest.Item], lines: Collection[str]) -> None:
-    """Give tests the marker; a marker in the code wins, and of several lines about a test the last.
+    """Give tests the marker; a marker in the code wins, and of several matching lines the last.
 
-    A test that the marker would be refused on is left as it is: nobody named it.
+    A test that cannot have the marker is left alone, because no line named it.
 
     Args:
         lines: ``[!]PATH|NODE-ID|-k EXPRESSION [ARGUMENTS]``, the weaker first.
@@ -79,10 +79,10 @@ def parse_mark(line: str) -> MarkLine:
 
 
 def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
-    """Read arguments of the marker as they stand in Python, such as ``warmup=2, record_shapes=True``.
+    """Read the marker's arguments in Python syntax, such as ``warmup=2, record_shapes=True``.
 
     Raises:
-        UsageError: They are not such arguments.
+        UsageError: They are not arguments.
     """
     try:
         call = ast.parse(f"profile({text})", mode="eval").body
@@ -101,12 +101,12 @@ def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
 def suite_arguments(
     profile: str, limits: Collection[str], *, known_ops: Collection[str]
 ) -> Mapping[str, Any]:
-    """What holds for every profiled test whose marker does not say it.
+    """Defaults for profiled tests whose marker does not set them.
 
     Args:
         profile: The marker's arguments, as ``--opprof-profile`` has them.
         limits: Presets, and budgets as ``METRIC=BOUND``, ``METRIC<=BOUND`` and the like.
-        known_ops: The names of all ops that there are, as far as known.
+        known_ops: The names of all ops, as far as known.
 
     Raises:
         UsageError: They are invalid.
@@ -120,7 +120,7 @@ def suite_arguments(
 
 
 def _budget(text: str) -> str | dict[str, str]:
-    """A preset's name, or one budget; ``=`` means no more than, as a number alone does in the marker."""
+    """A preset's name, or one budget; ``=`` means at most, like a bare number in the marker."""
     match = re.fullmatch(r"([^<>=]+)(?:=(?!=)|(?=[<>=]))(.+)", text)
     return {match[1].strip(): match[2].strip()} if match else text
 
@@ -134,7 +134,7 @@ def _by_expression(text: str, line: str) -> Callable[[pytest.Item], bool]:
 
 
 def _by_node_id(text: str) -> Callable[[pytest.Item], bool]:
-    """A path or a node id, whole or up to one of its parts, or a pattern of node ids."""
+    """Matches a path, a node id or its first parts, or a pattern of node ids."""
     wanted = text.rstrip("/").removeprefix("./")
     if wanted == ".":
         return lambda _: True

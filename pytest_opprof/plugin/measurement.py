@@ -1,4 +1,4 @@
-"""From a test's call phase to the values that documents hold, and what of it cannot be captured."""
+"""Turn a test's call phase into the values of documents, with what could not be captured."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sourc
 from pytest_opprof.results.run import Measurement, MeasurementStatus, TestResult, Timing
 from pytest_opprof.results.samples import Samples
 
-_LONGEST: Final = 4_096  # of a reason in a document
+_LONGEST: Final = 4_096  # a reason in a document
 
 
 def measured(test: TestResult, stepping: Stepping) -> TestResult:
-    """`test` with what was recorded of it; other looks widen what they found to be otherwise."""
+    """`test` with its recording; values that other looks saw differ become ranges."""
     looks = [_once(test, stepping, stepping.recordings)]
     if stepping.one_step:
         looks.append(_once(test, stepping, stepping.one_step))
@@ -42,7 +42,7 @@ def measured(test: TestResult, stepping: Stepping) -> TestResult:
 
 
 def with_instructions(test: TestResult, counted: Iterable[CountedCalls]) -> TestResult:
-    """`test` with what was counted in further calls, or why nothing was."""
+    """`test` with the counts of further calls, or why there are none."""
     return functools.reduce(_with_counts, counted, test)
 
 
@@ -70,7 +70,7 @@ def _with_counts(test: TestResult, calls: CountedCalls) -> TestResult:
 
 
 def _settings(kind: Kind) -> dict[str, str]:
-    """What its counts depend on beside the code."""
+    """What else than code its counts depend on."""
     found = {LIBRARIES: installed_libraries()}
     replay = Replay.here() if kind is MACHINE else None
     return found | {GUEST: replay.guest} if replay else found
@@ -126,7 +126,7 @@ def _measurement(stepping: Stepping) -> Measurement:
 
 
 def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
-    """What of the sources asked for cannot be captured here, or was not to the end, and why."""
+    """Requested sources that cannot be captured, or were lost before the end, and why."""
     collector = Collector.instance()
     for source, reason in {**stepping.unheard, **collector.problems, **collector.lapses}.items():
         if source in stepping.sources or source == Source.MEMORY_CUDA:
@@ -134,7 +134,7 @@ def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
 
 
 def problem_sentences(problems: Mapping[str, str]) -> list[str]:
-    """The collector's problems, each a sentence."""
+    """The collector's problems, a sentence each."""
     return [problem_sentence(source, reason) for source, reason in problems.items()]
 
 

@@ -1,4 +1,4 @@
-"""The beginning of a session of ours: what was asked for is checked, and said in the header."""
+"""The beginning of our session: requests are checked, and shown in the header."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def open_session(
     """Make this process's session.
 
     Args:
-        marked: All marked tests that were collected.
+        marked: All collected marked tests.
         chosen: Those of them that will run.
 
     Raises:
-        pytest.UsageError: What was asked for is invalid, or cannot be read.
+        pytest.UsageError: A request is invalid, or cannot be read.
     """
     if is_measured_by_codspeed(config):
         _stand_aside(config)
@@ -84,7 +84,7 @@ def open_controller(config: pytest.Config, folder: Path) -> None:
     """Make the session of xdist's controller, before its workers start where there is something to prepare.
 
     Raises:
-        pytest.UsageError: What was asked for is invalid, or cannot be read.
+        pytest.UsageError: A request is invalid, or cannot be read.
     """
     exchange = Exchange(folder=folder)
     if ABSENCE is not None:
@@ -100,7 +100,7 @@ def open_controller(config: pytest.Config, folder: Path) -> None:
 
 
 def _stand_aside(config: pytest.Config) -> None:
-    """Profile nothing: CodSpeed would measure that too. But never skip in silence what was asked for."""
+    """Profile nothing: CodSpeed would measure that too. But refuse to skip a requested gate."""
     if config.stash[OPTIONS].asks_for_something:
         problem = (
             "opprof: CodSpeed measures this session, so that nothing can be profiled, compared or saved in "
@@ -111,7 +111,7 @@ def _stand_aside(config: pytest.Config) -> None:
 
 
 def _leave_unmeasured(config: pytest.Config, absence: Absence) -> None:
-    """Profile nothing, as nothing can be here. Where something should be able to, a gate is not skipped."""
+    """Profile nothing, because nothing can be. A broken installation must not skip a gate."""
     if absence.is_fault and config.stash[OPTIONS].asks_for_something:
         _refuse(config, [f"opprof: {absence}"])
     with _refusing(config):
@@ -136,7 +136,7 @@ def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
 
 @contextlib.contextmanager
 def _refusing(config: pytest.Config) -> Iterator[None]:
-    """End the session where what was asked for is invalid, or cannot be read."""
+    """End the session if a request is invalid, or cannot be read."""
     try:
         yield
     except OpprofError as error:
@@ -144,7 +144,7 @@ def _refusing(config: pytest.Config) -> Iterator[None]:
 
 
 def _refuse(config: pytest.Config, problems: list[str], cause: Exception | None = None) -> Never:
-    """End the session. A worker's last words would not be heard, so its controller says them."""
+    """End the session. A worker's error would be lost, so its controller prints it."""
     if hasattr(config, "workeroutput"):
         config.workeroutput[XDIST] = problems
     raise pytest.UsageError(*problems) from cause
@@ -163,7 +163,7 @@ def _note_what_is_missing(session: OpprofSession, chosen: Iterable[pytest.Item])
 
 
 def header(config: pytest.Config) -> list[str]:
-    """The lines that say what is captured, and what it is held to; with ``-q`` only what is amiss."""
+    """The lines on captured sources and the baseline; with ``-q`` only problems."""
     if ASIDE in config.stash:
         return [config.stash[ASIDE]]
     if calls_no_test(config):
@@ -183,7 +183,7 @@ def header(config: pytest.Config) -> list[str]:
 
 
 def _problems(session: OpprofSession) -> list[str]:
-    """Have the collector ready before the first test; sentences on what cannot be captured here."""
+    """Prepare the collector before the first test; gives sentences on what cannot be captured."""
     collector = Collector.instance()
     _say_what_it_waits_for(session)
     try:
@@ -198,12 +198,12 @@ def _problems(session: OpprofSession) -> list[str]:
 
 
 def _say_what_it_waits_for(session: OpprofSession) -> None:
-    """Before the first compilation against a torch, which takes longer than most sessions."""
+    """Announce the first compilation against a torch: it takes longer than most sessions."""
     torch = imported_torch()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if torch is None or reporter is None or "ops" not in session.options.capture:
         return
-    with contextlib.suppress(OpprofError):  # the collector says it in its turn
+    with contextlib.suppress(OpprofError):  # the collector reports it later
         waiting = what_it_waits_for(torch)
         if waiting:
             reporter.write_line(waiting)

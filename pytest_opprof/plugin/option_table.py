@@ -1,4 +1,4 @@
-"""The command line's options and their ini keys: an entry each.
+"""The command line's options and their ini keys, an entry each.
 
 Every pytest session imports this module, so it imports nothing of ours, and has no dataclass: to make one
 takes a millisecond.
@@ -32,10 +32,10 @@ class Option(NamedTuple):
 
     Attributes:
         name: Without the dashes before it.
-        metavar: What its value is called in ``--help``.
+        metavar: Its value's name in ``--help``.
         help: What it does, with ``%%`` for a percent sign.
-        default: What holds where neither the command line nor the ini file says anything.
-        is_list: It may be given more than once; in the ini file a line each.
+        default: The value if neither the command line nor the ini file sets it.
+        is_list: It may be repeated; in the ini file one a line.
     """
 
     name: str
@@ -180,7 +180,7 @@ OPTIONS: Final = (
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Tell pytest of our options; the default is None, so that an ini value is seen."""
+    """Register our options; their default is None, so that an ini value is seen."""
     group = parser.getgroup("opprof", "op-level profiling and regression gates")
     for option in OPTIONS:
         tail = "" if option.default is None else f" (default: {option.default})"

@@ -20,7 +20,7 @@ _MODES: Final = ("on", "off", "only", ALWAYS)
 _LARGEST_SEED: Final = 2**32 - 1  # that numpy takes
 _MOST_PROCESSES: Final = 100
 _HISTORY: Final = ("saved", "all", "off")
-MOST_TIMED_STEPS: Final = 1_000  # as many as a document has room for
+MOST_TIMED_STEPS: Final = 1_000  # a document has no room for more
 _MOST_SECONDS: Final = 3_600
 
 
@@ -41,19 +41,19 @@ class Options:
     Attributes:
         mode: "on", "off", "only" or "always".
         history: "saved", "all" or "off".
-        ini_gates: Rules of the ini file, which a test's own stand over.
+        ini_gates: Rules of the ini file; a test's own overrule them.
         marks: Lines that choose tests to profile, the weaker first.
-        profile: Arguments of the marker for all tests, as they were written.
-        limits: Budgets for all tests, as they were written.
-        renames: What tests of the baseline are called now.
-        save_processes: How many processes measure what is saved; 1 for this one alone.
-        call_sites: Whether each measurement notes from which lines ops are called.
-        seed: Of random numbers; None to seed nothing.
+        profile: The marker's arguments for all tests, as text.
+        limits: Budgets for all tests, as text.
+        renames: New names of baseline tests.
+        save_processes: How many processes measure saved tests; 1 for only this one.
+        call_sites: Whether each measurement notes ops' lines.
+        seed: The random seed; None to seed nothing.
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.
         timed_steps: Steps to time without the profiler.
-        timed_max_time: What waiting for undisturbed ones may take, seconds.
-        reports: What to write of the comparison in the end.
+        timed_max_time: Seconds for waiting for undisturbed steps.
+        reports: Reports of the comparison to write at the end.
     """
 
     mode: str
@@ -88,7 +88,7 @@ class Options:
 
     @property
     def asks_for_something(self) -> bool:
-        """Whether there is something to do even where no test is marked."""
+        """Whether there is work even without marked tests."""
         return bool(self.save or self.baseline or self.json or self.reports)
 
 
@@ -188,7 +188,7 @@ def _seed(text: str) -> int:
 
 
 def _of_rank(path: Path | None) -> Path | None:
-    """Where torchrun starts one command many times, a path with ``{rank}`` is one for each."""
+    """Replaces ``{rank}`` in a path, so that each of torchrun's processes has its own."""
     return None if path is None else Path(str(path).replace("{rank}", os.environ.get("RANK", "0")))
 
 
@@ -205,7 +205,7 @@ def _timed_max_time(text: str) -> float:
 
 
 def _path(config: pytest.Config, dest: str) -> Path | None:
-    """A path given on the command line is relative to where pytest was started; in the ini file, to that."""
+    """A command line's path is relative to where pytest was started; an ini file's, to its folder."""
     given = config.getoption(dest)
     if given is not None:
         return config.invocation_params.dir / given if given else None
@@ -218,7 +218,7 @@ def _ini_folder(config: pytest.Config) -> Path:
 
 
 def _reports(config: pytest.Config) -> Iterator[WantedReport]:
-    """The reports of the command line, else those of the ini file; an empty one takes these back."""
+    """The command line's reports, else the ini file's; an empty one clears these."""
     given = config.getoption("opprof_report")
     folder = _ini_folder(config) if given is None else config.invocation_params.dir
     for text in config.getini("opprof_report") if given is None else filter(None, given):

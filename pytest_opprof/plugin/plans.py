@@ -1,4 +1,4 @@
-"""What each marked test asks for, checked when it is collected."""
+"""Each marked test's request, checked at collection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TestPlan:
     """A marked test's request, with its limits and gates read and checked.
 
     Attributes:
-        refusal: Why the test cannot be profiled, which is its own error and no other test's; "" where it can.
+        refusal: Why the test cannot be profiled, an error of only this test; "" if it can.
     """
 
     __test__ = False  # not a test class for pytest to collect
@@ -41,8 +41,8 @@ def plan_of(item: pytest.Item, *, known_ops: Collection[str], suite: Mapping[str
     """The plan of a test that has the marker.
 
     Args:
-        known_ops: The names of all ops that there are, as far as known.
-        suite: The arguments that hold for all tests where the marker says nothing.
+        known_ops: The names of all ops, as far as known.
+        suite: Arguments for all tests, unless the marker sets them.
 
     Raises:
         UsageError: An argument, a limit or a gate is invalid.
@@ -54,7 +54,7 @@ def plan_of(item: pytest.Item, *, known_ops: Collection[str], suite: Mapping[str
 
 
 def known_ops() -> frozenset[str]:
-    """The names of all ops of the torch that was imported; empty without one."""
+    """The names of all ops of the imported torch; empty without one."""
     torch = imported_torch()
     if torch is None:
         return frozenset()
@@ -63,10 +63,10 @@ def known_ops() -> frozenset[str]:
 
 
 def collected_by(config: pytest.Config, marked: Iterable[pytest.Item]) -> Collected:
-    """What this session collected, and of which files and folders all of it.
+    """Collected tests, and files and folders that were collected entirely.
 
-    With ``--lf`` pytest leaves files out while it collects, and an argument with ``::`` takes a part of a
-    file: what is not among the items there may well exist.
+    With ``--lf`` pytest skips files during collection, and an argument with ``::`` takes a part of a file:
+    tests that are not among the items there may exist.
     """
     whole: list[Path] = []
     if not config.getoption("lf", default=False):
@@ -81,7 +81,7 @@ def collected_by(config: pytest.Config, marked: Iterable[pytest.Item]) -> Collec
 
 
 def _as_in_node_ids(config: pytest.Config, paths: Iterable[Path]) -> frozenset[str]:
-    """Paths as node ids begin with them; those outside the root folder left out."""
+    """Paths as in node ids, without those outside the root folder."""
     absolute = (Path(os.path.normpath(path)) for path in paths)
     return frozenset(
         path.relative_to(config.rootpath).as_posix()

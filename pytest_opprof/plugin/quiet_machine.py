@@ -1,4 +1,4 @@
-"""Undisturbed moments: waited for before a step, and told apart after it."""
+"""Wait for an undisturbed moment before a step, and check it afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Around(NamedTuple):
 
     Attributes:
         moment: In words.
-        probe_ns: What a probe took at the slower one of its ends.
+        probe_ns: A probe's time at the slower of its ends.
     """
 
     moment: Moment
@@ -32,10 +32,10 @@ class Around(NamedTuple):
 
 
 class QuietMachine:
-    """Waits until nobody slows the machine down, for some steps of one test.
+    """Waits until nothing slows the machine down, for some steps of one test.
 
     Args:
-        budget_ns: What all waiting, and all that is done beyond what was asked for, may take.
+        budget_ns: The time for all waiting and all additional steps.
         clock: Nanoseconds.
     """
 
@@ -49,11 +49,11 @@ class QuietMachine:
 
     @property
     def has_time(self) -> bool:
-        """Whether more may be done or waited."""
+        """Whether budget is left."""
         return self._left_ns > 0
 
     def spend(self, ns: int) -> None:
-        """Take what was done beyond what was asked for from the budget."""
+        """Subtract the time of additional steps from the budget."""
         self._left_ns -= ns
 
     def wait(self) -> None:
@@ -66,7 +66,7 @@ class QuietMachine:
         self.spend(now_ns - began_ns)
 
     def since(self) -> Around:
-        """What became of the moment that the last `wait` ended with."""
+        """How the moment went on in which the last `wait` ended."""
         ends_ns = self._before_ns, self._speed.probe_ns()
         paces = {self._speed.pace(end_ns) for end_ns in ends_ns}
         if Pace.FAST in paces:

@@ -1,4 +1,4 @@
-"""What a session leaves for others: its comparison, in any format that there is, and what reports tell."""
+"""A session's output for other programs: its comparison in any format, and JUnit properties."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DOCUMENT: Final = "json"
 
 
 def check_reports(wanted: Sequence[WantedReport]) -> None:
-    """Refuse what cannot be written, before any test runs.
+    """Refuse unknown formats, before any test runs.
 
     Raises:
-        UsageError: There is no such format.
+        UsageError: The format is unknown.
     """
     for report in wanted:
         if report.kind != _DOCUMENT:
@@ -36,7 +36,7 @@ def write_report(wanted: WantedReport, comparison: Comparison) -> str | None:
     """Write one report.
 
     Returns:
-        What is to be printed; None where there is a file now.
+        The text to print; None if it was written to a file.
 
     Raises:
         OpprofError: It cannot be written; an existing file is unchanged.
@@ -52,9 +52,9 @@ def write_report(wanted: WantedReport, comparison: Comparison) -> str | None:
 
 
 def note_properties(item: pytest.Item, found: TestComparison) -> None:
-    """Put a test's verdict and its exact totals among its properties, which JUnit files and plugins show.
+    """Add a test's verdict and exact totals to its properties, which JUnit files and plugins show.
 
-    A test that runs again has those of its last run.
+    After a rerun they are those of the last run.
     """
     others = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
     item.user_properties[:] = [*others, *properties_of(found, verdict=found.verdict)]

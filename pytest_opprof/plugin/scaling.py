@@ -20,11 +20,11 @@ from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import ONE_IN_THOUSANDTHS
 
-_MOST: Final = 3  # functions that are named
+_MOST: Final = 3  # named functions
 
 
 class _Family(NamedTuple):
-    """Which parametrized test it is, with what values of its other parameters."""
+    """A parametrized test with the values of its other parameters."""
 
     function: str
     others: Hashable
@@ -32,12 +32,12 @@ class _Family(NamedTuple):
 
 @dataclass(slots=True)
 class Scaling:
-    """Remembers what the tests of one function counted, by their size."""
+    """Remembers the counts of one function's tests, by size."""
 
     _counted: defaultdict[_Family, dict[float, TestResult]] = field(default_factory=lambda: defaultdict(dict))
 
     def with_exponent(self, item: pytest.Item, test: TestResult) -> TestResult:
-        """The test, with its exponent where its marker has a limit on that, or why there is none."""
+        """The test with its exponent if its marker limits that, or why there is none."""
         if not item.stash[PLAN].request.size:
             return test
         family, size = _family(item), _size(item)
@@ -52,10 +52,10 @@ class Scaling:
 
 
 def leave_limit_to_the_last(items: Iterable[pytest.Item]) -> None:
-    """Have the limit on the exponent judged once of each family: after its last size.
+    """Judge the limit on the exponent once per family, after its last size.
 
     Raises:
-        UsageError: A marker names a parameter that the test has not, or one that is not a size.
+        UsageError: A marker names a parameter that the test lacks or that is not a size.
     """
     last = {_family(item): item for item in items if item.stash[PLAN].request.size}
     for item in items:
@@ -85,7 +85,7 @@ def _with_exponent(
 
 
 def _growing(before: TestResult, after: TestResult, *, by: float) -> Mapping[str, int]:
-    """The functions that grow most, with their own exponents, and by how many instructions."""
+    """The functions that grow most, with their exponents and their growth in instructions."""
     counts, counts_now = _functions(before), _functions(after)
     grown = most_of(counts_now - counts)
     told = list(grown)[:_MOST]
@@ -101,7 +101,7 @@ def _functions(test: TestResult) -> Counter[str]:
 
 
 def _count(test: TestResult) -> int | None:
-    """Instructions of the project and of libraries; None where they vary or were not counted."""
+    """Instructions of the project and of libraries; None if they vary or were not counted."""
     return sum(certified_counts(test, PYTHON) or ()) or None
 
 

@@ -1,4 +1,4 @@
-"""The random numbers of measured tests: the same in each session, and in each call but the first."""
+"""Random numbers of measured tests: the same in each session, and in each call but the first."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class _Generator:
     """A process-wide generator of random numbers.
 
     Attributes:
-        find: What has its state; None where it was not imported, or not as far as that.
-        get: Its state, which `set` puts back.
+        find: Finds the object with its state; None if that was not imported yet.
+        get: Its state, which `set` restores.
     """
 
     find: Callable[[], Any]
@@ -56,13 +56,13 @@ _GENERATORS: Final = {
 
 
 class Seeds:
-    """Has the calls of a measured test draw the same, but for the first, which leaves what others draw from.
+    """Makes all calls of a measured test but the first draw the same numbers.
 
-    Tests that draw their data often seed nothing, and what they run may depend on the data. The first call,
-    which decides the outcome, draws what it would have drawn without us.
+    Tests that draw their data often do not seed, and their ops may depend on the data. The first call, which
+    decides the outcome, draws as without us.
 
     Args:
-        seed: Of all generators; None to leave them alone.
+        seed: For all generators; None to leave them alone.
     """
 
     def __init__(self, seed: int | None) -> None:
@@ -77,7 +77,7 @@ class Seeds:
             self._before_setup = _states()
 
     def first_call(self) -> None:
-        """It was set up: what its fixtures have seeded stands in all calls."""
+        """It was set up: its fixtures' seeds hold in all calls."""
         if self._seed is not None:
             before, self._of_fixtures = self._before_setup, {}
             for name, state in _states().items():
@@ -85,20 +85,20 @@ class Seeds:
                     self._of_fixtures[name] = state
 
     def next_call(self) -> None:
-        """It is about to be called again."""
+        """It will be called again."""
         if self._seed is None:
             return
         if self._after_first is None:
             self._after_first = _states()
         for name, generator in _found():
-            with contextlib.suppress(Exception):  # one that somebody put in its place may take no seed
+            with contextlib.suppress(Exception):  # a replacement may take no seed
                 if name in self._of_fixtures:
                     _GENERATORS[name].set(generator, self._of_fixtures[name])
                 else:
                     _GENERATORS[name].seed(generator, self._seed)
 
     def end(self) -> None:
-        """No further call follows."""
+        """It is not called again."""
         states, self._after_first = self._after_first, None
         if states is not None:
             for name, generator in _found():

@@ -1,4 +1,4 @@
-"""Our side of one pytest session: what is measured, what it is held to, and what came of it."""
+"""Our side of one pytest session: measurements, the baseline, and the results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from pytest_opprof.results.run import CERTIFICATE, Environment, MeasurementStatu
 from pytest_opprof.units import NS_IN_S
 
 STEPPING: Final = pytest.StashKey[Stepping]()
-_WIDTH: Final = 80  # where there is no terminal
+_WIDTH: Final = 80  # without a terminal
 
 
 class OpprofSession:
@@ -71,19 +71,19 @@ class OpprofSession:
 
     Attributes:
         exchange: The folder shared with xdist's other processes; None without workers.
-        shared: The same, or a folder for children that are forked to run a test.
-        is_controller: The tests run in workers, and this process joins what they found.
-        baseline: What the tests are held to.
+        shared: The same, or a folder for forked children that run a test.
+        is_controller: The tests run in workers, and this process joins their results.
+        baseline: What tests are compared with.
         before: Its tests, by node id.
         results: By node id, in the order in which the tests ended.
-        judged: What was said of them then, in the process that ran them.
+        judged: Their comparisons, made in the process that ran them.
         node_ids: From a result's node id to pytest's own.
-        running: What is known of the test that runs, if one does.
-        notes: What to tell the user, each sentence once.
-        said: What the header has told.
-        failures: What fails this session although no test failed for it.
-        comparison: Of the whole; None until the session is over.
-        printed: Reports that go where the summary goes.
+        running: The running test, if any.
+        notes: Sentences for the user, each once.
+        said: Sentences in the header.
+        failures: Reasons that fail this session without a failed test.
+        comparison: Of all tests; None until the session is over.
+        printed: Reports printed with the summary.
     """
 
     def __init__(
@@ -95,10 +95,10 @@ class OpprofSession:
         exchange: Exchange | None = None,
         is_controller: bool = False,
     ) -> None:
-        """Find the baseline, and check what was asked for.
+        """Find the baseline, and check the options.
 
         Raises:
-            OpprofError: It is invalid, or the store or the baseline cannot be read.
+            OpprofError: One is invalid, or the store or the baseline cannot be read.
         """
         self.config = config
         self.options = options
@@ -115,7 +115,7 @@ class OpprofSession:
         self.comparison: Comparison | None = None
         self.printed: list[str] = []
         self._fail_on = parse_fail_on(options.fail_on)
-        self.table_of(TestResult(node_id=""))  # a sort key or column that does not exist is told now
+        self.table_of(TestResult(node_id=""))  # refuse unknown sort keys and columns now
         check_reports(options.reports)
         names = known_ops()
         self.policy = Policy(
@@ -139,13 +139,13 @@ class OpprofSession:
         self.traces = SessionTraces(root=config.rootpath, options=options, exchange=self.shared)
 
     def close(self) -> None:
-        """Remove what was not kept; a worker's folder is its controller's to remove."""
+        """Remove what was not kept; a worker's folder is left to its controller."""
         self._heap.thaw()
         if self.shared.is_of_this_process:
             self.shared.remove()
 
     def _accepted(self) -> Mapping[Key, Acceptance]:
-        """What was accepted in this project; a damaged list is an error only where it decides something."""
+        """This project's acceptances; a damaged list is an error only if it decides something."""
         options = self.options
         if not (options.baseline or options.save or options.json):
             return {}
@@ -160,11 +160,11 @@ class OpprofSession:
     # ---- a test ------------------------------------------------------------------------------
 
     def watches(self, item: pytest.Item) -> bool:
-        """Whether something is kept of a test whose process dies."""
+        """Whether a test's recording survives its process."""
         return PLAN in item.stash or self.options.mode == ALWAYS
 
     def prepare(self, item: pytest.Item) -> None:
-        """A test is about to be set up: have no window of it pay for what is alive already."""
+        """A test will be set up: freeze the heap, so that its windows do not pay for it."""
         if PLAN in item.stash:
             self._heap.freeze()
             self._seeds.begin()
@@ -172,7 +172,7 @@ class OpprofSession:
             self._heap.thaw()
 
     def stepping_of(self, item: pytest.Item) -> Stepping | None:
-        """A test's measurement; None for a test that is not measured."""
+        """A test's measurement; None if it is not measured."""
         plan = item.stash.get(PLAN, None)
         if plan is None or plan.refusal:
             return None
@@ -221,7 +221,7 @@ class OpprofSession:
         return options.capture | work | ({SITES} if notes_sites else set[str]())
 
     def _quiet(self) -> QuietMachine | None:
-        """What waits for undisturbed moments, where times are asked for."""
+        """Waits for undisturbed moments, if times are requested."""
         options = self.options
         if self.exchange or not (options.timed_steps and options.timed_max_time):
             return None
@@ -229,7 +229,7 @@ class OpprofSession:
         return QuietMachine(self._speed, budget_ns=round(options.timed_max_time * NS_IN_S))
 
     def judge(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
-        """Take a test's measurement, and fail the test where a gate failed."""
+        """Take a test's measurement, and fail the test if a gate failed."""
         stepping = item.stash.get(STEPPING, None)
         plan = item.stash.get(PLAN, None)
         if stepping is not None and stepping.is_running:
@@ -238,7 +238,7 @@ class OpprofSession:
         if plan is None:
             return
         if stepping is not None:
-            del item.stash[STEPPING]  # a rerun of the same item starts anew; the recordings are let go
+            del item.stash[STEPPING]  # a rerun starts anew; the recordings are dropped
         self.running = None
         has_failed = stepping is not None and stepping.has_failed_parts
         test = unjudged(item, Outcome.FAILED if has_failed and report.passed else _outcome(report))
@@ -265,7 +265,7 @@ class OpprofSession:
             fail_test(call, report, self._section(found, traces))
 
     def _found(self, item: pytest.Item, test: TestResult, stepping: Stepping) -> TestComparison:
-        """What was measured of a test, and compared. What a look has read is not read again."""
+        """A test's measurement and comparison. What a look has read is not read again."""
         found = self._looks.last(item, stepping)
         if found is not None and not (stepping.has_counted or item.stash[PLAN].request.size):
             return found
@@ -276,28 +276,28 @@ class OpprofSession:
         return self.compare(self._scaling.with_exponent(item, test))
 
     def abandon(self) -> bool:
-        """Note a test that the session ended in, without a report; whether there is one."""
+        """Note a test in which the session ended, without a report; whether there is one."""
         if self.running is None:
             return False
         self._take(unmeasured(self.running, MeasurementStatus.NOT_RUN, "the session ended while it ran"))
         return True
 
     def fails(self, test: TestComparison) -> bool:
-        """Whether a verdict fails, and somebody asked for one: on everything, or by this test's limits."""
+        """Whether a verdict fails and was requested: for all tests, or by this test's limits."""
         has_limits = test.head is not None and bool(test.head.limits)
         is_asked_for = self.options.baseline or self.options.save or has_limits
         return bool(is_asked_for) and self._fail_on.fails(test.verdict)
 
     @property
     def fails_without_baseline(self) -> bool:
-        """Whether it is a failure that the baseline asked for does not exist."""
+        """Whether a missing baseline is a failure."""
         return self._fail_on.no_baseline
 
     def _take(self, test: TestResult) -> None:
         self.results[test.node_id] = test
         problems = Collector.instance().problems
         late = {problem_sentence(CUDA, problems[CUDA])} if CUDA in problems else set()
-        self.notes |= dict.fromkeys(late - self.said)  # only a window that met CUDA may have found it out
+        self.notes |= dict.fromkeys(late - self.said)  # only a window with CUDA may know it
         lapses = set(Collector.instance().lapses.values()) & set(test.unheard.values())
         self.notes |= dict.fromkeys(f"{test.node_id}: {reason}" for reason in lapses)
         if self.exchange is not None or not self.shared.is_of_this_process:
@@ -308,7 +308,7 @@ class OpprofSession:
                 self.failures.append(str(error))
 
     def compare(self, test: TestResult) -> TestComparison:
-        """Judge a test by what the session holds it to."""
+        """Judge a test by the session's baseline."""
         before = self.before.get(test.node_id)
         return compare_test(
             test, before, base=self.baseline.run, head=self.run_of([test]), policy=self.policy
@@ -317,7 +317,7 @@ class OpprofSession:
     def _write_traces(
         self, found: TestComparison, test: TestResult, stepping: Stepping, *, by_marker: bool
     ) -> list[str]:
-        """Write what is to be kept of a test's recordings; for its section, where they are."""
+        """Write the kept traces of a test; gives their paths for its section."""
         recordings = stepping.recordings
         told: list[str] = []
         try:
@@ -346,7 +346,7 @@ class OpprofSession:
         """A test's op table, as the user asked for it.
 
         Raises:
-            UsageError: There is no such sort key or column.
+            UsageError: The sort key or column is unknown.
         """
         options = self.options
         return op_table(test, sort_by=options.sort, columns=options.columns, rows=options.rows)
@@ -363,14 +363,14 @@ class OpprofSession:
         return self.config.get_terminal_writer().fullwidth if reporter else _WIDTH
 
     def add_details(self, details: Mapping[str, str]) -> None:
-        """Take over what others know of this machine; what was known already stays."""
+        """Add others' details of this machine; known ones stay."""
         self._details = {**details, **self._details}
 
     def run_of(self, tests: Iterable[TestResult], *, measured_in: Environment | None = None) -> Run:
         """A run with these tests.
 
         Args:
-            measured_in: Where that was; here unless given.
+            measured_in: Their environment; default: here.
         """
         here = measured_in or Environment(fingerprint=environment.fingerprint(), details=self._details)
         return Run(

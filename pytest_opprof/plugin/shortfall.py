@@ -1,4 +1,4 @@
-"""Why a measurement is not what was planned, and what to do: sentences for the user."""
+"""Why a measurement is incomplete, and what to do: sentences for the user."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def unrepeatable(error: BaseException, *, call: int) -> str:
     """Why a test cannot be called again.
 
     Args:
-        error: What a further call raised.
+        error: A further call's exception.
         call: The number of that call, from 1.
     """
     raised = f"call {call} raised {type(error).__name__}"
     if isinstance(error, CaptureBusyError):
         return f"the test profiles itself: {raised}. Leave out its own profiler, or the marker"
-    if type(error).__name__ == "FixtureAlreadyUsed":  # pytest-benchmark is not imported for its class
+    if type(error).__name__ == "FixtureAlreadyUsed":  # avoids importing pytest-benchmark
         return f"cannot be repeated: {raised}. Make `benchmark` an argument of the test"
     return f"cannot be repeated: {raised}. {REPEATABLE}"
 
 
 def missing(request: ProfileRequest, *, calls: int, cycles: int) -> str | None:
-    """Why less was measured than planned; None where all of it was.
+    """Why less was measured than planned; None if nothing is missing.
 
     Args:
-        calls: How many calls of the test, or of its own steps, finished.
+        calls: How many calls of the test, or its own steps, finished.
         cycles: How many cycles of the schedule are complete.
     """
     if not request.steps_itself:

@@ -1,6 +1,6 @@
-"""What the plugin keeps in pytest's stash, and what it sends between xdist's processes.
+"""Keys of the plugin in pytest's stash, and of its messages between xdist's processes.
 
-Every session loads this, so it loads no more of ours than `options`.
+Every session loads this, so it loads only `options` of ours.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 OPTIONS: Final = pytest.StashKey[Options]()
 SESSION: Final[pytest.StashKey[OpprofSession]] = pytest.StashKey()
 ARMING: Final = pytest.StashKey[list[str]]()  # why a library could not be named
-ASIDE: Final = pytest.StashKey[str]()  # why nothing is profiled, although there are marked tests
-UNMEASURED: Final = pytest.StashKey[str]()  # what was asked for, and nothing could be measured for it
-UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected as far as they go
-FAILED: Final = pytest.StashKey[dict[str, pytest.TestReport]]()  # by node id, where pytest heard of one
+ASIDE: Final = pytest.StashKey[str]()  # why marked tests are not profiled
+UNMEASURED: Final = pytest.StashKey[str]()  # requests that could not be measured
+UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected entirely
+FAILED: Final = pytest.StashKey[dict[str, pytest.TestReport]]()  # by node id
 
-# Of what xdist carries: to a worker, how to work with the others; back, why it refused, and what it lost.
+# xdist's messages: to a worker, how to work with the others; back, why it refused, and what it lost.
 XDIST: Final = "opprof"
 LOST: Final = "opprof-lost"
-COLLECTED: Final = ".collected.json"  # ends the name of a file that each worker with marked tests leaves
+COLLECTED: Final = ".collected.json"  # suffix of the file of each worker with marked tests

@@ -1,4 +1,4 @@
-"""One marked test's call phase: its steps, and what was recorded in them."""
+"""One marked test's call phase: its steps and their recordings."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
 
-# Asked for by the session, they are recorded of each test, as calls are.
+# If the session requests them, each test records them, like calls.
 _MEMORY: Final = frozenset({PYTHON, MALLOC})
 
 
 class Stepping:
     """Runs a marked test the planned number of times, each call a step, or lets it step itself.
 
-    The first call decides the test's outcome. A fault of ours, or of a later call, is kept for the
-    measurement and changes nothing of the test's own.
+    The first call decides the test's outcome. A fault of ours, or of a later call, fails only the
+    measurement.
 
     Args:
-        sources: Where ops come from, in the collector's words.
-        fails: Whether what was measured would fail the test: then it is measured once more.
-        looks: Requests for less than `request`, which are tried first, in order.
-        answers: Whether what was measured of one of these is enough.
+        sources: The sources of ops, in the collector's words.
+        fails: Whether a measurement would fail the test: then it is measured once more.
+        looks: Smaller requests than `request`, tried first, in order.
+        answers: Whether the measurement of one of these is enough.
         timed: Steps to time, without a profiler, after those of the schedule.
-        counted: Calls whose instructions are counted, before those.
+        counted: Calls whose instructions are counted, before the timed ones.
         quiet: Waits for an undisturbed moment before each recorded step.
-        seeds: Have each call draw the same random numbers.
-        keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
+        seeds: Makes each call draw the same random numbers.
+        keep_events: A cycle with more events keeps only sums; 0 for no limit.
 
     Attributes:
-        sources: What of `sources` the marker's activities leave, and the calls that it asks for.
-        one_step: Of the last of `looks`, where it was no answer.
-        problem: Why the measurement failed; None while it has not.
-        is_repeatable: No call but the first failed.
-        doubt: Why a finished measurement cannot be trusted; None when it can.
-        calls: Finished calls of the test, or steps that it finished itself.
+        sources: `sources`, as the marker's activities restrict and extend them.
+        one_step: The last of `looks`, if it was not enough.
+        problem: Why the measurement failed; None if it did not.
+        is_repeatable: No later call failed.
+        doubt: Why a finished measurement cannot be trusted; None if it can.
+        calls: Finished calls of the test, or its own steps.
         is_running: The call phase is not over.
-        again: The second measurement, where there was reason for one.
-        compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
+        again: The second measurement, if one was needed.
+        compile_cache: Whether torch.compile compiled for the test or used its cache.
         counted: The calls whose instructions were counted.
-        has_failed_parts: A subtest failed in the first call, for which pytest fails the test later.
-        unheard: Why sources were left out from the start, by source: a window forgets what nobody asks of it.
+        has_failed_parts: A subtest failed in the first call, so pytest fails the test later.
+        unheard: Why sources were left out from the start, by source: a window knows only its own sources.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class Stepping:
 
     @contextlib.contextmanager
     def around(self, item: pytest.Item) -> Iterator[None]:
-        """Measure what runs inside as the call phase of `item`."""
+        """Measure the code inside as the call phase of `item`."""
         self._item = item
         self._seeds.first_call()
         with self._own_faults():
-            Collector.instance().open(sources=self.sources)  # else the first step would pay for it
+            Collector.instance().open(sources=self.sources)  # else the first step pays for it
         self.is_running, before = True, compiled()
         try:
             with self._in_place(item):
@@ -123,7 +123,7 @@ class Stepping:
             self._seeds.end()
             self.is_running, self.compile_cache = False, compiled().state_since(before)
         if self.problem is None:
-            # Only a test that passed is told so: the session asks.
+            # Only a passed test hears of it: the session asks.
             self.problem = self._what_is_missing()
 
     def step(self) -> None:
@@ -137,7 +137,7 @@ class Stepping:
             self._end_of_step(is_last=False)
             self.begin_step()
 
-    # What is allocated in a step is the step's: nothing of ours comes between these two and the test's code.
+    # A step owns its allocations: nothing of ours may run between these two and the test's code.
 
     def begin_step(self) -> None:
         """The current step begins, if it is recorded."""
@@ -158,10 +158,10 @@ class Stepping:
                 self._blame(error)
 
     def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
-        """Time a function by a fixture, then profile it.
+        """Time a function with a fixture, then profile it.
 
         Raises:
-            UsageError: The test has no such fixture, and is being profiled itself.
+            UsageError: The test lacks the fixture, and is itself being profiled.
         """
         del fixture, function, args, kwargs
         raise UsageError(
@@ -171,7 +171,7 @@ class Stepping:
 
     @property
     def live(self) -> list[Recording]:
-        """The finished cycles, and what the open window holds so far."""
+        """The finished cycles, and the open window's events so far."""
         if self.again is not None:
             return self.again.live
         is_open = self._stepper is not None and Collector.instance().recording
@@ -179,23 +179,23 @@ class Stepping:
 
     @property
     def is_as_seen(self) -> bool:
-        """Whether nothing but instructions was measured since somebody last looked at the recordings."""
+        """Whether only instructions were measured since the last look at the recordings."""
         is_final = self.problem is None and self.again is None
         return is_final and not (self.compile_cache or self.timed.durations_ns)
 
     @property
     def has_counted(self) -> bool:
-        """Whether there are instructions, or a reason why there are none."""
+        """Whether there are instructions, or a reason why not."""
         return any(calls.has_been_asked for calls in self.counted)
 
     # ---- the test's calls --------------------------------------------------------------------
 
     def _in_place(self, item: pytest.Item) -> AbstractContextManager[None]:
-        """Have what is measured called as often as planned, for a while."""
+        """Inside, the measured function is called as often as planned."""
         return replaced(item, self._calls)
 
     def _calls(self) -> Calls:
-        """What to hold open around each call: those of the measurement, and of the one that confirms it."""
+        """What to hold open around each call, of the measurement and of its confirmation."""
         with contextlib.ExitStack() as later:
             for number, call in enumerate(self._all_calls()):
                 if number == 1:
@@ -212,7 +212,7 @@ class Stepping:
             if not self._is_sound() or (self._what_is_missing() is None and self._answers(self)):
                 break
             if self.calls == 1:
-                self.doubt = None  # a warm-up may import what it likes
+                self.doubt = None  # a warm-up may import anything
             self._calls_before += self.calls
             unanswered, self.recordings, self.calls = self.recordings, [], 0
         else:
@@ -231,7 +231,7 @@ class Stepping:
 
     @contextlib.contextmanager
     def _repeating(self) -> Iterator[None]:
-        """Run the test again without reporting to pytest, which has its first result already."""
+        """Run the test again without reporting to pytest, which has its first result."""
         assert self._item is not None, "a test is measured inside of `around`"
         self._is_repeating = True
         try:
@@ -241,9 +241,9 @@ class Stepping:
             self._is_repeating = False
 
     def note_part(self, report: pytest.TestReport) -> None:
-        """A part of the test that reports of itself ended, such as a subtest, while the test goes on.
+        """A part of the test with its own report ended, such as a subtest.
 
-        Those of later calls never count: one that fails there alone is a fault of the measurement.
+        A part that fails only in a later call is a fault of the measurement.
         """
         if not self._is_repeating:
             self.has_failed_parts |= report.failed
@@ -263,7 +263,7 @@ class Stepping:
         try:
             yield MeasuredCall(self, decides=decides)
             if self.request.steps_itself:
-                self._takes_cycles = False  # a step that the test did not finish is not a step
+                self._takes_cycles = False  # an unfinished step is not a step
             else:
                 while self._goes_on():
                     yield MeasuredCall(self, decides=False)
@@ -274,7 +274,7 @@ class Stepping:
         """Take note of how a call ended.
 
         Returns:
-            Whether its error is ours to keep: the first call alone decides the test's outcome.
+            Whether we keep its error: only the first call decides the test's outcome.
         """
         if error is None:
             return False
@@ -286,7 +286,7 @@ class Stepping:
 
     @property
     def _call(self) -> int:
-        """The number of the call that runs, from 1."""
+        """The running call's number, from 1."""
         return self._calls_before + self.calls + 1
 
     def _goes_on(self) -> bool:
@@ -306,7 +306,7 @@ class Stepping:
         return missing(self.request, calls=self.calls, cycles=len(self.recordings))
 
     def _needs_a_second_look(self) -> bool:
-        """Before a test fails, its numbers are seen twice: one that disagrees with itself gates nothing."""
+        """Before a test fails, it is measured twice: a value that then differs is not gated."""
         if self._fails is None or not self._is_sound() or self._what_is_missing() is not None:
             return False
         return self._fails(self)
@@ -320,7 +320,7 @@ class Stepping:
             self.unheard = {source: problems[source] for source in problems if source != CUDA}
             recorder: CycleRecorder = kind(
                 RecorderOptions(
-                    # CUDA may be started at any time; what else cannot be captured now never will be.
+                    # CUDA may start at any time; any other missing source stays missing.
                     sources=self.sources - self.unheard.keys(),
                     tells=False,  # the session does, once
                     record_shapes=self.request.record_shapes,
@@ -359,7 +359,7 @@ class Stepping:
             else:
                 stepper.step()
         if self.request.steps_itself and self.timed.wanted and len(self.recordings) >= self.request.cycles:
-            self._takes_cycles = False  # the schedule is done: what is left of the test is timed
+            self._takes_cycles = False  # the schedule is done: time the rest of the test
             self._stop()
             self.timed.begin()
         self._had_torch = "torch" in sys.modules
@@ -372,10 +372,10 @@ class Stepping:
 
     @contextlib.contextmanager
     def _own_faults(self) -> Iterator[None]:
-        """Keep what goes wrong in our own code away from the test, and what it warns of.
+        """Keep our own errors and warnings away from the test.
 
-        That is odd schedules, and a torch that cannot be observed. Where neither can be, the filters are left
-        alone: whoever changes them has Python forget which warnings it has shown.
+        They come of odd schedules, and of a torch that cannot be observed. Without either, the filters are
+        left alone: changing them makes Python forget which warnings it has shown.
         """
         is_silent = self.request.numbers is not None and ("torch" in sys.modules) == self._had_torch
         try:

@@ -1,4 +1,4 @@
-"""Steps without a profiler, timed from outside: what a test takes when nobody looks at its ops."""
+"""Time a test's steps from outside, without a profiler."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class _Step(NamedTuple):
 
 
 class TimedSteps:
-    """Times steps of a test after those that its schedule takes.
+    """Times steps of a test after those of its schedule.
 
-    A garbage collection before the first of them takes away what the profiled steps left; from there on
-    collections come when they come, as they do to the test's users.
+    A garbage collection before the first removes the profiled steps' garbage; later collections come as they
+    do for the test's users.
 
-    Where others slow down the machine, more steps than wanted are timed, until enough of them were
-    undisturbed or the time for that is up. A step is known by the speed before and after it, and not by what
-    it took: code that became slower has as many undisturbed steps as it had before.
+    On a disturbed machine more steps are timed, until enough were undisturbed or the time for that is up. The
+    speed before and after a step decides, not its own time: slower code has as many undisturbed steps as
+    before.
 
     Args:
         wanted: How many steps to time; 0 for none.
-        quiet: Knows the machine's speed; None times just what is wanted, and does not ask.
+        quiet: Knows the machine's speed; None to time exactly `wanted` steps.
 
     Attributes:
-        reason: Why there are fewer than wanted; "" where nothing stood in the way.
+        reason: Why there are fewer than wanted; "" if there are not.
         is_open: The test steps itself, and its next steps are timed.
-        has_failed: A call raised, and was the last.
+        has_failed: The last call raised.
     """
 
     def __init__(self, wanted: int, *, quiet: QuietMachine | None = None) -> None:
@@ -52,7 +52,7 @@ class TimedSteps:
 
     @property
     def durations_ns(self) -> list[int]:
-        """Of the steps so far, in order; without those in which the machine was faster than usual."""
+        """Of the steps so far, in order, except those on a faster machine than usual."""
         return [step.took_ns for step in self._kept]
 
     @property
@@ -62,13 +62,13 @@ class TimedSteps:
 
     @property
     def probe_ns(self) -> int:
-        """What a probe took beside the slowest of the ten calmest steps; 0 where nobody asked."""
+        """A probe's time beside the slowest of the ten calmest steps; 0 without probes."""
         calmest = sorted(step.around.probe_ns for step in self._kept)[:ENOUGH_UNDISTURBED]
         return max(calmest, default=0)
 
     @property
     def planned(self) -> int:
-        """How many of the steps that were wanted the test took."""
+        """How many of the wanted steps the test took."""
         return min(self.wanted, len(self._steps))
 
     def calls(self) -> Calls:
@@ -79,16 +79,16 @@ class TimedSteps:
             yield self
 
     def failed(self, error: BaseException) -> None:
-        """A call raised: a test that cannot be called so often has no times."""
+        """A call raised: such a test has no times."""
         self.has_failed = True
         if len(self._steps) >= self.wanted:
-            return  # it can be called as often as was asked for
+            return  # it can be called as often as requested
         call = f"timed call {len(self._steps) + 1} raised {type(error).__name__}"
         self.reason = f"cannot be called so often: {call}. Build the state inside the test"
         self._steps.clear()
 
     def begin(self) -> None:
-        """A test that steps itself has finished its schedule; what it still does is timed."""
+        """A test that steps itself has finished its schedule; its rest is timed."""
         self.is_open = True
         gc.collect()
         self.begin_step()
@@ -110,7 +110,7 @@ class TimedSteps:
             )
 
     def begin_step(self) -> None:
-        """A step begins, as soon as nobody disturbs it."""
+        """A step begins, once the machine is quiet."""
         if self._quiet is not None:
             self._quiet.wait()
         self._began_ns = time.perf_counter_ns()
@@ -126,7 +126,7 @@ class TimedSteps:
         self._undisturbed += around.moment is not Moment.DISTURBED
         self._steps.append(_Step(took_ns, around))
 
-    # Around a call no generator: it would take a part of the time that is measured.
+    # Not a generator, which would take a part of the measured time.
 
     def __enter__(self) -> None:
         self.begin_step()
@@ -156,5 +156,5 @@ class TimedSteps:
     @property
     def _kept(self) -> list[_Step]:
         usual = [step for step in self._steps if step.around.moment is not Moment.BOOSTED]
-        # A machine that is mostly faster than it was said to be is as it is.
+        # If most steps were faster than usual, the usual speed was wrong: keep them.
         return usual if len(usual) >= min(ENOUGH_UNDISTURBED, self.wanted) else self._steps

@@ -1,4 +1,4 @@
-"""Chrome traces of measured tests, as files: those asked for, those of saved tests, and of regressions."""
+"""Chrome traces of measured tests: requested ones, those of saved tests, and of regressions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_bytes, parse_bytes
 
-# Of a cycle; 26 MB. A trace of more would be of hundreds of megabytes, and nobody could look at it.
+# Per cycle; 26 MB. A larger trace would have hundreds of megabytes, too much for viewers.
 _KEPT_EVENTS: Final = 400_000
 
 
@@ -64,7 +64,7 @@ def _write(recording: Recording, path: Path) -> None:
 
 
 class SessionTraces:
-    """What becomes of the recordings of one session's tests, as files; of several cycles, of the last.
+    """Writes a session's recordings to files; of several cycles, the last.
 
     Args:
         exchange: The folder shared with the other processes of the session.
@@ -85,11 +85,11 @@ class SessionTraces:
         self._staged_bytes = 0
 
     def kept_events(self, request: ProfileRequest) -> int:
-        """How many events of a cycle are kept, of which more are only summed up; 0 for all."""
+        """How many events of a cycle are kept before it is only summed up; 0 for all."""
         return 0 if self._options.traces or request.trace or request.steps_itself else _KEPT_EVENTS
 
     def asked_for(self, test: TestResult, recordings: Sequence[Recording], *, by_marker: bool) -> list[Path]:
-        """Write what the user has asked for of a test; the files.
+        """Write a test's requested traces; gives the files.
 
         Raises:
             StoreError: A file cannot be written.
@@ -98,10 +98,10 @@ class SessionTraces:
         return write_traces(folder, test.node_id, recordings) if folder else []
 
     def stage(self, test: TestResult, recordings: Sequence[Recording]) -> str:
-        """Write the trace of a test that will be saved, to be kept with it.
+        """Write the trace of a test that will be saved.
 
         Returns:
-            Why it was not written; empty where it was, or where none is kept.
+            Why it was not written; empty if it was, or if none is kept.
 
         Raises:
             StoreError: It cannot be written.
@@ -123,7 +123,7 @@ class SessionTraces:
         return ""
 
     def keep(self, archive: Archive, run: Run) -> tuple[str, ...]:
-        """Put what was staged of a saved run's tests beside it; sentences on what was not."""
+        """Move a saved run's staged traces beside it; gives sentences on missing ones."""
         if not self._staging.exists():
             return ()
         saved = traces_of(archive, root=self._root, budget=self._budget)
@@ -131,10 +131,10 @@ class SessionTraces:
         return saved.keep({node_id: path for node_id, path in paths.items() if path.exists()}, run)
 
     def show(self, found: TestComparison, recordings: Sequence[Recording], *, base: Run | None) -> str:
-        """Keep base's and head's traces of a test that regressed, and drop those of one that no longer does.
+        """Keep base's and head's traces of a regressed test, or drop earlier ones of a test that is not.
 
         Returns:
-            Where they are, and what shows them, or why they are not; empty where there is nothing to say.
+            Their paths and the command that shows them, or why there are none; may be empty.
 
         Raises:
             StoreError: They cannot be written.
@@ -157,9 +157,9 @@ class SessionTraces:
 
     @functools.cached_property
     def _saved(self) -> SavedTraces | None:
-        """Where the traces of stored runs are; None where the store cannot be opened."""
+        """The traces of stored runs; None if the store cannot be opened."""
         try:
             store = open_store(self._options.store, root=self._root)
-        except OpprofError:  # which the session says by itself
+        except OpprofError:  # the session reports it
             return None
         return traces_of(store, root=self._root, budget=self._budget)

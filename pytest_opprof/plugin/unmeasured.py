@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def stand_aside(config: pytest.Config, absence: Absence) -> None:
-    """Note what the header and the summary say.
+    """Note the sentences of header and summary.
 
     Raises:
-        UsageError: There is no such verdict to fail on.
+        UsageError: A verdict to fail on is unknown.
     """
     options = config.stash[OPTIONS]
     config.stash[ASIDE] = f"opprof: {absence}"
@@ -31,7 +31,7 @@ def stand_aside(config: pytest.Config, absence: Absence) -> None:
 
 
 def fail(session: pytest.Session) -> None:
-    """Fail a session that was green, if ``--opprof-fail-on`` says so."""
+    """Fail a session that passed, if ``--opprof-fail-on`` says so."""
     if parse_fail_on(session.config.stash[OPTIONS].fail_on).unmeasured and session.exitstatus in GREEN:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

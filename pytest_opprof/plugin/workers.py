@@ -1,6 +1,6 @@
-"""Tests that run in other processes: each measures and judges, and leaves files for the one that joins them.
+"""Tests in other processes: each process measures and judges, and leaves files for the one that joins them.
 
-Such are xdist's workers, and children that a plugin forks for a test.
+These are xdist's workers, and children that a plugin forks for a test.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Exchange:
     """The folder that the controller and its workers share.
 
     Attributes:
-        folder: Of this session alone. Where no folder can be made it is not there: nothing is shared.
+        folder: Only of this session. It does not exist if none could be made: nothing is shared.
         worker: The worker's name; "" in the controller.
-        place: The folder as this process made it; None where another one did, or none could be made.
+        place: The folder if this process made it; None if another did, or none could be made.
     """
 
     folder: Path
@@ -40,7 +40,7 @@ class Exchange:
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """A folder of a session without workers, for the children that may be forked in it."""
+        """A folder of a session without workers, for forked children."""
         place = Place("exchange")
         try:
             place.__enter__()
@@ -50,11 +50,11 @@ class Exchange:
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether it is of this very process; in a forked child it is the parent's."""
+        """Whether this process made it; in a forked child it is the parent's."""
         return self.worker == str(os.getpid())
 
     def remove(self) -> None:
-        """Remove it with all that nobody kept."""
+        """Remove it with its contents."""
         if self.place is not None:
             self.place.__exit__(None, None, None)
 
@@ -68,11 +68,11 @@ class Exchange:
         return read_run(path) if path.exists() else None
 
     def put_result(self, run: Run) -> None:
-        """Keep one test's result, whole or not at all: a worker that dies later loses nothing."""
+        """Keep one test's result atomically: a worker that dies later loses nothing."""
         write_run(self.folder / f"{time.time_ns():020}-{self.worker}.run.json", run)
 
     def results(self) -> Iterator[tuple[Run, TestResult]]:
-        """What the workers left, in the order in which the tests ended, each with the run it came in."""
+        """The workers' results, in the order in which the tests ended, each with its run."""
         for path in sorted(self.folder.glob("*.run.json")):
             run = read_run(path)
             for test in run.tests:
@@ -84,7 +84,7 @@ class Exchange:
         write_bytes(self.folder / f"{self.worker}{COLLECTED}", json.dumps(document).encode())
 
     def collected(self) -> Collected:
-        """What the workers collected: each collects everything, so any of them knows."""
+        """What the workers collected: each collects everything, so one will do."""
         for path in sorted(self.folder.glob(f"*{COLLECTED}")):
             document = json.loads(path.read_bytes())
             return Collected(**{name: frozenset(values) for name, values in document.items()})
@@ -92,7 +92,7 @@ class Exchange:
 
 
 def exchange_of(config: pytest.Config) -> Exchange | None:
-    """The exchange that this worker was given; None where the tests run in this process."""
+    """This worker's exchange; None if the tests run in this process."""
     given = getattr(config, "workerinput", {}).get(XDIST)
     if given is None:
         return None
