@@ -276,7 +276,7 @@ class OpprofSession:
         return self.compare(self._scaling.with_exponent(item, test))
 
     def abandon(self) -> bool:
-        """Note a test in which the session ended, without a report; whether there is one."""
+        """Note the test in which the session ended, without a report; says if one did."""
         if self.running is None:
             return False
         self._take(unmeasured(self.running, MeasurementStatus.NOT_RUN, "the session ended while it ran"))

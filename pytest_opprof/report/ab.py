@@ -1,4 +1,4 @@
-"""The end of an A/B on a terminal: what became slower, from which op, and what the machine's noise was."""
+"""An A/B's result on a terminal: what became slower, by which op, and the machine's noise."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _INDENT = "    "
 
 
 def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> list[Line]:
-    """An A/B as a table with failures first, the reasons, what the exact gates found, the control.
+    """An A/B as a table with failures first, then the reasons, the exact gates, the control.
 
     Args:
-        verbosity: Below 0 the last line alone; above 0 every test, and the reasons of those that passed.
+        verbosity: Below 0 only the last line; above 0 every test, with the reasons of passed ones.
     """
     last = Line(time_totals(comparison), worst_style(comparison.counts))
     if verbosity < 0:
@@ -34,7 +34,7 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
     for test in shown:
         if test.verdict not in QUIET or (verbosity > 0 and test.reason):
             lines += _reason(test, width=width)
-            # What the exact gates say of the same processes, op by op.
+            # The exact gates' results for the same processes, op by op.
             exact = comparison.exact.test(test.node_id)
             changes = [] if exact is None else change_lines(exact, width=width - len(_INDENT))
             lines += [Line(f"{_INDENT}{change}") for change in changes]
@@ -44,7 +44,7 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
 
 
 def _shown(tests: Sequence[TestTimes], *, verbosity: int) -> tuple[list[TestTimes], int]:
-    """What the table shows, and how many tests without a change it has no room for."""
+    """The tests in the table, and how many unchanged ones are left out."""
     if verbosity > 0:
         return list(tests), 0
     changed = [test for test in tests if test.verdict not in QUIET]

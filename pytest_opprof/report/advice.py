@@ -1,7 +1,6 @@
 """Known anti-patterns: what a rise costs, and what to write instead, in one sentence.
 
-A rule looks at the ops of one cause, the text of its line, and what the test ran before. Each is
-explained in docs/rules.md.
+A rule looks at the ops of one cause, the text of its line, and the earlier ops. docs/rules.md explains each.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.metrics import COUNT, NODES, RECOMPILES
 from pytest_opprof.results.run import TestResult
 
-# So many times as often is a loop that was one op before.
+# An op that runs this many times as often was replaced by a loop.
 _LOOP = 4
 _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"})
 _ROWS: Final = frozenset({"aten::select", "aten::unbind", "aten::index", "aten::slice", "aten::narrow"})
@@ -26,13 +25,13 @@ class Facts:
     """What a rule may look at.
 
     Attributes:
-        risen: By op that rose: how many calls a step there are more.
-        roots: Those of them that no other one of the cause calls, the most telling first.
-        before: By op of the test: calls of a step before, at most.
+        risen: How many more calls a step, by op that rose.
+        roots: Those that no other op of the cause calls, the clearest first.
+        before: The most calls of a step before, by op of the test.
         now: The same now.
-        recorded: Ops that add to autograd's graph now, and did not before.
-        recompiles: How many recompilations a step there are more.
-        text: What stands in the line that the cause is at; empty where that is unknown.
+        recorded: Ops that add to autograd's graph only now.
+        recompiles: How many more recompilations a step.
+        text: The source line of the cause; empty if unknown.
     """
 
     risen: Mapping[str, int]
@@ -54,7 +53,7 @@ class Rule:
 
     Attributes:
         code: Its name in docs/rules.md, which never changes.
-        title: What the pattern is called on its page.
+        title: The pattern's name on its page.
         sentence: What it costs, and what to write instead.
     """
 
@@ -82,7 +81,7 @@ def _records_a_graph(facts: Facts) -> bool:
     return is_called_as_often and facts.recorded.issuperset(facts.roots)
 
 
-# The first rule that applies is shown, so the most telling ones stand first.
+# The first rule that applies is shown, so the clearest come first.
 RULES: Final = (
     Rule(
         code="OP107",
@@ -164,7 +163,7 @@ RULES: Final = (
 def advice(
     changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], text: str
 ) -> Rule | None:
-    """The anti-pattern that a cause shows; None where none is known.
+    """The anti-pattern of a cause; None if none is known.
 
     Args:
         roots: See `Facts`; at least one.

@@ -1,4 +1,4 @@
-"""A comparison as workflow commands of GitHub: each cause of failures at the line that runs the new op.
+"""A comparison as GitHub workflow commands: each cause of failures at the line that runs the new op.
 
 https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """
@@ -15,24 +15,24 @@ from pytest_opprof.report.causes import ACCEPT, RAISE_LIMIT, acceptance, cause_t
 from pytest_opprof.report.summary import Judged, Summary, TestSummary
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
 
-# GitHub shows so many of a kind for a step, and drops the others in silence.
+# GitHub shows this many of a kind for a step, and silently drops the rest.
 _MOST_OF_A_KIND = 10
 _MOST_NAMES = 3
 _MOST_NAME = 120
 _MOST_TEXT = 500
 _MOST_COMMAND = 4_000
-_MOST_PATH = 4_096  # what Linux takes
+_MOST_PATH = 4_096  # Linux's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Annotation:
-    """What GitHub shows at one place, of tests that fail for one reason: `told`, line by line."""
+    """An annotation at one place, for tests that fail for one reason: `told`, line by line."""
 
     verdict: Verdict
     tests: Sequence[TestComparison | TestSummary]
     told: Sequence[str]
     file: str
-    line: str = ""  # where it is not known
+    line: str = ""  # unknown
 
     @property
     def command(self) -> str:
@@ -48,10 +48,9 @@ class _Annotation:
 
 
 def github_annotations(comparison: Judged) -> str:
-    """A command for each cause of failures, at most ten of a kind; no line at all where no test fails.
+    """A command for each cause of failures, at most ten of a kind; no line if no test fails.
 
-    Tests without a cause in common, as they are INCONCLUSIVE or slower, share a command if they fail for
-    one reason.
+    Tests without a numbered cause (INCONCLUSIVE or slower) share a command if they fail for one reason.
     """
     summary = Summary.of(comparison)
     causes = common_causes(summary.exact)
@@ -75,7 +74,7 @@ def _kind(verdict: Verdict) -> str:
 
 
 def _of_cause(cause: CommonCause) -> _Annotation:
-    """At the line that runs more ops; at the first test's file where no stacks were taken."""
+    """At the line that runs more ops; at the first test's file if it is unknown."""
     first = cause.tests[0]
     assert first.verdict is not None, "a test that has a cause has a verdict"
     told = list(map(_cut, (cause_title(cause), names_of(cause.tests, most=_MOST_NAMES))))
@@ -88,7 +87,7 @@ def _of_cause(cause: CommonCause) -> _Annotation:
 
 
 def _of_reasons(summary: Summary, causes: Sequence[CommonCause]) -> Iterator[_Annotation]:
-    """What fails for no numbered cause: a measurement that did not work, or a time of an A/B."""
+    """Failures without a numbered cause: a failed measurement, or a time of an A/B."""
     caused = {test.node_id for cause in causes for test in cause.tests}
     groups: dict[tuple[Verdict, str], list[TestSummary]] = {}
     for test in summary.tests:
@@ -110,7 +109,7 @@ def _cut(text: str) -> str:
 
 
 def _command(kind: str, where: dict[str, str], message: str) -> str:
-    """``::error file=a.py,line=3,title=...::...``: what separates its parts is encoded in them."""
+    """``::error file=a.py,line=3,title=...::...``: separators inside its parts are encoded."""
     properties = (f"{name}={_data(value)}" for name, value in where.items() if value)
     encoded = ",".join(each.replace(":", "%3A").replace(",", "%2C") for each in properties)
     return f"::{kind} {encoded}::{_data(message)}"

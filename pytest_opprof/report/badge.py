@@ -13,14 +13,14 @@ from pytest_opprof.wording import counted
 
 
 def badge(comparison: Judged) -> str:
-    """One object: ``no regressions``, or how many tests fail, in words of ours alone."""
+    """One object: ``no regressions``, or how many tests fail, only in our words."""
     summary = Summary.of(comparison)
     counts = summary.counts
     failing = [verdict for verdict in Verdict if verdict in FAILING and counts[verdict]]
     if failing:
         message = ", ".join(_counted(verdict, counts[verdict]) for verdict in failing)
         color = "yellow" if failing == [Verdict.INCONCLUSIVE] else "red"
-    elif set(counts) <= {Verdict.NEW}:  # nothing was held to a baseline, and that is not green
+    elif set(counts) <= {Verdict.NEW}:  # nothing was compared, and that is not green
         message, color = "nothing compared", "lightgrey"
     else:
         message, color = "no regressions", "brightgreen"

@@ -1,4 +1,4 @@
-"""What a store holds, as tables."""
+"""A store's baselines as tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FINGERPRINT = 8
 
 
 def baseline_lines(found: Sequence[Summary], *, uri: str, now: datetime, width: int) -> Iterator[Line | str]:
-    """A row for each baseline, then what cannot be read.
+    """A row for each baseline, then the unreadable ones.
 
     Args:
         now: For their ages.
@@ -53,7 +53,7 @@ def entry_lines(entries: Sequence[Entry], *, now: datetime, width: int) -> Itera
 
 
 def short_key(entry: Entry) -> str:
-    """What a run is kept under, as people write it: ``1a2b3c4``, ``1a2b3c4+dirty``, or a time."""
+    """A run's key as people write it: ``1a2b3c4``, ``1a2b3c4+dirty``, or a time."""
     if entry.commit is None:
         return entry.key.partition(FAMILY)[0]
     return entry.commit[:_SHORT] + ("+dirty" if entry.is_dirty else "")

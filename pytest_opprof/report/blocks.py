@@ -1,4 +1,4 @@
-"""What a test does more, by cause: the line of code, then the ops that it calls more often."""
+"""A test's rises by cause: the line of code, then the ops that it calls more often."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_opprof.report.rows import numbers_of
 from pytest_opprof.report.text import columns, escaped, wrapped
 from pytest_opprof.wording import counted
 
-# Autograd's engine runs each node in a range that is named after it, and says nothing more.
+# Autograd's engine runs each node in a range named after it, which adds nothing.
 _ENGINE = "autograd::engine::evaluate_function: "
 _MOST_BLOCKS = 5
 _MOST_ROWS = 8
@@ -33,7 +33,7 @@ class BlockRow:
     """An op of a block.
 
     Attributes:
-        depth: How many rows of the block it is inside of.
+        depth: How many rows of the block enclose it.
     """
 
     change: Change
@@ -41,12 +41,12 @@ class BlockRow:
 
     @property
     def name(self) -> str:
-        """The op, and what of it rose where that is not how often it runs."""
+        """The op, with its metric that rose, unless that is its calls."""
         return name_of(self.change) + (f" {self.change.metric}" if self.change.metric != COUNT.name else "")
 
     @property
     def words(self) -> str:
-        """What to say behind its numbers; empty for nothing."""
+        """The words after its numbers; may be empty."""
         if self.change.caller.startswith(_ENGINE):
             return "its backward"
         is_new = self.change.base is None or self.change.base.high == 0
@@ -55,12 +55,12 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What has one cause.
+    """The changes of one cause.
 
     Attributes:
-        line: The line that the ops are called from; None where no line is known.
-        place: Where the rise comes from, in words, where no line is known; empty where nothing is.
-        rows: The ops, a caller before what it calls.
+        line: The line that calls the ops; None if unknown.
+        place: The origin in words if no line is known; empty if that is unknown too.
+        rows: The ops, callers first.
     """
 
     line: CallLine | None
@@ -69,12 +69,12 @@ class Block:
 
 
 def is_in_a_block(change: Change) -> bool:
-    """Whether a change of an op failed its test, or is where such a change begins."""
+    """Whether a change of an op failed its test, or begins such a change."""
     return change.op is not None and (change.verdict is Verdict.REGRESSED or change.begins)
 
 
 def blocks_of(test: TestComparison) -> list[Block]:
-    """The regressions of a test's ops by cause, the most telling first."""
+    """The regressions of a test's ops by cause, the clearest first."""
     risen = [change for change in telling_changes(test) if is_in_a_block(change)]
     known = {change.op for change in risen}
     risen = [change for change in risen if not _is_wrapper_of(change, known)]
@@ -86,7 +86,7 @@ def blocks_of(test: TestComparison) -> list[Block]:
 
 
 def blocks_in_lines(test: TestComparison, *, width: int) -> list[list[str]]:
-    """The blocks of a test as text: nothing that names a test, an op, a line or a number is ever cut."""
+    """The blocks of a test as text: names, lines and numbers are never cut."""
     blocks = blocks_of(test)
     told = [
         [*_title(one, width=width), *_rows(one.rows, width=width), *_advice(one, test, width=width)]
@@ -98,10 +98,10 @@ def blocks_in_lines(test: TestComparison, *, width: int) -> list[list[str]]:
 
 
 def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[str]:
-    """Changes as ``NAME  base -> head  +n  words``, in columns where they fit.
+    """Changes as ``NAME base -> head +n words``, in columns if they fit.
 
     Args:
-        rows: What each is called, with its indent, the change, and what to say behind it.
+        rows: Each change with its indented name, and the words after it.
     """
     cells = [(escaped(name), *numbers_of(change).values(), words) for name, change, words in rows]
     before, after, rise = (max((len(cell[at]) for cell in cells), default=0) for at in (1, 2, 3))
@@ -127,7 +127,7 @@ def _is_wrapper_of(change: Change, known: set[str | None]) -> bool:
 
 
 def _cause_of(change: Change, by_op: dict[str | None, Change]) -> Hashable:
-    """What a change shares with others of its cause: the line, or what the outermost caller is called by."""
+    """The key of a change's cause: the line, or the caller of the outermost changed op."""
     seen = {change.op}
     while change.line is None and change.caller in by_op and change.caller not in seen:
         seen.add(change.caller)
@@ -167,7 +167,7 @@ def _block(changes: Sequence[Change]) -> Block:
 
 
 def title_of(block: Block) -> str:
-    """``src/model.py:41 in Block.forward``; in words where no line is known."""
+    """``src/model.py:41 in Block.forward``; in words if no line is known."""
     if block.line is None:
         place = block.place or "no line is known"
         return place[:1].upper() + place[1:]
@@ -206,9 +206,9 @@ def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
 
 
 def advice_on(block: Block, test: TestComparison) -> Rule | None:
-    """The anti-pattern that a block shows; None where none is known."""
+    """The anti-pattern of a block; None if none is known."""
     text = block.line.text if block.line is not None else ""
-    # What autograd does of its own is nothing that somebody wrote.
+    # Nobody wrote autograd's own ops.
     called = [row for row in block.rows if not row.change.caller.startswith(_ENGINE)]
     roots = [row.change.op or "" for row in called if row.depth == 0]
     if not roots:
@@ -217,6 +217,6 @@ def advice_on(block: Block, test: TestComparison) -> Rule | None:
 
 
 def _advice(block: Block, test: TestComparison, *, width: int) -> list[str]:
-    """What the rise costs, and what to write instead, where that is known."""
+    """The cost of the rise, and what to write instead, if known."""
     rule = advice_on(block, test)
     return wrapped(f"{rule.sentence} ({rule.code})", width=width, first="  ", rest="  ") if rule else []

@@ -1,4 +1,4 @@
-"""What made tests fail, in words, and the command that accepts it: once for each cause."""
+"""Why tests failed, in words, and the command that accepts it, once for each cause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_opprof.wording import counted, listed
 
 # Of the project's last comparison.
 ACCEPT = "opprof accept"
-# What to do where a limit was passed on purpose: nothing accepts that.
+# What to do if a limit was exceeded on purpose: it cannot be accepted.
 RAISE_LIMIT = "raise the limit in the test's marker"
 _MOST_NAMES = 20
 _INDENT = " " * 4
@@ -31,14 +31,14 @@ def cause_title(cause: CommonCause) -> str:
 
 
 def names_of(tests: Sequence[TestComparison | TestSummary], *, most: int = _MOST_NAMES) -> str:
-    """The names of tests, without their file where that is clear: ``test_a, test_b and 3 more``."""
+    """The names of tests, without their file if that is clear: ``test_a, test_b and 3 more``."""
     return listed(list(short_names([test.node_id for test in tests]).values()), most=most)
 
 
 def acceptance(cause: CommonCause, accept: str) -> str:
-    """The command that accepts all tests of a cause; empty where a limit is to be raised instead.
+    """The command that accepts all tests of a cause; empty if a limit must be raised instead.
 
-    A cause of one test is named by the test: that is true of any later comparison too.
+    A cause of one test is named by the test, which stays right in later comparisons.
 
     Args:
         accept: The command, up to what it accepts.
@@ -51,15 +51,15 @@ def acceptance(cause: CommonCause, accept: str) -> str:
 
 
 def test_acceptance(node_id: str, accept: str) -> str:
-    """The command that accepts what a test does more."""
+    """The command that accepts a test's rises."""
     return f'{accept} {shlex.quote(node_id)} --reason "..."'
 
 
 def intentions(causes: Sequence[CommonCause], accept: str) -> dict[str, str]:
-    """What the section of each test says of accepting it: the first test of a cause has the command.
+    """How each test's section says to accept it: the first test of a cause has the command.
 
     Returns:
-        By node id, the end of the sentence ``intended? ...``; nothing of tests that cannot be accepted.
+        The end of the sentence ``intended? ...`` by node id, for tests that can be accepted.
     """
     told: dict[str, str] = {}
     for cause in causes:
@@ -74,11 +74,11 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
     """Each cause with its tests and its command, and one command for all of them.
 
     Args:
-        accept: See `acceptance`; None where no command knows of this comparison.
+        accept: See `acceptance`; None if no command knows this comparison.
     """
     commands = 0
     for cause in causes:
-        # In one line to the end of the first place: there a problem matcher looks for it.
+        # On one line up to the first place, for the problem matcher.
         first, more, others = cause_title(cause).partition("; ")
         lines = wrapped(others, width=width, first=escaped(first + more)) or [escaped(first)]
         yield from (Line(line, Style.BAD) for line in lines)
@@ -86,14 +86,14 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
         command = acceptance(cause, accept) if accept else ""
         if command:
             commands += 1
-            # In one line whatever the width: it is there to be copied.
+            # On one line whatever the width, to be copied.
             yield Line(escaped(f"    intended? {command}"))
     if commands > 1:
         yield Line(escaped(f'all of it intended? {accept} --all --reason "..."'))
 
 
 def _test_lines(tests: Sequence[TestComparison], *, width: int) -> list[str]:
-    """``test_step  1056 (+10)``: each test of a cause with its ops, and how many of them are more."""
+    """``test_step 1056 (+10)``: each test of a cause with its number of ops, and the rise."""
     cells = [(escaped(name), total) for name, total in test_totals(tests[:_MOST_NAMES])]
     widest = max(columns(name) for name, _ in cells)
     lines = []
@@ -108,13 +108,13 @@ def _test_lines(tests: Sequence[TestComparison], *, width: int) -> list[str]:
 
 
 def test_totals(tests: Sequence[TestComparison]) -> list[tuple[str, str]]:
-    """The name of each test, and the total of it that rose: ``1056 ops (+10)``; empty where none did."""
+    """Each test's name and risen total: ``1056 ops (+10)``; empty if none rose."""
     names = short_names([test.node_id for test in tests])
     return [(names[test.node_id], _total(test)) for test in tests]
 
 
 def _total(test: TestComparison) -> str:
-    """``1056 (+10)``, of the total that rose; empty where none did."""
+    """``1056 (+10)``, the total that rose; empty if none did."""
     first = next((change for change in test.regressed if change.op is None and change.rise > 0), None)
     if first is None:
         return ""
@@ -123,7 +123,7 @@ def _total(test: TestComparison) -> str:
 
 
 def cause_words(cause: CommonCause) -> str:
-    """What a cause is, without its number: the line, the op, how many calls more."""
+    """A cause without its number: the line, the op, how many more calls."""
     first = cause.tests[0]
     if cause.is_missing:
         file = first.node_id.partition("::")[0]
@@ -138,7 +138,7 @@ def _beginning(one: Beginning) -> str:
     metric = "" if change.op is None or change.metric == COUNT.name else f" {change.metric}"
     least, most = (format_change(rise, unit=change.about.unit) for rise in (one.least, one.most))
     rise = f" {least if least == most else f'{least} to {most}'} a step"
-    # Ops that run no more often than those whose place they took; the tests say what of them rose.
+    # These ops run as often as those they replaced; the tests show what else rose.
     told = f"{name_of(change)}{metric}{rise if one.most > 0 else ''}"
     if change.line is not None and change.line.is_certain:
         return f"{change.line.location}: {told}"

@@ -1,8 +1,8 @@
-"""Which of a test's changes are worth a row, where the changes of devices' metrics say one thing many times.
+"""Which of a test's changes get a row, because device metrics say one thing many times.
 
-One kernel more is one launch more. A copy to the host is a copy, a host copy, one by its direction,
-and bytes. Each op around the one that launched it has all of that too. A table has a row for the most
-telling: the op that runs more often, else the innermost op that makes devices do more, and the kernel.
+One more kernel is one more launch. A copy to the host is a copy, a host copy, one by its direction, and
+bytes. Each op around the launching op has all of that too. A table has a row for the clearest: the op that
+runs more often, else the innermost op with more device work, and the kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_opprof.metrics.device import DIRECTIONS, OP_COUNTS, TOTAL_OF_COUNT
 from pytest_opprof.results.run import TestResult
 
 _BY_DIRECTION = tuple(f"copies_{key}" for key in DIRECTIONS)
-# What says it better where it changes as much, by the names of an op's metrics.
+# Metrics of an op that say it better if they change as much, by name.
 _BETTER = {
     "launches": ("kernels",),
     "copies": _BY_DIRECTION,
@@ -33,7 +33,7 @@ _Key = tuple[str | None, OpKind | None, bool]
 
 
 def telling_changes(test: TestComparison) -> list[Change]:
-    """The changes of a test without those that another one of them tells better, in their order."""
+    """The changes of a test, in order, without those that another says better."""
     if not any(change.metric in _OF_DEVICES for change in test.changes):
         return list(test.changes)
     by_key: dict[_Key, dict[str, Change]] = defaultdict(dict)
@@ -52,11 +52,11 @@ def _key(change: Change) -> _Key:
 
 
 def _is_told_by_its_own(change: Change, others: dict[str, Change]) -> bool:
-    """Whether another metric of the same op, or total, tells it."""
+    """Whether another metric of the op, or a total, says it."""
     if not change.rise:
         return False
     if change.op is not None and change.metric in OP_COUNTS:
-        # What runs more often does more.
+        # # An op that runs more often does more.
         calls = others.get(COUNT.name)
         copies = others.get(change.metric.replace("copied_bytes", "copies"))
         if _goes_along(calls, change) or (copies is not change and _goes_along(copies, change)):
@@ -69,7 +69,7 @@ def _is_told_by_its_own(change: Change, others: dict[str, Change]) -> bool:
 def _is_told_inside(
     change: Change, by_key: Mapping[_Key, Mapping[str, Change]], inside: Mapping[str, set[str]]
 ) -> bool:
-    """Whether an op inside it has the same, or is itself there more often."""
+    """Whether an op inside it has the same, or itself runs more often."""
     if change.op is None or change.metric not in OP_COUNTS or change.op not in inside:
         return False
     return any(
@@ -86,7 +86,7 @@ def _goes_along(other: Change | None, change: Change) -> bool:
 
 
 def _names_inside(test: TestResult | None) -> dict[str, set[str]]:
-    """By an op's name, those of the ops that ran inside it; recursion left out."""
+    """By an op's name, the ops that ran inside it, without recursion."""
     inside: dict[str, set[str]] = defaultdict(set)
     around: list[frozenset[str]] = []
     for node in test.tree if test is not None else ():

@@ -30,7 +30,7 @@ _IDLE: Final = (
 
 
 def collective_lines(found: Sequence[Collective], *, rows: int, width: int) -> list[str]:
-    """A line for each collective; all of them where `rows` is negative."""
+    """A line for each collective; all of them if `rows` is negative."""
     if not found:
         return ["no collectives: the trace has no kernels of NCCL or RCCL"]
     shown = found if rows < 0 else found[:rows]
@@ -72,7 +72,7 @@ def _overlap(one: DeviceTime) -> list[str]:
 
 
 def idle_lines(times: Sequence[tuple[int, Sequence[DeviceTime]]], *, width: int) -> list[str]:
-    """A line for each device and step: how long nothing ran, and for what reason."""
+    """A line for each device and step: how long nothing ran, and why."""
     return _of_devices(_IDLE, times, _idle, width=width)
 
 
@@ -82,7 +82,7 @@ def _idle(one: DeviceTime) -> list[str]:
 
 
 def peak_memory_lines(recording: RecordingView, peaks: dict[tuple[int, int], tuple[int, int]]) -> list[str]:
-    """A line for each device of which an allocator reported."""
+    """A line for each device with allocator reports."""
     if not peaks:
         events = f"none of the trace's {len(recording):,} events is a [memory] event"
         return [f"peak memory unknown: {events}; record with profile_memory"]

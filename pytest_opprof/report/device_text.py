@@ -1,4 +1,4 @@
-"""What devices did in a step, in a line."""
+"""A step's device work in a line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMES = (TOTAL_BUSY_TIME, TOTAL_IDLE_FRACTION, TOTAL_QUEUE_DEPTH)
 
 
 def device_text(test: TestResult) -> str:
-    """``kernels 12, launches 12, HtoD 1 (4.0 KiB), CUDA busy 1.2 ms``; empty where devices did nothing."""
+    """``kernels 12, launches 12, HtoD 1 (4.0 KiB), CUDA busy 1.2 ms``; empty without device work."""
     if not any(has_some(test, metric.name) for metric in TOTAL_OF_COUNT.values()):
         return ""
     parts = [_part(test, metric.name) for metric in _COUNTS if has_some(test, metric.name)]
@@ -47,7 +47,7 @@ def _part(test: TestResult, total: str) -> str:
 
 
 def _copies(test: TestResult) -> Iterator[str]:
-    """Copies by direction; all as one where their directions are not known."""
+    """Copies by direction; all as one if directions are unknown."""
     by_direction = {label: f"copies_{key}" for key, label in DIRECTIONS.items()}
     if f"{by_direction['HtoD']}.count" not in test.totals:
         by_direction = {COPIES_COUNT.label: "copies"}

@@ -25,7 +25,7 @@ _OPS: Final = ("op", "calls", "ranks", "median", "p10 to p90", "change")
 
 
 def fleet_lines(found: Fleet, *, rows: int, width: int) -> Iterator[Line | str]:
-    """A job, or two jobs with `rows` of the ops that changed; all of these when negative."""
+    """A job, or two jobs with `rows` of the changed ops; all of these if negative."""
     if isinstance(found, FleetSummary):
         yield from _summary_lines(found, width=width)
     else:

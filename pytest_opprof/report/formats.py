@@ -1,4 +1,4 @@
-"""Every format of a report by its name: commands and options take what is registered here."""
+"""Every report format by name: commands and options take those registered here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_opprof.report.openmetrics import openmetrics
 from pytest_opprof.report.summary import Judged
 from pytest_opprof.wording import did_you_mean
 
-# Each makes one text of a comparison that was read from a document, whoever wrote that.
+# Each makes a text from a comparison that was read from an untrusted document.
 FORMATS: Mapping[str, Callable[[Judged], str]] = MappingProxyType(
     {
         "html": html_report,
@@ -31,7 +31,7 @@ FORMATS: Mapping[str, Callable[[Judged], str]] = MappingProxyType(
 
 
 def renderer(name: str, *, where: str, besides: Sequence[str] = ()) -> Callable[[Judged], str]:
-    """What makes a report of this format.
+    """The renderer of this format.
 
     Args:
         where: The option that an error names.

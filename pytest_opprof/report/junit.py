@@ -1,4 +1,4 @@
-"""A comparison as JUnit XML, for CI servers that show tests: one test case for each compared test."""
+"""A comparison as JUnit XML, for CI servers: one test case for each compared test."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PREFIX = "opprof."  # of the properties
 def junit(comparison: Judged) -> str:
     """The XML document of a suite named ``opprof``.
 
-    What fails a session by default is a failure, with the section that pytest shows of it; a measurement that
-    did not work is an error, and a test that did not run is skipped. Characters that XML cannot hold, and
-    those that a terminal or the direction of a text would obey, are written as escapes.
+    A verdict that fails a session by default is a failure, with pytest's section; a failed measurement is an
+    error, and a test that did not run is skipped. Characters that XML cannot hold, and control and bidi
+    characters, are written as escapes.
     """
     summary = Summary.of(comparison)
     baseline = summary.exact.base.name if summary.exact.base else None
@@ -77,13 +77,13 @@ def _told(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
     if test.exact is None:
         yield escaped(test.reason)
     else:
-        # Each case is read by itself: it has the command for its test, whatever its cause.
+        # Each case is read alone, so it has its own test's command.
         intended = test_acceptance(test.node_id, ACCEPT)
         yield from failure_section(test.exact, baseline=baseline, width=_WIDTH, intended=intended)
 
 
 def properties_of(test: TestComparison, *, verdict: Verdict | None) -> list[tuple[str, str]]:
-    """A test's verdict and exact totals, as properties of its case; times tell nothing by themselves.
+    """A test's verdict and exact totals, as properties of its case; times alone mean nothing.
 
     Args:
         verdict: Of all its gates.
@@ -97,7 +97,7 @@ def properties_of(test: TestComparison, *, verdict: Verdict | None) -> list[tupl
 
 
 def _seconds(test: TestSummary) -> str:
-    """The time of one step of the head, where an A/B judged it."""
+    """The time of one step of the head, if an A/B judged it."""
     if test.times is None or test.times.times is None:
         return "0.000"
     return f"{test.times.times.quartiles[1] / NS_IN_S:.6f}"

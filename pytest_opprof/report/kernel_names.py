@@ -1,4 +1,4 @@
-"""Names of CUDA's kernels, C++ with all its template arguments, short enough for a line of a terminal."""
+"""Shorten names of CUDA's kernels, C++ with all template arguments, to a terminal's line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PARTS = re.compile(rf"({_ANONYMOUS}|[{re.escape(_OPEN + _CLOSE)}])")
 
 
 def short_names(names: Iterable[str]) -> list[str]:
-    """Each name short, or whole where another one would look the same."""
+    """Each name shortened, or whole if another would look the same."""
     whole = list(names)
     short = [short_name(name) for name in whole]
     how_many = Counter(dict(zip(whole, short, strict=True)).values())
@@ -23,7 +23,7 @@ def short_names(names: Iterable[str]) -> list[str]:
 
 
 def short_name(name: str) -> str:
-    """A name of at most `MOST_COLUMNS` if it can be: without parameters, innermost arguments as dots.
+    """A name of at most `MOST_COLUMNS` if possible: without parameters, innermost arguments as dots.
 
     >>> kernel = "at::native::elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char*, 3ul> >"
     >>> short_name(f"void {kernel}(int, at::native::AddFunctor<float>, std::array<char*, 3ul>)")
@@ -57,7 +57,7 @@ def _depths(text: str) -> Iterator[int]:
 
 
 def _folded(text: str, deepest: int) -> str:
-    """The text with dots for what is inside of so many brackets."""
+    """The text with dots for parts inside so many brackets."""
     kept: list[str] = []
     depth = 0
     for part in filter(None, _PARTS.split(text)):

@@ -1,7 +1,7 @@
 """A comparison as Markdown: a pull request's comment, a job's summary, a merge request's note.
 
-The verdict stands first, then the rows that fail the tests, then what somebody may want to open. What fails
-is never cut in silence: rows get shorter, and where that is not enough the first lines say how many lack.
+The verdict comes first, then the rows that fail the tests, then folds. Failures are never cut silently: rows
+get shorter, and if that is not enough the first lines say how many are missing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pytest_opprof.wording import counted
 COMMENT_LIMIT = 60_000
 SUMMARY_LIMIT = 1_000_000
 NOTE_LIMIT = 500_000
-# A table that is read in ten seconds has no more rows; only what fails tests makes it longer.
+# A table that is read in ten seconds has no more rows; only failures make it longer.
 _MOST_ROWS = 10
 _MOST_NOTES = 5
 _MOST_CAUSES = 10
@@ -48,12 +48,12 @@ _SELF_REPORTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Addresses that a page leads on to, of whoever renders it; None for what there is not.
+    """The renderer's addresses that a page links to; None for missing ones.
 
     Attributes:
         summary: The page of the job.
         traces: The traces of tests that regressed.
-        source: The address below which the head's files can be read.
+        source: The address below which the head's files lie.
     """
 
     summary: str | None = None
@@ -63,7 +63,7 @@ class Links:
 
 
 _NO_LINKS = Links()
-# How many characters a row's names and its cause may have; no cause at all at 0.
+# How many characters a row's names and its cause may have; 0 for no cause.
 _WIDTHS = ((120, 160), (60, 60), (32, 0))
 
 
@@ -79,8 +79,8 @@ def markdown_comment(
 
     Args:
         comparison: With times or without.
-        marker: An HTML comment of the caller's, which finds the comment again; it is the first line.
-        limit: Bytes that the page may have.
+        marker: The caller's HTML comment, which identifies this one; it is the first line.
+        limit: The page's most bytes.
         self_reported: Say that the pull request's own code produced the numbers.
     """
     rest = _linked("the job summary", links.summary)
@@ -138,10 +138,10 @@ def _page(
 
 
 def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[str], set[str]]:
-    """What made tests fail, and the command that accepts it: once for each cause, numbered as everywhere.
+    """The causes of failures, each with the command that accepts it, numbered as everywhere.
 
     Returns:
-        The lines of as many causes as there is room for, and the node ids of their tests.
+        The lines of the causes that fit, and the node ids of their tests.
     """
     causes = common_causes(summary.exact)
     lines: list[str] = []
@@ -168,7 +168,7 @@ def _linked(label: str, address: str | None) -> str:
 
 
 def _headline(summary: Summary) -> list[str]:
-    """The verdict, the counts, the two sides, what is to say about the whole."""
+    """The verdict, the counts, the two sides, the notes."""
     base = summary.exact.base
     sides = [name_in_code(base.title)] if base else []
     sides.append(name_in_code(summary.exact.head.title))
@@ -186,13 +186,13 @@ def _headline(summary: Summary) -> list[str]:
 
 
 def _ordered(summary: Summary, *, told: Container[str]) -> tuple[list[Row], list[Row]]:
-    """The rows of the first table, and those that fail tests beyond it.
+    """The rows of the first table, and the failing rows beyond it.
 
-    Each failing test has one there, however many fail, unless its cause is told above. Where few do, the
-    table has the rest of their rows, and what else changed, until it is as long as can be read at a glance.
+    Each failing test has a row there, however many fail, unless its cause is above. If few do, the table has
+    their other rows and other changes too, until it is as long as can be read at a glance.
 
     Args:
-        told: Node ids of the tests whose causes are told; their rows are all beyond the table.
+        told: Node ids of the tests with causes above; all their rows are beyond the table.
     """
     known = [row for test in summary.tests if test.node_id in told for row in test.failing_rows]
     failing = [test.failing_rows for test in summary.tests if test.is_failing and test.node_id not in told]
@@ -213,7 +213,7 @@ def _is_telling(row: Row) -> bool:
 def _table(
     lead: Sequence[Row], more: Sequence[Row], *, names: dict[str, str], room: int
 ) -> tuple[list[str], int]:
-    """The first table and the fold under it, in the widest rows that fit, and how many rows did not."""
+    """The first table and its fold, in the widest rows that fit, and how many rows did not."""
     if not (lead or more):
         return [], 0
     head = table_head(_HEADERS, right=_NUMBERS)
@@ -232,7 +232,7 @@ def _table(
 def _lines_within(
     rows: Iterable[Row], *, names: dict[str, str], widths: tuple[int, int], room: int
 ) -> Iterator[str]:
-    """The lines of as many rows as there is room for; no more than that is made."""
+    """The lines of the rows that fit; no others are made."""
     for row in rows:
         line = _line(row, name=names[row.test], widths=widths)
         room -= size(line) + 1
@@ -255,7 +255,7 @@ def _line(row: Row, *, name: str, widths: tuple[int, int]) -> str:
 
 
 def _fitting(folds: Iterable[Fold], *, room: int) -> tuple[list[str], int]:
-    """The folds for which there is room, in their order, and how many rows the others have."""
+    """The folds that fit, in order, and how many rows the others have."""
     lines: list[str] = []
     omitted = 0
     for one in folds:

@@ -34,7 +34,7 @@ def cause_in_markdown(cause: CommonCause, *, source: str | None) -> list[str]:
     """A cause: the block of its first test, its tests, and the command that accepts it.
 
     Args:
-        source: The address below which the head's files can be read; None for no links to lines.
+        source: The address below which the head's files lie; None for no links to lines.
     """
     lines = []
     first = cause.tests[0]
@@ -79,7 +79,7 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
 def _location(line: CallLine, *, source: str | None) -> str:
     shown = name_in_code(f"{line.file}:{line.number}")
     path = PurePosixPath(line.file)
-    # A document may say what it likes: an address leads to a file of this commit, or nowhere.
+    # A document is untrusted: an address leads to a file of this commit, or nowhere.
     if source is None or path.is_absolute() or ".." in path.parts or not line.is_certain:
         return shown
     return link(shown, f"{source}{quote(str(path))}#L{line.number}")

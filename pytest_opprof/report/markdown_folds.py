@@ -1,4 +1,4 @@
-"""What a page of Markdown shows once somebody opens it: why tests fail, what else changed, all tests."""
+"""The folds of a page of Markdown: why tests fail, other changes, all tests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Fold:
     tail: Sequence[str] = ()
 
     def within(self, room: int) -> tuple[list[str], int]:
-        """Its lines, none where not even one row fits, and how many rows are missing."""
+        """Its lines, none if not even one row fits, and how many rows are missing."""
         kept: list[str] = []
         left = room - size("\n".join(fold(self.title, [*self.head, *self.tail]))) - 1
         for row in self.rows:
@@ -64,7 +64,7 @@ class Fold:
 
 
 def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
-    """All folds, what is worth most first.
+    """All folds, the most useful first.
 
     Args:
         shown: The rows that the page has already.
@@ -80,7 +80,7 @@ def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
 
 
 def _why(test: TestSummary, *, known: set[int], baseline: str | None) -> Fold:
-    """One failing test: the whole reason, its other rows, what cannot block, what to do next."""
+    """One failing test: the whole reason, its other rows, its advisories, what to do next."""
     others = [row for row in test.rows if id(row) not in known]
     head = [sentence_in_code(test.reason, width=1_000), ""] if test.reason else []
     rows = [
@@ -113,7 +113,7 @@ def _next_steps(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
 
 
 def _others(summary: Summary, *, known: set[int]) -> Iterator[Fold]:
-    """What changed and fails nothing."""
+    """Changes that fail nothing."""
     found = [
         row for test in summary.tests if not test.is_failing for row in test.rows if id(row) not in known
     ]
@@ -176,7 +176,7 @@ def _numbers(row: Row) -> list[str]:
 
 
 def _environment(summary: Summary) -> Fold:
-    """What both sides ran on; what differs stands first."""
+    """Both sides' environments, differences first."""
     fields = summary.environment
     differing = sum(field.differs for field in fields)
     rows = [table_line(map(name_in_code, (field.name, field.base, field.head))) for field in fields]

@@ -1,7 +1,7 @@
-"""Pieces of Markdown that no name can break out of: whatever a document says stands in code.
+"""Pieces of Markdown that no name can break out of: a document's text is in code spans.
 
 In a code span nothing is a mention, a reference, a link, an image, an emoji or HTML, on GitHub or GitLab, and
-the text can be copied as it is. So there is one rule for all of it, and not one for each character.
+the text can be copied. So one rule is enough, and not one for each character.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _FENCES = re.compile(r"`+")
 # What `units` writes: no name looks like it.
 _NUMBER = r"[+-]?[0-9.]+(e[+-]?[0-9]+)?( [A-Za-zµ%]{1,6})?"
 _QUANTITY = re.compile(rf"{_NUMBER}( to {_NUMBER})?|over|nothing|\?|")
-_KEPT_IN_ADDRESSES = ":/?#[]@!$&'*+,;=%~-._"  # neither brackets that end a link nor what ends its line
+_KEPT_IN_ADDRESSES = ":/?#[]@!$&'*+,;=%~-._"  # neither brackets that end a link nor line ends
 
 
 def name_in_code(name: str, *, width: int = 120) -> str:
     """A name as a code span; a long one is cut in its middle, where names differ least."""
-    # Of a megabyte all but the ends would be cut anyway.
+    # All but the ends of a megabyte would be cut anyway.
     ends = name if len(name) <= 2 * width else name[:width] + name[-width:]
     return _code(cut_middle(escaped(ends), width=width))
 
@@ -34,7 +34,7 @@ def sentence_in_code(sentence: str, *, width: int = 240) -> str:
 
 
 def quantity(text: str) -> str:
-    """A number with its unit as it is; anything else in code."""
+    """A number with its unit is plain; anything else in code."""
     return text if _QUANTITY.fullmatch(text) else name_in_code(text, width=64)
 
 
@@ -44,7 +44,7 @@ def _code(text: str) -> str:
         return ""
     longest = max(map(len, _FENCES.findall(text)), default=0)
     fence = "`" * (longest + 1)
-    # One space of either end belongs to the fence, where the text is more than spaces.
+    # The fence takes a space of either end, unless the text is only spaces.
     is_padded = text.startswith("`") or text.endswith("`")
     is_eaten = text.startswith(" ") and text.endswith(" ") and text.strip(" ")
     pad = " " if is_padded or is_eaten else ""
@@ -65,13 +65,13 @@ def table_head(headers: Sequence[str], *, right: Sequence[str] = ()) -> list[str
 def table_line(cells: Iterable[str]) -> str:
     """A line of a table, of Markdown without line ends.
 
-    A bar would end the cell even in code: the backslash before it is taken away again by who reads tables.
+    A bar would end the cell even in code: readers of tables remove the backslash before it.
     """
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def fold(title: str, lines: Iterable[str]) -> list[str]:
-    """What is shown once somebody opens it.
+    """Lines that readers can unfold.
 
     Args:
         title: HTML: of ours, or of `name_in_summary`.
@@ -81,16 +81,16 @@ def fold(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def name_in_summary(name: str, *, width: int = 120) -> str:
-    """A name for the title of a fold, where Markdown is not read and HTML is."""
+    """A name for the title of a fold, which is HTML and not Markdown."""
     ends = name if len(name) <= 2 * width else name[:width] + name[-width:]
     return f"<code>{html.escape(cut_middle(escaped(ends), width=width))}</code>"
 
 
 def link(label: str, address: str) -> str:
-    """A link to an address of whoever renders, never one of a document.
+    """A link to the renderer's address, never a document's.
 
     Raises:
-        UsageError: The address is none of the web.
+        UsageError: The address is not a web address.
     """
     if not address.startswith(("https://", "http://")):
         msg = f"{address!r} is not an address to link to: it begins with https:// or http://"
@@ -99,5 +99,5 @@ def link(label: str, address: str) -> str:
 
 
 def size(text: str) -> int:
-    """How much of a limit a text takes: bytes, which no forge counts more strictly than."""
+    """How much of a limit a text takes: bytes, the strictest count of any forge."""
     return len(text.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""A comparison as a notebook shows it: a verdict, and a table of what changed in each test."""
+"""A comparison in a notebook: a verdict, and a table of each test's changes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _rows(test: TestSummary) -> Iterator[str]:
     label = test.verdict.label if test.verdict else "advisory"
     yield _wide(f"{cut_middle(test.node_id, width=_MOST_NAME)}: {label}: {test.reason}")
     for row in test.rows:
-        if row.what:  # what is left is the reason once more
+        if row.what:  # the rest is the reason again
             cells = (row.what, row.metric, row.base, row.head, row.change, row.why)
             yield f"<tr>{''.join(f'<td{_LEFT}>{_text(cell)}</td>' for cell in cells)}</tr>"
 
@@ -66,5 +66,5 @@ def _wide(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that is not markup and hides nothing; nobody reads a name of a megabyte to its end."""
+    """Text that is not markup and hides nothing; very long names are cut."""
     return html.escape(cut_end(escaped(text[: _MOST_TEXT + 1]), width=_MOST_TEXT))

@@ -40,7 +40,7 @@ _GAP = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whole:
-    """What shares are of."""
+    """The 100 % of shares."""
 
     cpu_ns: int
     device_ns: int
@@ -48,7 +48,7 @@ class _Whole:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: its title, what stands in it, and whether there is something to tell of these rows."""
+    """A column: its title, its cells, and whether these rows have values for it."""
 
     title: str
     cell: Callable[[OpRow, _Whole], str]
@@ -68,7 +68,7 @@ def _average(metric: str) -> Callable[[OpRow, _Whole], str]:
 
 
 def _cpu_share(row: OpRow, whole: _Whole) -> str:
-    # torch counts no share of what overlaps everything else.
+    # torch gives no share to events that overlap everything.
     if row.is_async:
         return "0"
     return format_time_share(row.cpu_time_total_ns.total, whole.cpu_ns)
@@ -83,7 +83,7 @@ def _of_device(title: str, cell: Callable[[OpRow, _Whole], str]) -> _Column:
 
 
 def _further(metric: Metric) -> _Column:
-    """A column that torch has not: only where it is asked for."""
+    """A column that torch lacks, shown only on request."""
     title = _TITLES.get(metric.name, f"{metric.label[0].upper()}{metric.label[1:]}")
     return _Column(title, _total(metric), lambda _: False)
 
@@ -101,7 +101,7 @@ def _value(row: OpRow, metric: Metric) -> str:
             return format_quantity(round(samples.mean), unit=metric.unit)
 
 
-_TITLES = {"host_copies": "Host copies", "copied_bytes": "Copied"}  # where the label is too long for a column
+_TITLES = {"host_copies": "Host copies", "copied_bytes": "Copied"}  # if the label is too long for a column
 _OF_TORCH = (
     COUNT,
     CPU_TIME_TOTAL,
@@ -160,12 +160,11 @@ def op_table(
 
     Args:
         sort_by: One of `SORT_KEYS`; the largest first, names in alphabetical order.
-        rows: How many rows; all of them when negative.
-        columns: The titles to show, of `COLUMNS`; when None all of which there is something to tell. The
-            name is always there.
+        rows: How many rows; all if negative.
+        columns: The titles to show, of `COLUMNS`; None for all that have values. The name is always there.
 
     Raises:
-        UsageError: No such key or column.
+        UsageError: The key or column is unknown.
     """
     shown = _shown(columns, test.ops)
     ordered = sorted_ops(test.ops, sort_by)

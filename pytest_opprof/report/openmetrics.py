@@ -1,7 +1,7 @@
 """The exact totals of a run as OpenMetrics, for GitLab's metrics report, which compares values as text.
 
-So nothing is here that differs without a change of code: no time, no rounded value, no total that is not the
-same in every step; and lines stand in the order of names.
+So values that vary without a change of code are left out: times, rounded values, totals that differ between
+steps. Lines are sorted by name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _family(metric: Metric, values: dict[str, int]) -> list[str]:
 def _label(text: str) -> str:
     """A label's value that two tests never share.
 
-    GitLab takes all behind a number sign for a comment, wherever it stands: it is written as an escape.
+    GitLab takes everything after a number sign for a comment, so it is written as an escape.
     """
     plain = escaped(text.replace("\\", "\\\\")).replace("#", "\\x23")
     return plain.replace("\\", "\\\\").replace('"', '\\"')

@@ -16,7 +16,7 @@ from pytest_opprof.report.rows import change_text, value_text
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change, format_duration
 
-# Of these the reason says more than any number.
+# For these the reason says more than any number.
 TOLD_BY_REASON = frozenset({Verdict.ERROR, Verdict.MISSING, Verdict.INCONCLUSIVE})
 _MEMORY = TOTALS["cpu_memory.allocated"]
 
@@ -42,14 +42,14 @@ def overview(tests: Sequence[TestComparison]) -> tuple[list[str], list[list[str]
 
 
 def short_names(node_ids: Sequence[str]) -> dict[str, str]:
-    """A test's name without its file, where no other test of the table has the same."""
+    """A test's name without its file, if no other test of the table has it."""
     short = {node_id: node_id.partition("::")[2] or node_id for node_id in node_ids}
     how_often = Counter(short.values())
     return {node_id: name if how_often[name] == 1 else node_id for node_id, name in short.items()}
 
 
 def summary_metrics(tests: Iterable[TestComparison]) -> list[Metric]:
-    """The totals worth a column: ranges where some test has nothing else, kernels, and memory if measured."""
+    """The totals worth a column: ranges if some test has nothing else, kernels, and measured memory."""
     heads = [test.head for test in tests if test.head is not None]
     metrics = [OPS_COUNT]
     if any(has_some(head, RANGES_COUNT.name) and not has_some(head, OPS_COUNT.name) for head in heads):
@@ -74,13 +74,13 @@ def _total_cell(test: TestComparison, metric: Metric) -> str:
 
 
 def _time_cell(test: TestResult | None, metric: Metric) -> str:
-    """The fastest step: the others are that one and what the machine did meanwhile."""
+    """The fastest step: the others add what the machine did meanwhile."""
     samples = test.totals.get(metric.name) if test is not None else None
     return format_duration(samples.low) if samples is not None else ""
 
 
 def worst_change(test: TestComparison) -> str:
-    """The change of a test that says most, in a few words; empty where nothing changed."""
+    """The clearest change of a test, in a few words; empty if nothing changed."""
     if test.broken_limits:
         first = test.broken_limits[0]
         return f"{first.path} over its limit ({first.limit})"
@@ -91,7 +91,7 @@ def worst_change(test: TestComparison) -> str:
         for change in telling_changes(test)
         if change.verdict is not None and (change.rise or change.rewrite)
     ]
-    # The ops say more than their total.
+    # Ops say more than their total.
     ops = [change for change in told if change.op is not None] or told
     if not ops:
         return ""

@@ -1,4 +1,4 @@
-"""What is said of a change, in the same words on a terminal, in a comment and on a page."""
+"""The words for a change, the same on a terminal, in a comment and on a page."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pytest_opprof.units import Unit, format_change, format_precise_duration, fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One change of one test. All texts are as the document has them: whoever shows them escapes them.
+    """One change of one test. All texts are the document's: whoever shows them escapes them.
 
     Attributes:
         what: The op, ``a -> b`` of a rewrite, ``ops, total``, or a limit's path; empty for the test itself.
         metric: The metric's name; ``limit`` for a limit, ``time`` for the time of an A/B.
-        base: The value before; of a limit what is allowed.
-        change: The difference with its sign, ``over`` of a limit.
-        why: Where it comes from, or why its verdict is what it is.
-        verdict: None for what is advisory.
-        source: The change that it tells; None for limits, times and tests.
+        base: The value before; for a limit the allowed one.
+        change: The difference with its sign; ``over`` for a limit.
+        why: Where it comes from, or why it has its verdict.
+        verdict: None if advisory.
+        source: The change that it shows; None for limits, times and tests.
     """
 
     test: str
@@ -42,14 +42,14 @@ class Row:
 
     @property
     def is_total(self) -> bool:
-        """Whether it is about the test as a whole, and not about one of its ops."""
+        """Whether it is about the test, not about one of its ops."""
         return self.source is not None and self.source.op is None
 
 
 def change_rows(test: TestComparison) -> list[Row]:
-    """What changed of a test: the ops, the worst first, then the totals, as a sum stands last."""
-    # What only informs, and says so among the advisories, is not a row.
-    # The background blocks nothing, and is shown: what moved there is no less work.
+    """A test's changes: the ops, the worst first, then the totals, because a sum comes last."""
+    # A change that is among the advisories is not a row. Background rows block nothing but are shown: moved
+    # work is still work.
     shown = [
         change
         for change in telling_changes(test)
@@ -60,7 +60,7 @@ def change_rows(test: TestComparison) -> list[Row]:
 
 
 def _without_alike(changes: Sequence[Change]) -> Iterator[Change]:
-    """Leaves out totals that were not judged and did not move, but for the first of each reason."""
+    """Leaves out unchanged totals that were not judged, except the first of each reason."""
     reasons = set()
     for change in changes:
         if change.op is None and change.verdict is Verdict.INCONCLUSIVE and change.base == change.head:
@@ -71,7 +71,7 @@ def _without_alike(changes: Sequence[Change]) -> Iterator[Change]:
 
 
 def limit_rows(test: TestComparison) -> list[Row]:
-    """The limits of a test that it is over, or that cannot be judged."""
+    """A test's limits that are exceeded or cannot be judged."""
     return [_limit_row(test.node_id, limit) for limit in test.limits if limit.verdict is not Verdict.PASS]
 
 
@@ -93,12 +93,12 @@ def time_row(test: TestTimes) -> Row:
 
 
 def value_text(samples: Samples | None, *, unit: Unit) -> str:
-    """What one side measured; what it has no row of, it ran no time."""
+    """One side's value; without a row, 0."""
     return format_quantity(0, unit=unit) if samples is None else range_text(samples, unit=unit)
 
 
 def numbers_of(change: Change) -> dict[str, str]:
-    """What a change says of ``base`` and of ``head``, and the ``change`` from one to the other."""
+    """A change's ``base`` and ``head``, and the ``change`` between them."""
     return {
         "base": _side_text(change, change.base),
         "head": _side_text(change, change.head),
@@ -107,14 +107,14 @@ def numbers_of(change: Change) -> dict[str, str]:
 
 
 def _side_text(change: Change, samples: Samples | None) -> str:
-    """One side of a change; of the background, which belongs to no step, the mean of a step, rounded up."""
+    """One side of a change; for the background, which has no steps, the mean of a step, rounded up."""
     if change.background and samples is not None:
         samples = Samples.constant(math.ceil(samples.mean), steps=samples.steps)
     return value_text(samples, unit=change.about.unit)
 
 
 def change_text(change: Change) -> str:
-    """How much changed: ``+2``, ``-0.3 MiB``, ``0`` of another name; ``?`` where the ranges overlap."""
+    """How much changed: ``+2``, ``-0.3 MiB``, ``0`` for a new name; ``?`` if the ranges overlap."""
     is_known = change.rise or change.rewrite is not None
     return format_change(change.rise, unit=change.about.unit) if is_known else "?"
 
@@ -152,6 +152,6 @@ def _limit_row(node_id: str, limit: LimitResult) -> Row:
 
 
 def unit_of(path: str) -> Unit:
-    """What the metric that a limit is on counts."""
+    """The unit of a limit's metric."""
     metric = TOTALS.get(path) or OP_METRICS.get(path.rpartition(".")[2])
     return metric.unit if metric else Unit.COUNT

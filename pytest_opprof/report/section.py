@@ -34,9 +34,9 @@ def failure_section(
     """A test's section, line by line.
 
     Args:
-        baseline: The baseline's name, for the command that records it anew; None when there is none.
-        intended: What to do about a rise that is meant, such as the command that accepts it; None where no
-            command knows of this comparison.
+        baseline: The baseline's name, for the command that records it anew; None without one.
+        intended: What to do about an intended rise, such as the command that accepts it; None if no command
+            knows this comparison.
     """
     label = test.verdict.label if test.verdict else "advisory"
     lines = wrapped(f"{label}: {test.reason}" if test.reason else label, width=width)
@@ -53,7 +53,7 @@ def failure_section(
 
 
 def change_lines(test: TestComparison, *, width: int) -> list[str]:
-    """What changed of a test: its regressions by cause, what fails nothing in a table, and the totals."""
+    """A test's changes: its regressions by cause, a table of the others, and the totals."""
     shown = [row for row in change_rows(test) if row.source is not None]
     has_failed = any(row.verdict is Verdict.REGRESSED for row in shown)
     ops = [row for row in shown if row.source and not row.is_total and not is_in_a_block(row.source)]
@@ -72,7 +72,7 @@ def change_lines(test: TestComparison, *, width: int) -> list[str]:
 
 
 def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
-    """The functions in which a total rose: never cut, as the words behind numbers are."""
+    """The functions in which a total rose, never cut."""
     told = [f"{change.about.label} rose {change.cause}" for change in totals if change.line is not None]
     return [line for text in told for line in wrapped(text, width=width)]
 
@@ -119,7 +119,7 @@ def _next_steps(
 ) -> Iterable[list[str]]:
     may_be_meant = test.regressed or test.verdict is Verdict.MISSING
     if may_be_meant and intended:
-        # In one line whatever the width: it is there to be copied.
+        # On one line whatever the width, to be copied.
         yield [escaped(f"intended? {intended}")]
     elif may_be_meant and baseline:
         yield _note("intended?", f"record it: pytest --opprof-save={baseline}", width=width)

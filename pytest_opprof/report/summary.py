@@ -1,4 +1,4 @@
-"""A comparison as every report tells it: the headline, how many of what, and test by test its rows."""
+"""A comparison for every report: the headline, the counts, and the rows of each test."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.units import Unit, format_quantity
 from pytest_opprof.wording import counted
 
-# What a comparison document may hold: the exact gates alone, or with the times of an A/B.
+# A comparison document: the exact gates alone, or with the times of an A/B.
 Judged: TypeAlias = Comparison | TimeComparison
 
-# A document does not know what its session was told to fail on: a report calls failed what fails by default.
+# A document does not have its session's fail-on: a report calls failing what fails by default.
 FAILING = parse_fail_on(DEFAULT_FAIL_ON).verdicts
-# Their rows need no sentence of their own where they have none.
+# Their rows need no sentence.
 QUIET = frozenset({Verdict.PASS, Verdict.NEW, None})
 VERDICT_WORDS = {Verdict.ERROR: "in error", Verdict.PASS: "passed"}
 _MOST_NAMES = 3
@@ -47,10 +47,10 @@ class TestSummary:
     """One test of a comparison.
 
     Attributes:
-        verdict: Of all its gates; None for what was only measured, or did not run.
-        rows: Its time in an A/B, the limits it broke, its ops, its totals; at least one where it fails.
-        exact: Both sides, and what the exact gates say; None where an A/B has no counts of it.
-        times: Its times; None but in an A/B.
+        verdict: Of all its gates; None if it was only measured, or did not run.
+        rows: Its time in an A/B, broken limits, ops, totals; at least one if it fails.
+        exact: Both sides, and the exact gates' results; None if an A/B has no counts of it.
+        times: Its times; None except in an A/B.
     """
 
     __test__ = False  # not a test class for pytest to collect
@@ -69,12 +69,12 @@ class TestSummary:
 
     @property
     def failing_rows(self) -> tuple[Row, ...]:
-        """The rows that fail it; none of a test that passes."""
+        """The rows that fail it; none if it passes."""
         return tuple(row for row in self.rows if row.verdict in FAILING) if self.is_failing else ()
 
     @property
     def did_run(self) -> bool:
-        """Whether there is a verdict on it, or at least a measurement."""
+        """Whether it has a verdict, or at least a measurement."""
         return self.verdict is not None or (self.exact is not None and is_measured(self.exact))
 
 
@@ -83,7 +83,7 @@ class Summary:
     """A comparison, test by test; failures first.
 
     Attributes:
-        exact: What the exact gates say.
+        exact: The exact gates' results.
         times: The A/B that it belongs to; None for a comparison without times.
     """
 
@@ -93,7 +93,7 @@ class Summary:
 
     @classmethod
     def of(cls, judged: Judged) -> Summary:
-        """Put together what belongs to each test."""
+        """Collect the parts of each test."""
         if isinstance(judged, Comparison):
             return cls(
                 exact=judged, times=None, tests=tuple(_summary(test, exact=test) for test in judged.tests)
@@ -109,9 +109,9 @@ class Summary:
 
     @property
     def verdict(self) -> Verdict | None:
-        """What the headline says: the worst of the tests' verdicts; None where there is none.
+        """The headline's verdict: the worst of the tests'; None without any.
 
-        A regression stands over a measurement that did not work, and new tests leave it a PASS.
+        A regression outranks a failed measurement, and new tests leave a PASS.
         """
         found = [verdict for verdict in Verdict if self.counts[verdict]]
         if Verdict.REGRESSED in found:
@@ -122,10 +122,10 @@ class Summary:
 
     @property
     def headline(self) -> str:
-        """``REGRESSED: 2 of 41 tests``, in words of ours alone."""
+        """``REGRESSED: 2 of 41 tests``, only in our words."""
         ran = sum(test.did_run for test in self.tests)
         tests = counted(ran, "test")
-        # Of one run that was compared with nothing, only limits can hold a test.
+        # In a run without a baseline, only limits can gate a test.
         is_alone = self.times is None and self.exact.base is None
         if self.verdict is None or (self.verdict is Verdict.PASS and is_alone):
             held = f", {self.counts[Verdict.PASS]} within limits" if self.verdict else ""
@@ -140,14 +140,14 @@ class Summary:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to say about the whole."""
+        """Notes about the whole."""
         if self.times is None:
             return (*self.exact.notes, *(sentence for sentence, _ in uncompared(self.exact)))
         return (*self.times.notes, f"control (base against base): {control_in_words(self.times.control)}")
 
     @property
     def environment(self) -> tuple[EnvironmentField, ...]:
-        """What both sides ran on; what differs stands first."""
+        """Both sides' environments, differences first."""
         head = self.exact.head.environment.fingerprint
         base = self.exact.base.environment.fingerprint if self.exact.base else head
         fields = (
@@ -164,7 +164,7 @@ def _summary(
     if exact is not None:
         rows += [*limit_rows(exact), *change_rows(exact)]
     if test.verdict not in QUIET and all(row.verdict is not test.verdict for row in rows):
-        # Nothing in them says why.
+        # They do not say why.
         rows.insert(0, Row(test=test.node_id, why=test.reason, verdict=test.verdict))
     return TestSummary(
         node_id=test.node_id,
@@ -177,12 +177,12 @@ def _summary(
 
 
 def is_measured(test: TestComparison) -> bool:
-    """Whether a test ran, and there are numbers of it."""
+    """Whether a test ran and has numbers."""
     return test.head is not None and ran(test.head)
 
 
 def uncompared(comparison: Comparison) -> list[tuple[str, list[TestComparison]]]:
-    """The tests of which no gate holds what they do: a sentence on each kind that there is, and its tests."""
+    """The tests that no gate checks: a sentence on each kind, and its tests."""
     idle = [test for test in comparison.tests if is_measured(test) and _is_idle(test)]
     left = [test for test in comparison.tests if test.head is not None and test.head.is_left_alone]
     left = [test for test in left if test.verdict is None]
@@ -199,7 +199,7 @@ def _is_idle(test: TestComparison) -> bool:
     if head is None or not head.steps or test.verdict not in QUIET:
         return False
     ran = any(row.kind is not OpKind.CALL and row.name != STEP_NAME for row in head.ops)
-    # A total that is not zero, such as memory, is compared.
+    # A nonzero total, such as memory, is compared.
     counted = (metric for name, value in head.totals.items() if value.high and (metric := TOTALS.get(name)))
     return not ran and all(metric.family is Family.TIME for metric in counted)
 
@@ -235,7 +235,7 @@ def time_totals(comparison: TimeComparison) -> str:
 
 
 def control_in_words(control: Control) -> str:
-    """What an A/B found between the processes of its base: ``nothing flagged, noise floor 1.9 %``."""
+    """An A/B's comparison of the base with itself: ``nothing flagged, noise floor 1.9 %``."""
     if control.noise_ppm is None:
         return "no two processes of the base, so no noise floor"
     floor = f"noise floor {format_quantity(control.noise_ppm, unit=Unit.PPM)} ({control.noisiest})"

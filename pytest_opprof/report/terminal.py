@@ -1,4 +1,4 @@
-"""What a session prints: its header, and the summary of all tests with failures first."""
+"""A session's output: its header, and the summary of all tests with failures first."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_duration, format_quantity
 from pytest_opprof.wording import counted, listed
 
-# A session of many tests that nothing was asked of shows so many of them, and says how many it left out.
+# A session without a baseline or limits shows so many tests, and says how many it left out.
 _MOST_MEASURED = 20
 _MOST_REASONS = 10
-# Of these the reason is what counts.
+# For these the reason matters.
 _TOLD_WHOLE = TOLD_BY_REASON | {Verdict.ACCEPTED}
 
 VERDICT_STYLES: Mapping[Verdict | None, Style] = {
@@ -44,12 +44,12 @@ VERDICT_STYLES: Mapping[Verdict | None, Style] = {
 def header_lines(
     *, version: str, capturing: str, baseline: str | None, store: str | None, missing: Iterable[str] = ()
 ) -> list[str]:
-    """The lines over a session: what is captured and compared with, and what is missing.
+    """A session's header: the captured sources, the baseline, and what is missing.
 
     Args:
         capturing: Such as ``torch 2.13.0 ops, ranges``.
         baseline: The label of the baseline in use.
-        missing: A sentence for each thing that does not work here.
+        missing: A sentence for each source that does not work here.
     """
     parts = [capturing]
     if baseline:
@@ -68,8 +68,8 @@ def comparison_lines(
     """A whole comparison: the sections of the tests that changed, then the summary.
 
     Args:
-        verbosity: See `summary_lines`; below 0 the summary alone.
-        accept: See `causes.acceptance`; None where no command knows of this comparison.
+        verbosity: See `summary_lines`; below 0 only the summary.
+        accept: See `causes.acceptance`; None if no command knows this comparison.
     """
     intended = intentions(common_causes(comparison), accept) if accept else {}
     lines: list[Line] = []
@@ -97,7 +97,7 @@ def run_title(run: Run) -> Line:
 
 
 def result_title(test: TestResult) -> Line:
-    """The line over one test of a run: what it is, and why there are no numbers where there are none."""
+    """The line over one test of a run: its name, and why it has no numbers, if so."""
     reason = test.measurement.reason
     state = "" if test.is_usable else f", {test.measurement.status}{f': {reason}' if reason else ''}"
     origin = ""
@@ -110,7 +110,7 @@ def result_title(test: TestResult) -> Line:
 
 
 def rank_lines(test: TestResult, *, width: int) -> list[str]:
-    """Of a merged run of several ranks, the totals that are not the same on all of them."""
+    """The totals of a merged run that differ between its ranks."""
     rows = []
     for name, metric in TOTALS.items():
         values = sorted((totals[name], rank) for rank, totals in test.ranks.items() if name in totals)
@@ -127,12 +127,12 @@ def rank_lines(test: TestResult, *, width: int) -> list[str]:
 def summary_lines(
     comparison: Comparison, *, width: int, verbosity: int = 0, accept: str | None = None
 ) -> list[Line]:
-    """The summary of a session: the causes of failures with their tests, what else changed, one last line.
+    """The summary of a session: causes of failures with their tests, other changes, one last line.
 
     Args:
-        verbosity: -1: what failed or changed, by name, and the last line; below that the last line alone.
+        verbosity: -1: failed and changed tests, by name, and the last line; below that only the last line.
             Above 0 a table of all tests.
-        accept: See `causes.acceptance`; None where no command knows of this comparison.
+        accept: See `causes.acceptance`; None if no command knows this comparison.
     """
     last = Line(exact_totals(comparison), worst_style(comparison.counts))
     if verbosity < -1:
@@ -175,7 +175,7 @@ def _uncompared(comparison: Comparison, *, verbosity: int) -> list[Line]:
 
 
 def _changed(comparison: Comparison, *, but: Container[Verdict] = frozenset()) -> Iterator[Line]:
-    """``1 changed: test_loss (aten::mul -10)``: what has a verdict, and no cause of its own."""
+    """``1 changed: test_loss (aten::mul -10)``: tests with a verdict but no cause."""
     names = short_names([test.node_id for test in comparison.tests])
     for verdict in Verdict:
         tests = [test for test in comparison.tests if test.verdict is verdict]
@@ -194,7 +194,7 @@ def table_of_tests(
     width: int,
     right: Sequence[str] = (),
 ) -> list[Line]:
-    """A row for each test in the style of its verdict: its name first, a sentence on it last.
+    """A row for each test in the style of its verdict: its name first, a sentence last.
 
     Args:
         tests: One for each row.
@@ -206,7 +206,7 @@ def table_of_tests(
 
 
 def _reasons(tests: Iterable[TestComparison], *, width: int) -> Iterator[Line]:
-    """The whole sentence where the reason is what counts, which a table's last column would cut."""
+    """The whole sentence if the reason matters, which a table's last column would cut."""
     telling = [test for test in tests if test.verdict in _TOLD_WHOLE or _is_beside_times(test)]
     for test in telling[:_MOST_REASONS]:
         if test.verdict is None:
@@ -218,12 +218,12 @@ def _reasons(tests: Iterable[TestComparison], *, width: int) -> Iterator[Line]:
 
 
 def _is_beside_times(test: TestComparison) -> bool:
-    """Whether there was nothing to judge a test by but times of another day."""
+    """Whether the baseline has only times of a test."""
     base = test.base
     return test.verdict is None and base is not None and not base.steps and is_measured(test)
 
 
 def worst_style(counts: Counter[Verdict]) -> Style:
-    """How the last line under so many verdicts looks."""
+    """The last line's style under these verdicts."""
     styles = {VERDICT_STYLES[verdict] for verdict in counts}
     return next((style for style in (Style.BAD, Style.WARN) if style in styles), Style.GOOD)

@@ -16,7 +16,7 @@ _NARROWEST_SENTENCE = 40
 
 
 class Style(StrEnum):
-    """What a line means; whoever prints it decides on colours."""
+    """What a line means; its printer decides on colours."""
 
     PLAIN = "plain"
     BOLD = "bold"
@@ -56,7 +56,7 @@ def columns(text: str) -> int:
 
 
 def cut_middle(text: str, *, width: int) -> str:
-    """``text`` in at most ``width`` columns: what is cut is in the middle, where names differ least."""
+    """``text`` in at most ``width`` columns: cut in the middle, where names differ least."""
     if columns(text) <= width:
         return text
     kept = max(width - len(_DOTS), 2)
@@ -65,7 +65,7 @@ def cut_middle(text: str, *, width: int) -> str:
 
 
 def cut_end(text: str, *, width: int) -> str:
-    """``text`` in at most ``width`` columns, for sentences: their beginning says most."""
+    """``text`` in at most ``width`` columns; sentences are cut at their end."""
     return text if columns(text) <= width else _beginning(text, width=max(width - len(_DOTS), 1)) + _DOTS
 
 
@@ -77,12 +77,12 @@ def _beginning(text: str, *, width: int) -> str:
 
 
 def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts: bool = False) -> list[str]:
-    """A text as lines, escaped here; on a very narrow terminal they are wider than it.
+    """A text as lines, escaped here; wider than a very narrow terminal.
 
     Args:
-        first: What the first line begins with.
-        rest: What all others begin with.
-        cuts: Whether a word that is longer than a line is cut; else it stands out.
+        first: The first line's prefix.
+        rest: The other lines' prefix.
+        cuts: Whether a word that is longer than a line is cut; else it sticks out.
     """
     return textwrap.wrap(
         escaped(text),
@@ -107,9 +107,9 @@ def table(
 
     Args:
         rows: Cells, escaped here.
-        names: The column that holds names. In a table that is too wide it is cut in the middle: first to what
-            most names need, and again when nothing else helps.
-        sentences: The column that holds sentences; it is cut at its end.
+        names: The column of names. In a table that is too wide it is cut in the middle: first to the width of
+            most names, then further if nothing else helps.
+        sentences: The column of sentences, cut at the end.
         right: The titles of the columns that are aligned to the right.
     """
     import tabulate  # noqa: PLC0415 - a tenth of what opening a session imports, and most need no table
@@ -128,7 +128,7 @@ def table(
             widths[at] = fits
             for row in cells:
                 row[at] = cut(row[at], width=fits)
-    # The header goes in as a row: tabulate pads what it knows for one.
+    # The header is passed as a row, because tabulate would pad a real header.
     text = tabulate.tabulate(
         [list(headers), *cells],
         tablefmt="plain",

@@ -1,4 +1,4 @@
-"""Traces of other tools as lines of text: their steps, and two of them op by op."""
+"""Traces of other tools as lines of text: steps, and a comparison op by op."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TITLES = ("op", "calls", "self CPU", "device", "change")
 
 
 def trace_title(trace: TraceFile) -> Line:
-    """The file, and what is in it."""
+    """The file and its contents."""
     return recording_title(str(trace.path), trace.recording)
 
 
 def recording_title(name: str, recording: RecordingView) -> Line:
-    """What was recorded, and how much that is."""
+    """The sources and size of a recording."""
     on_device = {
         (thread.device_type, thread.device_index) for thread in recording.threads if thread.device_type
     }
@@ -41,7 +41,7 @@ def recording_title(name: str, recording: RecordingView) -> Line:
 
 
 def step_lines(trace: TraceFile, *, width: int) -> list[str]:
-    """A line for each step: when it began, how long it took, and what it ran."""
+    """A line for each step: its begin, duration and events."""
     recording = trace.recording
     count = len(recording.steps)
     if not count:
@@ -68,10 +68,10 @@ def step_lines(trace: TraceFile, *, width: int) -> list[str]:
 
 
 def difference_lines(found: TraceDifference, *, rows: int, width: int) -> Iterator[Line | str]:
-    """What changed from one trace to the other, the largest change of time first.
+    """The changes between two traces, the largest change of time first.
 
     Args:
-        rows: How many ops; all of them when negative.
+        rows: How many ops; all if negative.
     """
     changed = [op for op in found.ops if op.base != op.head]
     shown = changed if rows < 0 else changed[:rows]
