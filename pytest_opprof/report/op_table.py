@@ -40,7 +40,7 @@ _GAP = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whole:
-    """The 100 % of shares."""
+    """Wholes of shares."""
 
     cpu_ns: int
     device_ns: int

@@ -1,4 +1,4 @@
-"""Does a test measured again say the same? What disagrees is kept as a range and gates nothing."""
+"""Does a test measured again agree? Values that do not are kept as a range and not gated."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _EXACT = {name: metric for name, metric in ROW_METRICS.items() if metric.family 
 
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
-    """``first``, with its counts, bytes and peaks widened where ``again`` found something else.
+    """``first``, with its counts, bytes and peaks widened if ``again`` differs.
 
     Args:
-        first: The measurement that counts.
-        again: The same test measured once more; one that failed changes nothing.
-        fresh_process: Whether that was in a process of its own: agreement is then worth a certificate.
+        first: The deciding measurement.
+        again: The same test's second measurement; a failed one changes nothing.
+        fresh_process: Whether that was in another process: then agreement certifies.
     """
     if not again.is_usable or not again.steps:
         return first
@@ -58,10 +58,10 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
 
 
 def settled(test: TestResult, last: TestResult) -> TestResult:
-    """``test`` with the memory totals of ``last`` where Python's memory only fell to them and then stayed.
+    """``test`` with the memory totals of ``last`` if Python's memory only fell to them and then stayed.
 
-    The interpreter allocates less for the same code once it has specialized it (PEP 659), some calls after
-    the process first ran it. In which test that is depends on the tests that ran before.
+    The interpreter allocates less for code once it has specialized it (PEP 659), some calls after the process
+    first ran it. Earlier tests decide in which test that happens.
 
     Args:
         test: An earlier measurement of a test.
@@ -79,7 +79,7 @@ def settled(test: TestResult, last: TestResult) -> TestResult:
 
 
 def _with_losses_of(again: CaptureStats, first: CaptureStats) -> CaptureStats:
-    """What got lost of either: a second look that is not whole confirms nothing, and denies nothing."""
+    """The losses of both: an incomplete second look neither confirms nor denies."""
     return replace(
         first,
         dropped=max(first.dropped, again.dropped),
@@ -94,7 +94,7 @@ def _with_losses_of(again: CaptureStats, first: CaptureStats) -> CaptureStats:
 
 
 def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric]]]:
-    """Each row, widened, and the metrics of it that disagreed."""
+    """Each widened row, with its metrics that disagreed."""
     zero = Samples.constant(0, steps=first.steps)
     others = {row.key: row for row in again.ops}
     lacks_places = not any(row.places for row in first.ops)
@@ -130,7 +130,7 @@ def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, 
 
 
 def _disagree(one: Samples, other: Samples, metric: Metric) -> bool:
-    """Whether two measurements contradict each other; of what is bounded by more than that tolerates."""
+    """Whether two measurements disagree; peaks, by more than their tolerance."""
     if one is other or metric.family is Family.TIME:
         return False
     is_bounded = metric.family is Family.BOUNDED

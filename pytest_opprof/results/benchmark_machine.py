@@ -1,4 +1,4 @@
-"""What pytest-benchmark says of a machine, as our documents say it."""
+"""pytest-benchmark's view of a machine in our documents' terms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from pytest_opprof.results.names import bounded
 
 _LONGEST: Final = 200
-# From our name of a detail to the way to it. Not the host's name: documents may be committed.
+# Our name of a detail to its path. Not the host's name: documents may be committed.
 _DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "cpu": ("cpu", "brand_raw"),
     "cpu.frequency": ("cpu", "hz_advertised_friendly"),
@@ -17,7 +17,7 @@ _DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "kernel": ("release",),
     "python.compiler": ("python_compiler",),
 }
-# The fingerprint's fields that it knows, and that mean the same there.
+# The fields of the fingerprint that it has in the same meaning.
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "implementation": ("python_implementation",),
     "machine": ("machine",),
@@ -27,12 +27,12 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def details_of(machine_info: Mapping[str, object]) -> dict[str, str]:
-    """What a reader may want to know of the machine, and no comparison looks at."""
+    """Details of the machine for readers, not compared."""
     return _found(machine_info, _DETAILS)
 
 
 def fingerprint_of(machine_info: Mapping[str, object]) -> dict[str, str]:
-    """The fields that metrics depend on, as far as they are known: not torch's version, for one."""
+    """The known fields that metrics depend on; torch's version is not among them."""
     fields = _found(machine_info, _FIELDS)
     version = machine_info.get("python_version")
     if isinstance(version, str) and version.count(".") >= 1:

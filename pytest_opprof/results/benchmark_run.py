@@ -27,8 +27,8 @@ _LONGEST_FIELD: Final = 200
 _LONGEST_BRANCH: Final = 1_024
 _MOST_ROUNDS: Final = 1_000_000_000
 _LONGEST_ROUND_S: Final = 1_000_000.0
-_MOST_VALUES: Final = 1_000  # of one list in a document
-_MOST_NS: Final = 2**53 - 1  # that a document's numbers go to
+_MOST_VALUES: Final = 1_000  # one list in a document
+_MOST_NS: Final = 2**53 - 1  # the most in a document
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 _HOW: Final = "pytest --benchmark-json=FILE writes one"
 
@@ -38,14 +38,14 @@ def run_from_benchmarks(path: Path) -> Run:
 
     Raises:
         StoreError: The file cannot be read.
-        DocumentError: It is none of pytest-benchmark's, or its numbers cannot be.
+        DocumentError: It is not pytest-benchmark's, or its numbers are invalid.
     """
     return _Reader(where=shown(path)).run(read_bytes(path), name=path.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
-    """Reads one file with suspicion."""
+    """Reads one untrusted file."""
 
     where: str
 
@@ -57,7 +57,7 @@ class _Reader:
         tests = {}
         for index, benchmark in enumerate(benchmarks):
             test = self._test(benchmark, at=f"benchmarks[{index}]")
-            tests[test.node_id] = test  # of a test that ran again the last time counts
+            tests[test.node_id] = test  # after a rerun the last time counts
         machine = self._object(document.get("machine_info") or {}, at="machine_info")
         return Run(
             run_id=secrets.token_hex(8),
@@ -142,7 +142,7 @@ class _Reader:
 
 
 def samples_of_rounds(rounds_s: Sequence[float]) -> Samples:
-    """Nanoseconds, one duration for each round, which is the mean of the round's calls.
+    """Nanoseconds, for each round the mean of its calls.
 
     Args:
         rounds_s: Seconds, one value for each round.
@@ -152,9 +152,9 @@ def samples_of_rounds(rounds_s: Sequence[float]) -> Samples:
 
 
 def samples_of_statistics(*, rounds: int, least_s: float, most_s: float, mean_s: float) -> Samples:
-    """The same from what is left of rounds that were not kept: seconds."""
+    """The same from statistics of rounds that were not kept: seconds."""
     low, high = round(least_s * NS_IN_S), round(most_s * NS_IN_S)
-    # Each is rounded by itself, and a sum that no such values have would be refused.
+    # Each is rounded alone, and a sum that contradicts them would be refused.
     total = min(max(round(mean_s * rounds * NS_IN_S), low * rounds), high * rounds)
     return Samples(steps=rounds, total=total, low=low, high=high)
 
@@ -164,7 +164,7 @@ def _told(value: object) -> str:
 
 
 def _commit(info: dict[str, Any]) -> Commit | None:
-    """The commit; None outside a repository, and for what other systems than git call one."""
+    """The commit; None outside a repository, and for other systems than git."""
     name, branch = info.get("id"), info.get("branch")
     if not isinstance(name, str) or not _COMMIT.fullmatch(name):
         return None
@@ -176,7 +176,7 @@ def _commit(info: dict[str, Any]) -> Commit | None:
 
 
 def _own_fingerprint(document: dict[str, Any]) -> dict[str, str]:
-    """What our plugin has left in the file, which knows more: torch's version, for one."""
+    """Our plugin's fingerprint in the file, which has more, such as torch's version."""
     ours = document.get(_KEY)
     given = ours.get("fingerprint") if isinstance(ours, dict) else None
     fields = given if isinstance(given, dict) else {}

@@ -1,4 +1,4 @@
-"""From what a recording says to a `TestResult`: one row per op, totals, the call tree, within the caps."""
+"""Turn a recording into a `TestResult`: one row per op, totals, the call tree, within the caps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 MAX_OPS = 10_000
 MAX_TREE_NODES = 2_000
-# Times are kept step by step for the costliest ops only: they are evidence there, and ballast elsewhere.
+# Times are kept step by step only for the costliest ops: elsewhere they are ballast.
 DETAILED_OPS = 20
 MAX_PLACES = 64
 MAX_PLACE = 4_096
@@ -53,18 +53,18 @@ _MAX_FUNCTIONS = 200
 _MAX_FUNCTION = 4_096
 
 _TIMES = frozenset(name for name, metric in OP_METRICS.items() if metric.family is Family.TIME)
-# Of a step's `MemoryUse`, in the order of the metrics of memory.
+# Members of a step's `MemoryUse`, in the order of the memory metrics.
 _AMOUNTS = (attrgetter("allocated"), attrgetter("peak"), attrgetter("allocations"))
 
 
 def with_measurement(
     test: TestResult, cycles: Sequence[Cycle], *, extra_totals: Mapping[str, Samples] | None = None
 ) -> TestResult:
-    """``test`` with the steps, rows, totals and call tree of what was recorded.
+    """``test`` with the recorded steps, rows, totals and call tree.
 
     Args:
         test: Everything else about the test; its ``sources`` decide which totals it has.
-        cycles: What each cycle of the schedule recorded, in order.
+        cycles: Each cycle's recording, in order.
         extra_totals: Further totals, by the names of `metrics.TOTALS`.
     """
     steps = sum(cycle.steps for cycle in cycles)
@@ -92,7 +92,7 @@ def with_measurement(
 def _totals(
     rows: Sequence[OpRow], cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int
 ) -> dict[str, Samples]:
-    """What the table of metrics says how to add up, and what the cycles say themselves."""
+    """Totals that the table of metrics adds up, and the cycles' own."""
     found: dict[str, Samples] = {}
     for metric in TOTALS.values():
         if not metric.answers(sources):
@@ -113,7 +113,7 @@ def _totals(
 def _row_sum(total: RowSum, rows: Iterable[OpRow], *, steps: int) -> Samples:
     found = Samples.constant(0, steps=steps)
     for row in rows:
-        # A step is a range too, and nobody's.
+        # A step is a range too, but not the user's.
         is_part = total.kind is None or (row.kind is total.kind and row.name != STEP_NAME)
         if row.background or not is_part or total.metric not in row.metrics:
             continue
@@ -148,7 +148,7 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
         for metric, amount in zip(metrics, _AMOUNTS, strict=True)
         if metric.answers(sources)
     }
-    if CPU_MEMORY_ALLOCATED.answers(sources):  # then also of what no op or range is around
+    if CPU_MEMORY_ALLOCATED.answers(sources):  # then also without an op or range around
         both = zip(*uses.values(), strict=True)
         left = [sum(use.allocated - use.freed for use in of_step) for of_step in both]
         found[MEMORY_RETAINED.name] = per_step(left, steps=steps)
@@ -156,13 +156,13 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
 
 
 def most_of(counts: Mapping[str, int]) -> dict[str, int]:
-    """What `TestResult.functions` holds of a total: those of its parts that have most."""
+    """The parts of a total for `TestResult.functions`: the largest."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return {bounded(name, length=_MAX_FUNCTION): count for name, count in ranked[:_MAX_FUNCTIONS]}
 
 
 def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:
-    """Of all cycles, each part as often as in the cycle that has most of it."""
+    """Over all cycles, each part's largest count."""
     found: dict[str, Counter[str]] = {}
     for cycle in cycles:
         for total, counts in cycle.functions.items():
@@ -178,21 +178,21 @@ def _device_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
 
 
 def _cost_ns(row: OpRow) -> int:
-    """What a row costs where it runs."""
+    """A row's cost where it runs."""
     if row.kind.is_on_device:
         return row.samples(SELF_DEVICE_TIME_TOTAL.name).total
     return row.self_cpu_time_total_ns.total
 
 
 def _costliest(rows: Sequence[OpRow]) -> tuple[OpRow, ...]:
-    """The rows to keep, costliest first; ties by name, so that a document is the same when written again.
+    """The rows to keep, costliest first; ties by name, so that documents are reproducible.
 
     Python calls come last: whether they are recorded changes nothing about the ops.
     """
     ranked = sorted(rows, key=lambda row: (row.kind is OpKind.CALL, -_cost_ns(row), row.key))
     detailed, others = ranked[:DETAILED_OPS], ranked[DETAILED_OPS:]
     if len(ranked) > MAX_OPS:
-        # A watched op gates however cheap it was.
+        # A watched op is gated however cheap it is.
         others.sort(key=lambda row: (row.kind is OpKind.CALL, row.name not in WATCHED_OPS))
         del others[MAX_OPS - DETAILED_OPS :]
     return (*detailed, *(_without_step_times(row) for row in others))
@@ -210,7 +210,7 @@ def _without_step_times(row: OpRow) -> OpRow:
 
 
 def _merged_tree(cycles: Sequence[Cycle]) -> tuple[TreeNode, ...]:
-    """One call tree of all cycles: nodes of one path are one node. Parents stay before their children."""
+    """One call tree of all cycles: one node per path. Parents stay before children."""
     counts: list[int] = []
     selfs_ns: list[int] = []
     places: dict[tuple[int, str], int] = {}  # in the nodes' order
@@ -237,7 +237,7 @@ def _merged_tree(cycles: Sequence[Cycle]) -> tuple[TreeNode, ...]:
 
 
 def _parents(tree: Sequence[TreeNode]) -> dict[str, str]:
-    """What called each op most often."""
+    """Each op's most frequent caller."""
     callers: dict[str, Counter[str]] = {}
     for node in tree:
         if node.parent >= 0 and tree[node.parent].name != STEP_NAME:
@@ -262,7 +262,7 @@ def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:
 
 
 def _by_place(cycles: Iterable[Mapping[str, Mapping[Place, int]]]) -> dict[str, Counter[str]]:
-    """Per op, what all cycles have for each place."""
+    """Per op, all cycles' sums for each place."""
     found: dict[str, Counter[str]] = {}
     for of_ops in cycles:
         for name, places in of_ops.items():
@@ -285,7 +285,7 @@ def _callers_of_places(cycles: Sequence[Cycle]) -> dict[str, tuple[str, ...]]:
 def _lines(
     rows: Iterable[OpRow], callers: Mapping[str, Iterable[str]], cycles: Sequence[Cycle]
 ) -> dict[str, str]:
-    """What stands in the lines that the rows and the callers name."""
+    """The text of the lines that rows and callers name."""
     named = {place for row in rows for place in row.places}.union(*callers.values())
     texts = {
         bounded(place.name, length=MAX_PLACE): place.text[:MAX_LINE]
@@ -300,7 +300,7 @@ def _lines(
 def _with_most_common(row: OpRow, counts: Counter[str] | None, parts: Mapping[str, Counter[str]]) -> OpRow:
     if not counts or row.background:
         return row
-    # Ties by name, so that a document is the same when written again.
+    # Ties by name, so that documents are reproducible.
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     places = dict(ranked[:MAX_PLACES])
     return replace(

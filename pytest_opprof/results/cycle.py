@@ -1,4 +1,4 @@
-"""What one cycle of a schedule recorded, as the results are made from it."""
+"""The recording of one cycle of a schedule, from which results are made."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """What one cycle of a schedule recorded.
+    """One recorded cycle of a schedule.
 
     Attributes:
-        memory: Each step's, of the host.
-        device_memory: Each step's, of all devices.
-        places: Per op, the user's lines that it was called from, and how often; empty where neither call
-            sites nor stacks were recorded.
-        callers: By such a line: the user's lines that its function was called from, and theirs in turn; empty
-            where they were not noted.
-        parts: The same of what calls from each line add to a metric of the op, by the metric.
-        device: What devices did; None where none was used.
+        memory: Each step's, on the host.
+        device_memory: Each step's, on all devices.
+        places: Per op, the user's lines that called it, and how often; empty if neither call sites nor stacks
+            were recorded.
+        callers: By such a line: the user's lines that called its function, and theirs in turn; empty if not
+            noted.
+        parts: By metric: what calls from each line add to that metric of the op.
+        device: Device work; None if no device was used.
         totals: Further totals, by the names of `metrics.TOTALS`: a number for each step.
-        functions: By such a total, what it consists of in the step with most of it, as in `TestResult`.
-        tells_views: Whether torch's schemas were asked which ops are views. A trace has no schemas.
+        functions: By such a total, its parts in the step with most of it, as in `TestResult`.
+        tells_views: Whether torch's schemas said which ops are views. A trace has no schemas.
     """
 
     steps: int

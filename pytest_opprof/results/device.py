@@ -1,4 +1,4 @@
-"""What devices did for each row and for the whole of a test, step by step, as metrics."""
+"""Device work of each row and of the whole test, step by step, as metrics."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.results.run import CaptureStats
 
-# A metric's name, by the collector's name of what is counted.
+# A metric's name, by the collector's name of the measure.
 _MEASURE_OF = {name: name.replace("copied_bytes", "bytes") for name in OP_COUNTS if name != "host_copies"} | {
     BUSY_TIME.name: "busy_ns",
     DEVICE_TIME_TOTAL.name: DEVICE_TIME_TOTAL.name,
     SELF_DEVICE_TIME_TOTAL.name: SELF_DEVICE_TIME_TOTAL.name,
 }
-# The total that a row's metric is a part of, by their names.
+# The total that includes a row's metric, by their names.
 _WHOLE = {time.name: whole.name for time, whole in zip(OP_TIMES, TOTAL_TIMES, strict=True)} | {
     name: metric.name for name, metric in TOTAL_OF_COUNT.items()
 }
 
-Values = dict[str, list[int]]  # by a metric's name, one number a step
+Values = dict[str, list[int]]  # by metric, one number a step
 
 
 class DeviceSums:
-    """What devices did for one row, or for a whole test, while the cycles of a schedule are put in a row."""
+    """Device work of one row, or of a whole test, summed over the cycles of a schedule."""
 
     def __init__(self, *, steps: int) -> None:
         self._steps = steps
         self._sums: Values = {}
 
     def add(self, work: DeviceWork, *, first_step: int) -> None:
-        """What one cycle's collector says, its first step being ``first_step`` of the test."""
+        """Add one cycle; its first step is ``first_step`` of the test."""
         for measure, values in work.steps.items():
             self._put(measure, values, first_step=first_step)
 
     def add_outside(self, work: DeviceWork) -> None:
-        """What belongs to no step, as if it were one."""
+        """Add work outside of steps, as one step."""
         for measure, value in work.outside.items():
             self._put(measure, (value,), first_step=0)
 
     def add_times(self, total_ns: Sequence[int], self_ns: Sequence[int], *, first_step: int) -> None:
-        """The device time of one cycle's row."""
+        """Add device time of a cycle's row."""
         self._put(DEVICE_TIME_TOTAL.name, total_ns, first_step=first_step)
         self._put(SELF_DEVICE_TIME_TOTAL.name, self_ns, first_step=first_step)
 
@@ -71,10 +71,10 @@ class DeviceSums:
             sums[step] += value
 
     def metrics(self) -> Values:
-        """By a metric's name one number for each step; what is 0 throughout is left out."""
+        """By metric, one number for each step; metrics that are always 0 are left out."""
         sums = self._sums
         if not sums:
-            return {}  # as without devices
+            return {}  # like without devices
         found = {name: sums.get(measure) for name, measure in _MEASURE_OF.items()}
         copies = [sums[name] for direction in HOST_DIRECTIONS if (name := f"copies_{direction}") in sums]
         found["host_copies"] = [sum(values) for values in zip(*copies, strict=True)]
@@ -89,10 +89,10 @@ class DeviceSums:
 
 
 def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], int]], *, steps: int) -> Values:
-    """The totals of a test, by the names of `metrics.TOTALS`: all there are, zeros too.
+    """All totals of a test, by the names of `metrics.TOTALS`, including zeros.
 
     Args:
-        cycles: What devices did in each cycle, its groups, and how many steps it has.
+        cycles: Each cycle's device work, its groups, and its number of steps.
         steps: Of all cycles.
     """
     sums = DeviceSums(steps=steps)
@@ -112,13 +112,13 @@ def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], in
 
 
 def _unknown(total: str, unsized: int, undirected: int) -> bool:
-    """Whether copies that do not say enough leave a total untold: better none than one too low."""
+    """Whether incomplete copies leave out a total: better none than one too low."""
     told_by_direction = total.startswith(("host_copies", *(f"copies_{key}" for key in DIRECTIONS)))
     return (unsized > 0 and total.endswith(".bytes")) or (undirected > 0 and told_by_direction)
 
 
 def with_device_gaps(capture: CaptureStats, uses: Iterable[DeviceUse | None]) -> CaptureStats:
-    """``capture`` with what is missing of what devices did."""
+    """``capture`` with the gaps in the record of devices."""
     known = [use for use in uses if use is not None]
     return replace(
         capture,

@@ -1,7 +1,7 @@
 """Runs and tests to documents and back: plain dicts in the shape of run.schema.json.
 
-Reading expects a document that its schema accepted (`results.schema`) and checks only what a schema cannot
-say, such as that samples fit the number of steps, and that a node's parent comes before it.
+Reading expects a document that its schema accepted (`results.schema`) and checks only what a schema cannot:
+that samples fit the number of steps, and that a node's parent comes before it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ASKED_FOR = ("accepted", "functions", "lines", "callers", "ranks")
 
 def run_to_document(run: Run) -> Document:
     """A run in the shape of run.schema.json."""
-    # `created` stands near the beginning: a store reads it from there without parsing the rest.
+    # `created` is near the beginning: a store reads it without parsing the rest.
     return {
         "kind": RUN_KIND,
         "schema_version": RUN_SCHEMA_VERSION,
@@ -36,7 +36,7 @@ def run_to_document(run: Run) -> Document:
 
 
 def side_to_document(run: Run) -> Document:
-    """What a document says of a run apart from its tests."""
+    """A run's document without its tests."""
     return {
         "created": time_to_document(run.created),
         "run_id": run.run_id,
@@ -62,13 +62,13 @@ def result_to_document(test: TestResult) -> Document:
         functions={total: dict(sorted(counts.items())) for total, counts in test.functions.items()},
         ranks={rank: dict(totals) for rank, totals in test.ranks.items()},
         ops=[_op_to_document(row) for row in test.ops],
-        # By hand, as a test has thousands of nodes.
+        # By hand, because a test has thousands of nodes.
         tree=[
             {"parent": node.parent, "name": node.name, "count": node.count, "self_ns": node.self_ns}
             for node in test.tree
         ],
     )
-    # Only where somebody asked for it, as the ops' rows below.
+    # Only on request, like the ops' rows below.
     for name in _ASKED_FOR:
         if not getattr(test, name):
             del document[name]

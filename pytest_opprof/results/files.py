@@ -1,4 +1,4 @@
-"""Documents in files: read with suspicion, written whole or not at all."""
+"""Documents in files: untrusted when read, written atomically."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_opprof.results.schema import Contract, validate
 
 _Item = TypeVar("_Item")
 
-# What a document may be at most, unpacked. A bomb is refused when it gets here, wherever it would have ended.
+# The most bytes of an unpacked document. A bomb is refused here, wherever it would end.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_SUFFIX = ".gz"
@@ -45,7 +45,7 @@ _REASONS = {
 
 
 def shown(path: Path) -> str:
-    """A path as messages show it: from where the user stands, when it lies below."""
+    """A path in messages: relative, if it is below the current folder."""
     with contextlib.suppress(OSError, ValueError):
         return str(path.relative_to(Path.cwd()))
     return str(path)
@@ -123,18 +123,18 @@ def read_document(path: Path, contract: Contract) -> Document:
 
     Raises:
         StoreError: The file cannot be read.
-        DocumentError: It is not what the contract says.
+        DocumentError: It violates the contract.
     """
     return validate(parse(read_bytes(path), where=shown(path)), contract, where=shown(path))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Put ``data`` into a file whole or not at all: temporary file, fsync, rename, fsync of the folder.
+    """Write ``data`` to a file atomically: temporary file, fsync, rename, fsync of the folder.
 
     Raises:
         StoreError: It cannot be written; an existing file is unchanged.
     """
-    # A link stays a link: what it points to is what the user wants written.
+    # A link stays a link: the user wants its target written.
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".opprof-{secrets.token_hex(8)}.tmp")
     with store_errors(path, "cannot be written", after="; an existing file is unchanged"):
@@ -176,7 +176,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_head(path: Path, *, size: int) -> bytes:
-    """The first ``size`` bytes of a document, unpacked; fewer where it is shorter.
+    """The first ``size`` bytes of a document, unpacked; fewer if it is shorter.
 
     Raises:
         OSError: The file cannot be read, or is damaged gzip.
@@ -189,10 +189,10 @@ def read_head(path: Path, *, size: int) -> bytes:
 
 
 def parse(data: bytes, *, where: str) -> Any:
-    """What the JSON in ``data`` holds, unpacked where it is gzip.
+    """The parsed JSON of ``data``, unpacked if it is gzip.
 
     Raises:
-        DocumentError: It is not JSON, or JSON that two readers could take in two ways.
+        DocumentError: It is not JSON, or it is ambiguous JSON.
     """
     data = unpacked(data, where=where)
 
@@ -228,7 +228,7 @@ def parse(data: bytes, *, where: str) -> Any:
 
 
 def unpacked(data: bytes, *, where: str) -> bytes:
-    """What gzip packed; other data as it is.
+    """Unpacked gzip; other data unchanged.
 
     Raises:
         DocumentError: It is damaged, or too large for a document.
@@ -265,7 +265,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def store_errors(path: Path, what: str, *, after: str = "") -> Iterator[None]:
-    """Have a system call that fails raise what `store_error` makes of it."""
+    """Turn a failed system call into a `store_error`."""
     try:
         yield
     except OSError as error:
@@ -273,12 +273,12 @@ def store_errors(path: Path, what: str, *, after: str = "") -> Iterator[None]:
 
 
 def store_error(path: Path, what: str, error: OSError, *, after: str = "") -> StoreError:
-    """What is raised for a failed system call: which file, why, and what to do.
+    """The error for a failed system call: which file, why, and what to do.
 
     Args:
         what: ``cannot be written``, ``cannot be read``.
-        error: What the system said.
-        after: What else to say, such as what became of an earlier file.
+        error: The system's error.
+        after: More words, such as on the earlier file.
     """
     reason = _REASONS.get(error.errno or 0, (error.strerror or str(error)).lower())
     return StoreError(f"{shown(path)} {what}: {reason}{after}")

@@ -1,4 +1,4 @@
-"""A job of many ranks as values, and two jobs side by side: what `fleet` finds and `report` shows."""
+"""A job of many ranks as values, and two jobs side by side: `fleet` makes and `report` shows them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Straggler:
     """A rank that the others wait for.
 
     Attributes:
-        lateness_ns: In a step, the median over its steps.
-        share_ppm: The same, of a million parts of the median rank's step.
-        q_ppm: Of a million ranks that are named at this threshold, how many are false alarms.
-        arises: Where its time goes that the others do not spend, in words.
+        lateness_ns: Per step, the median over its steps.
+        share_ppm: The same, in millionths of the median rank's step.
+        q_ppm: False alarms per million ranks named at this threshold.
+        arises: Where its additional time goes, in words.
     """
 
     rank: int
@@ -55,14 +55,14 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSummary:
-    """What a window of a job says.
+    """A window of a job.
 
     Attributes:
-        world_size: Ranks that there should be.
+        world_size: Expected ranks.
         collectives: Collectives, each counted once for all of its ranks.
-        clock_skew_ns: The ninth decile of what is left between ends of collectives once clocks are aligned.
-        ranks: Those that were read.
-        problems: Why the job cannot be judged; empty where it can.
+        clock_skew_ns: The ninth decile of differences between collectives' ends after clocks were aligned.
+        ranks: The ranks read.
+        problems: Why the job cannot be judged; empty if it can.
     """
 
     job: str
@@ -79,7 +79,7 @@ class FleetSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """An op's time on its own in a step: quantiles over the ranks, nanoseconds."""
+    """An op's self time in a step: quantiles over the ranks, nanoseconds."""
 
     p10: int = 0
     p50: int = 0
@@ -92,8 +92,8 @@ class OpChange:
 
     Attributes:
         base: Calls in a step, the fewest and the most of any rank.
-        ranks: Of the ranks that both jobs have, how many call it more often, in every step.
-        reason: Why the change fails the gate; "" where it does not.
+        ranks: How many of both jobs' common ranks call it more often, in every step.
+        reason: Why the change fails the gate; "" if it does not.
     """
 
     name: str
@@ -111,9 +111,9 @@ class FleetDifference:
     """Two jobs, op by op.
 
     Attributes:
-        ops: What changed, failures first, then the largest change of time.
-        same: How many ops did not.
-        problems: Why they cannot be compared; empty where they can.
+        ops: The changed ops, failures first, then by change of time.
+        same: How many ops did not change.
+        problems: Why they cannot be compared; empty if they can.
     """
 
     base: str
@@ -127,7 +127,7 @@ class FleetDifference:
 
     @property
     def failures(self) -> tuple[OpChange, ...]:
-        """What fails the gate."""
+        """The failing ops."""
         return tuple(op for op in self.ops if op.reason)
 
 
@@ -141,7 +141,7 @@ def fleet_to_document(found: Fleet) -> Document:
 
 
 def fleet_from_document(document: Document) -> Fleet:
-    """The job, or the two, that a document holds.
+    """A document's job, or its two jobs.
 
     Args:
         document: What the schema of its kind accepted.
@@ -152,7 +152,7 @@ def fleet_from_document(document: Document) -> Fleet:
 
 
 def read_fleet(path: Path) -> Fleet | None:
-    """The job, or the two, that a file holds; None where it holds another kind of document.
+    """A file's job, or its two jobs; None if it is another kind of document.
 
     Raises:
         StoreError: The file cannot be read.

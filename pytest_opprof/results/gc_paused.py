@@ -1,4 +1,4 @@
-"""Large values made without the garbage collector, which looks for circles where there are none."""
+"""Make large values without the garbage collector, which would search for cycles in vain."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def gc_paused() -> Iterator[None]:
-    """Make what refers to nothing in circles: a document's rows, or what follows from them.
+    """Make values without cycles: a document's rows, or values made from them.
 
-    Python looks for circles whenever so many objects more are there. Of a million rows it goes through all
-    again and again, which takes as long as reading them. Elsewhere, or where the collector is off already,
-    nothing changes.
+    Python searches for cycles after every so many new objects. Among a million rows it searches all again and
+    again, which takes as long as reading them. If the collector is off already, nothing changes.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Value = TypeVar("_Value", bound="DataclassInstance")
-# A JSON object between the parser and the dataclasses; no further than those that read and write.
+# A JSON object between the parser and the dataclasses, only in the modules that read and write.
 Document = dict[str, Any]
 
 
 def to_members(value: DataclassInstance, /, **given: Any) -> Document:
-    """All members of a value as JSON has them; those in `given` as they are given."""
+    """All members of a value in JSON's types; those in `given` replace its own."""
     names = _names_of(type(value))
     return {name: given[name] if name in given else _to_json(getattr(value, name)) for name in names}
 
 
 def from_members(kind: type[_Value], document: Mapping[str, Any], /, **given: Any) -> _Value:
-    """A value of the members that this release knows; a later one may write more.
+    """A value from the members that this release knows; a later release may write more.
 
-    A list is a tuple, and what is of an enum or has members of its own is read so; all else is as JSON has
-    it, but for the members in `given`.
+    A list becomes a tuple; enums and dataclasses are read as such; all else stays as in JSON, except the
+    members in `given`.
     """
     known = {
         name: _from_json(document[name], of)
@@ -51,7 +51,7 @@ def _names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
 
 @functools.cache
 def _kinds_of(kind: type[DataclassInstance]) -> dict[str, Any]:
-    """The type of each member: of one that may be None what it is else, of a tuple that of its entries."""
+    """The type of each member: without None if optional, and of a tuple that of its entries."""
     hints = get_type_hints(kind)
     return {name: (get_args(hints[name]) or (hints[name],))[0] for name in _names_of(kind)}
 

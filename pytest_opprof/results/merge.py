@@ -1,4 +1,4 @@
-"""What a session saw of its tests, and how its run joins an earlier one that holds other tests."""
+"""The tests that a session saw, and how its run joins an earlier run with other tests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pytest_opprof.metrics.fingerprint import SETTINGS
 from pytest_opprof.results.run import CarriedFrom, Environment, Run, TestResult
 from pytest_opprof.wording import counted
 
-# What the counts of a run depend on. What tests may set, each of them has itself as it was when it ended
-# (`TestResult.settings`); but the compile flags of a run say which baseline it is compared with
+# The fields that a run's counts depend on. Fields that tests may set are in each test, as at its end
+# (`TestResult.settings`); but a run's compile flags decide which baseline it is compared with
 # (`baselines.environment_match`).
 _OF_COUNTS = frozenset[str]().union(
     *(metric.depends_on for metric in TOTALS.values() if metric.family is not Family.TIME)
 ) - (SETTINGS - {"compile"})
-# A run that has met devices knows both.
+# A run that used devices has both.
 _DRIVER, _DEVICES = "gpu_driver", "gpu_model"
 
 
@@ -27,9 +27,9 @@ class Collected:
     """What pytest collected.
 
     Attributes:
-        node_ids: Of every test with our marker that was collected, deselected ones included (canonical).
-        whole_paths: Files and folders, as node ids spell them, that were collected whole; ``.`` is all.
-        unread_paths: What of them was left out after all: ignored, skipped as a whole, or broken.
+        node_ids: Of every collected test with our marker, including deselected ones (canonical).
+        whole_paths: Files and folders, spelled as in node ids, that were collected entirely; ``.`` is all.
+        unread_paths: Their parts that were left out: ignored, skipped entirely, or broken.
     """
 
     node_ids: frozenset[str] = frozenset()
@@ -37,14 +37,14 @@ class Collected:
     unread_paths: frozenset[str] = frozenset()
 
     def lacks(self, node_id: str) -> bool:
-        """Whether a test is known to be gone: its file, or a folder above it, was collected without it."""
+        """Whether a test is gone: its file, or a folder above it, was collected without it."""
         places = _places(node_id)
         if node_id in self.node_ids or places & self.unread_paths:
             return False
         return bool(places & self.whole_paths)
 
     def leaves_out(self, node_id: str) -> bool:
-        """Whether a test's file was to be collected whole, and was left out: skipped, ignored or broken."""
+        """Whether a test's file should be collected, but was skipped, ignored or broken."""
         places = _places(node_id)
         return bool(places & self.unread_paths and places & self.whole_paths)
 
@@ -57,7 +57,7 @@ def _places(node_id: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """A run to be stored, and what to say about it.
+    """A run to be stored, with notes.
 
     Attributes:
         run: The tests that ran, and those carried over.
@@ -70,9 +70,9 @@ class Merged:
 def merged(previous: Run | None, run: Run, *, collected: Collected) -> Merged:
     """``run`` with the tests of ``previous`` that did not run this time and still exist.
 
-    Only tests that passed and were measured are kept. Tests of another environment are left behind: a run has
-    one fingerprint. But what only times depend on may differ, and is unknown of what comes out. A result that
-    has its times alone never takes the place of one with counts: gates hold on to those.
+    Only tests that passed and were measured are kept. Tests of another environment are dropped, because a run
+    has one fingerprint. But fields that only times depend on may differ, and are then unknown. A result with
+    only times never replaces one with counts, because gates need those.
     """
     usable = tuple(test for test in run.tests if test.is_usable)
     run = replace(run, tests=usable)
@@ -111,7 +111,7 @@ def merged(previous: Run | None, run: Run, *, collected: Collected) -> Merged:
 def _one_of_them(
     previous: Run, run: Run, *, left: Sequence[TestResult], exist: Sequence[TestResult], what: str
 ) -> Merged:
-    """One of two runs whose counts cannot stand in one: the later, unless it has no counts to stand for."""
+    """One of two runs whose counts cannot be joined: the later, unless it has no counts."""
     elsewhere = f"measured in another environment ({what})"
     if _any_counts(run.tests) or not _any_counts(left):
         note = f"{counted(len(left), 'test')} of {previous.title} left out: {elsewhere}"
@@ -130,10 +130,10 @@ def _with_tests_of(previous: Run, run: Run, tests: Iterable[TestResult]) -> Run:
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """One run of several of the same commit: of each test what was measured last.
+    """Join runs of one commit: each test's last measurement counts.
 
-    Two saves at once, on machines that do not know of each other, leave one run each. The order of ``runs``
-    makes no difference. Of environments, and of tests that have their times alone, holds what `merged` says.
+    Two simultaneous saves on separate machines leave one run each. The order of ``runs`` makes no difference.
+    Environments, and tests with only times, are treated as in `merged`.
 
     Args:
         runs: One at least.
@@ -163,7 +163,7 @@ def _any_counts(tests: Iterable[TestResult]) -> bool:
 
 
 def _outranks(test: TestResult, other: TestResult | None) -> bool:
-    """Whether of two results of a test only the first has counts."""
+    """Whether only the first of two results of a test has counts."""
     return other is not None and _has_counts(test) and not _has_counts(other)
 
 
@@ -172,7 +172,7 @@ def _measured(test: TestResult, run: Run) -> datetime:
 
 
 def differences(base: Environment, head: Environment, *, ignore_unknown: bool = False) -> dict[str, str]:
-    """The fingerprint fields that differ, each with a reader's words: ``torch 2.12.0 -> 2.13.0``.
+    """The differing fingerprint fields in words: ``torch 2.12.0 -> 2.13.0``.
 
     Args:
         ignore_unknown: Whether a field that only one side has counts as equal.
@@ -188,12 +188,12 @@ def differences(base: Environment, head: Environment, *, ignore_unknown: bool = 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What can be said at once of tests from two environments.
+    """The fingerprint of tests from two environments.
 
     Attributes:
-        fingerprint: The fields of either; of what counts do not depend on only those that are known to agree.
-        blocking: What differs and counts depend on, in words; no run may have tests from both then.
-        left_out: Sentences on what differs and only times depend on.
+        fingerprint: The fields of either; those that counts do not depend on only if known to agree.
+        blocking: Differences that counts depend on, in words; then no run may have tests from both.
+        left_out: Sentences on differences that only times depend on.
     """
 
     fingerprint: Mapping[str, str]
@@ -204,8 +204,8 @@ class Shared:
 def shared(base: Environment, head: Environment) -> Shared:
     """What two environments have in common.
 
-    A field that only one of them has is no difference. But what only times depend on is known to every run
-    that was just measured: where it is not, it was left out before, and stays unknown.
+    A field that only one has is not a difference. But every new run knows the fields that only times depend
+    on: if one is missing, it was left out before, and stays unknown.
     """
     different = differences(base, head, ignore_unknown=True)
     of_times = different.keys() - _OF_COUNTS - SETTINGS

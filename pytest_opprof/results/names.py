@@ -1,4 +1,4 @@
-"""Names: how long they may be in a document, a test's node id without what xdist adds, its trace files."""
+"""Names: their length in a document, a test's node id without xdist's suffix, its trace files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_NOTES = 200
 _DIGEST_LENGTH = 16
 _LONGEST_STEM = 80
 DIGEST_OF_STEM = 12  # two tests of a project never share it: 48 bits
-# How a recording groups the ranges that mark the steps themselves.
+# The group of the ranges that mark steps.
 STEP_NAME = "ProfilerStep*"
 
 
@@ -25,14 +25,14 @@ def canonical_node_id(node_id: str) -> str:
     'tests/test_a.py::test_x[a@b]'
     """
     at = node_id.rfind("@")
-    # xdist appends it behind the parameters; an earlier @ is the test's own, or a folder's.
+    # xdist appends it after the parameters; an earlier @ is the test's own, or a folder's.
     if "::" in node_id and at > max(node_id.rfind("]"), node_id.rfind("::")):
         node_id = node_id[:at]
     return bounded(node_id, length=MAX_NODE_ID)
 
 
 def bounded(text: str, *, length: int) -> str:
-    """``text`` in at most ``length`` characters; a digest of all of it stands for what is cut off."""
+    """``text`` in at most ``length`` characters; a digest of all of it replaces the rest."""
     if len(text) <= length:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
@@ -40,19 +40,19 @@ def bounded(text: str, *, length: int) -> str:
 
 
 def bounded_text(text: str) -> str:
-    """A sentence, as long as a document takes."""
+    """A sentence, cut to a document's limit."""
     return bounded(text, length=MAX_TEXT)
 
 
 def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
-    """Notes, as many and as long as a document takes; the last counts those that are left out."""
+    """Notes, cut to a document's limits; the last counts those that are left out."""
     kept = notes if len(notes) <= MAX_NOTES else notes[: MAX_NOTES - 1]
     left = len(notes) - len(kept)
     return (*map(bounded_text, kept), *([f"and {left} more notes"] if left else []))
 
 
 def trace_stem(node_id: str) -> str:
-    """What the names of a test's trace files begin with: ``test_encoder_step-9f3c0a61e2d4``."""
+    """The prefix of a test's trace files: ``test_encoder_step-9f3c0a61e2d4``."""
     plain = re.sub(r"[^0-9A-Za-z_.-]+", "_", node_id.rpartition("::")[2])[:_LONGEST_STEM]
     digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_OF_STEM]
     return f"{plain}-{digest}"

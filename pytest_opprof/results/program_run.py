@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 def run_of_program(
     recording: Recording, *, name: str, passed: bool, created: datetime, commit: Commit | None
 ) -> Run:
-    """What a window of this process holds, as a run.
+    """A window of this process as a run.
 
     Args:
-        name: What the run's test is called.
-        passed: The program ended well; else its numbers are kept, and judged by nobody.
-        commit: What was checked out then.
+        name: The name of the run's test.
+        passed: The program succeeded; else its numbers are kept but not judged.
+        commit: The commit that was checked out.
     """
     problems = Collector.instance().problems
     no_ops = problems.get("ops")

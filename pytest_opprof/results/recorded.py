@@ -1,4 +1,4 @@
-"""What finished windows say, as the parts of a result: their cycles, their sources, their losses."""
+"""Finished windows as parts of a result: their cycles, their sources, their losses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PARTS: Final = {
 
 
 def cycle_of(recording: Recording) -> Cycle:
-    """A window of this process, with its steps, its memory and the lines that ops were called from."""
+    """A window of this process, with its steps, its memory and the lines that called ops."""
     called_from = recording.called_from()
     return Cycle(
         steps=len(recording.steps),
@@ -68,7 +68,7 @@ def _compiled(steps: Sequence[Compilations]) -> dict[str, list[int]]:
 
 
 def _reasons(steps: Sequence[Compilations]) -> dict[str, Mapping[str, int]]:
-    """Of the step with most of them."""
+    """Those of the step with most."""
     found = {
         RECOMPILES.name: max((step.recompiles for step in steps), key=_sum, default={}),
         GRAPH_BREAKS.name: max((step.graph_breaks for step in steps), key=_sum, default={}),
@@ -81,7 +81,7 @@ def _sum(counts: Mapping[str, int]) -> int:
 
 
 def sources_of(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> tuple[str, ...]:
-    """What all windows listened to. Where nobody imported torch, all of its ops were seen: none."""
+    """The sources of all windows. If torch was not imported, all of its ops were seen: none."""
     heard = [recording.sources for recording in recordings]
     common = [source for source in (heard[0] if heard else ()) if all(source in one for one in heard)]
     if heard and imported_torch() is None:
@@ -95,7 +95,7 @@ def sources_of(recordings: Sequence[Recording], *, asked_for: frozenset[str]) ->
 
 
 def capture_of(recordings: Sequence[Recording]) -> CaptureStats:
-    """What the collector says of these windows together."""
+    """The collector's statistics of these windows."""
     stats = [recording.stats for recording in recordings]
     return CaptureStats(
         events=sum(one.events for one in stats),

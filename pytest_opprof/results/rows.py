@@ -1,4 +1,4 @@
-"""From the groups of a recording to one row per op: its numbers step by step."""
+"""Turn a recording's groups into one row per op: its numbers step by step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.results.cycle import Cycle
 
-# Past so many steps even differing counts are kept as a range: they are uncertified and gate nothing.
+# Beyond this many steps differing counts are kept as a range: they are not certified or gated.
 MAX_LISTED_STEPS = 1_000
 _UNNAMED = "(unnamed)"
 
@@ -29,7 +29,7 @@ _RowKey = tuple[str, OpKind, bool]
 
 
 class _Sums:
-    """One row while its groups are added up: step by step, or as a whole for what belongs to no step."""
+    """One row while its groups are added up, step by step, or as a whole outside of steps."""
 
     def __init__(self, *, length: int) -> None:
         self.is_async = False
@@ -53,7 +53,7 @@ class _Sums:
 
     def row(self, key: _RowKey, *, steps: int, parents: Mapping[str, str]) -> OpRow:
         name, kind, background = key
-        # The tree is of the host: what ran on a device knows its launcher.
+        # The tree is the host's; device work has its launcher.
         is_of_tree = not (background or kind.is_on_device)
         make = _spread if background else per_step
         return OpRow(
@@ -66,7 +66,7 @@ class _Sums:
         )
 
     def _metrics(self, kind: OpKind) -> Iterator[tuple[str, list[int]]]:
-        """What a row tells. Work of a device has bytes and times: that it is a kernel its kind says."""
+        """A row's metrics. Device work has bytes and times; its kind says whether it is a kernel."""
         for name, values in self.columns.items():
             if name == COUNT.name or any(values):
                 yield name, values
@@ -80,7 +80,7 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) 
 
     Args:
         steps: Of all cycles.
-        parents: What called each op most often, by name.
+        parents: Each op's most frequent caller, by name.
     """
     sums: dict[_RowKey, _Sums] = {}
     first_step = 0
@@ -91,7 +91,7 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) 
             if kind is None:
                 continue
             kind = OpKind.RANGE if group.is_user_annotation else kind
-            # What began outside every step is nobody's.
+            # Events that began outside every step are left out.
             if not (group.background or any(group.steps["count"])):
                 continue
             key = (name_of(group.name), kind, group.background)
@@ -104,25 +104,25 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) 
 
 
 def _launcher(cycle: Cycle, index: int) -> str | None:
-    """What launched most of the work that a group is; None for what the test itself did, as of an op."""
+    """The launcher of most of a group's work; None for the test itself, as for an op."""
     launchers = cycle.device.launchers if cycle.device is not None else {}
     name = cycle.groups[launchers[index]].name if index in launchers else STEP_NAME
     return None if name == STEP_NAME else name_of(name)
 
 
 def name_of(text: str) -> str:
-    """A name as documents hold it; a range may well have been given none."""
+    """A name for documents; a range's may be empty."""
     return bounded(text, length=MAX_NAME) or _UNNAMED
 
 
 def per_step(values: Sequence[int], *, steps: int) -> Samples:
-    """One number for each step, or their range where the steps are too many."""
+    """One number for each step, or their range if there are too many steps."""
     samples = Samples.of(values)
     return samples if steps <= MAX_LISTED_STEPS else samples.summarized()
 
 
 def _spread(values: Sequence[int], *, steps: int) -> Samples:
-    """A sum that belongs to no step: anything from nothing to all of it in each."""
+    """A sum outside of steps: each step may have nothing or all of it."""
     (total,) = values
     low, high = min(total, 0), max(total, 0)
     return Samples(steps=steps, total=total, low=low, high=high) if steps else Samples.of(())

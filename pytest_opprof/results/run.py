@@ -20,7 +20,7 @@ from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import EVERY_PPM
 from pytest_opprof.wording import counted
 
-# Values that so many fresh processes agreed on are certified.
+# Values on which this many processes agree are certified.
 CERTIFICATE = 2
 
 
@@ -37,9 +37,9 @@ class MeasurementStatus(StrEnum):
     """Whether the measurement can be used."""
 
     OK = "ok"
-    ERROR = "error"  # it failed, while the test did not
-    INCONCLUSIVE = "inconclusive"  # it ended, and cannot be trusted
-    NOT_RUN = "not-run"  # the test was skipped, failed, or is left alone
+    ERROR = "error"  # it failed, but the test did not
+    INCONCLUSIVE = "inconclusive"  # it ended, but cannot be trusted
+    NOT_RUN = "not-run"  # the test was skipped, failed, or cannot be repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Environment:
 
     Attributes:
         fingerprint: The fields that metrics depend on (`metrics.FINGERPRINT_FIELDS`).
-        details: What is good to know and never compared: versions of other packages, kernel, container.
+        details: Details that are never compared: versions of other packages, kernel, container.
     """
 
     fingerprint: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Environment:
 
     @property
     def digest(self) -> str:
-        """Sixteen hex digits that are equal exactly where the fingerprints are."""
+        """Sixteen hex digits, equal if and only if the fingerprints are."""
         text = json.dumps(dict(self.fingerprint), sort_keys=True)
         return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 
@@ -95,7 +95,7 @@ class Measurement:
     reason: str = ""
 
 
-# Steps that begin and end undisturbed are mostly so all along; the fastest of so many is, nearly always.
+# Steps with undisturbed ends are mostly undisturbed; the fastest of so many is, nearly always.
 ENOUGH_UNDISTURBED: Final = 10
 
 
@@ -104,12 +104,12 @@ class Timing:
     """The steps that were timed without a profiler.
 
     Attributes:
-        steps: How many; the total ``wall_time`` has a value for each.
-        planned: Of the steps that were asked for, how many the test took. On a busy machine it takes more.
-        disturbed: Of ``steps``, how many began or ended while the machine was slower than usual.
-        probe_ns: How fast the machine was: what a fixed amount of work took beside the slowest of the ten
-            calmest steps; 0 where nobody asked.
-        reason: Why there are fewer than were asked for; empty where nothing stood in the way.
+        steps: Their number; the total ``wall_time`` has a value for each.
+        planned: How many of the requested steps the test took. A busy machine needs more.
+        disturbed: How many of ``steps`` began or ended while the machine was slower than usual.
+        probe_ns: The time of a fixed amount of work beside the slowest of the ten calmest steps; 0 if not
+            measured.
+        reason: Why there are fewer than requested; empty if there are not.
     """
 
     steps: int = 0
@@ -121,15 +121,15 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureStats:
-    """What the collector says of a recording.
+    """The collector's statistics of a recording.
 
     Attributes:
-        sampled_ppm: Of a million of torch's ops, how many were drawn to be recorded; a million for all.
-        device_partial: CUPTI handed over a part of the records of devices: another profiler took
-            it over, or it failed.
-        device_dropped: Records of what devices did that got lost.
-        unmatched_launches: Launches of which no kernel is on record.
-        unmatched_kernels: Kernels of the steps of which the launch is not on record.
+        sampled_ppm: How many of a million torch ops were recorded; a million for all.
+        device_partial: CUPTI delivered only a part of the device records: another profiler took it over, or
+            it failed.
+        device_dropped: Lost records of device work.
+        unmatched_launches: Launches without a recorded kernel.
+        unmatched_kernels: Kernels of the steps without a recorded launch.
         untimed_work: Kernels, copies and fills without a time.
     """
 
@@ -149,7 +149,7 @@ class CaptureStats:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether torch's ops were recorded in part, on purpose."""
+        """Whether torch's ops were sampled."""
         return self.sampled_ppm < EVERY_PPM
 
     @property
@@ -159,7 +159,7 @@ class CaptureStats:
 
     @property
     def device_gap(self) -> str:
-        """What is missing of what devices did, in words; empty where nothing is."""
+        """What is missing of device work, in words; empty if nothing is."""
         gaps = [
             (self.device_dropped, "record of devices was dropped", "records of devices were dropped"),
             (self.unmatched_launches, "launch has no kernel on record", "launches have no kernel on record"),
@@ -176,16 +176,16 @@ class OpRow:
     """One row of the key averages: an op's name, and its numbers over the active steps.
 
     Attributes:
-        kind: An op, a range, a call, or what ran on a device.
-        background: Of threads that neither step nor were started in a step; never gated.
-        is_async: Some of its calls ended on another thread or out of order: they have total time only.
-        metrics: By the names of `metrics.ROW_METRICS`, in each step; ``count`` is always there, and what is
-            0 throughout, or was not recorded, is not.
-        parent_op: What called or launched it most often; None for what nothing did.
-        source: The innermost user frame, ``forward, model.py:41``, that most calls came from; None where no
-            call sites or stacks were taken.
-        places: The innermost user frames, with how many calls came from each over all steps; most first.
-        parts: By metric, what the calls from these places added to it over all steps, where that is known.
+        kind: An op, a range, a call, or device work.
+        background: From threads that neither step nor were started in a step; never gated.
+        is_async: Some calls ended on another thread or out of order: they have only a total time.
+        metrics: By the names of `metrics.ROW_METRICS`, in each step; ``count`` is always there, metrics that
+            are always 0 or not recorded are not.
+        parent_op: Its most frequent caller or launcher; None without one.
+        source: The innermost user frame of most calls, ``forward, model.py:41``; None without call sites or
+            stacks.
+        places: The innermost user frames, with their calls over all steps; most first.
+        parts: By metric, these places' parts of it over all steps, if known.
     """
 
     name: str
@@ -200,7 +200,7 @@ class OpRow:
 
     @property
     def key(self) -> tuple[str, OpKind, bool]:
-        """What pairs this row with its like in another run."""
+        """Pairs this row with that of another run."""
         return (self.name, self.kind, self.background)
 
     @property
@@ -210,7 +210,7 @@ class OpRow:
 
     @property
     def views(self) -> Samples | None:
-        """How many of these were views; None where none was, or nobody knows (`TestResult.tells_views`)."""
+        """How many of these were views; None if none were, or it is unknown (`TestResult.tells_views`)."""
         return self.metrics.get(VIEWS.name)
 
     @property
@@ -220,7 +220,7 @@ class OpRow:
 
     @property
     def cpu_time_total_ns(self) -> Samples:
-        """Time on the host in each step, children included."""
+        """Time on the host in each step, with children."""
         return self.samples(CPU_TIME_TOTAL.name)
 
     @property
@@ -229,7 +229,7 @@ class OpRow:
         return self.samples(SELF_CPU_TIME_TOTAL.name)
 
     def samples(self, metric: str) -> Samples:
-        """The values of one of `metrics.ROW_METRICS`; zeros of what was not recorded."""
+        """The values of one of `metrics.ROW_METRICS`; zeros if not recorded."""
         return self.metrics.get(metric) or self.count.zeros()
 
     def with_metrics(self, **metrics: Samples) -> OpRow:
@@ -249,7 +249,7 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedFrom:
-    """The earlier run that a stored test comes from, when it did not run itself."""
+    """The earlier run of a stored test that did not run this time."""
 
     run_id: str
     created: datetime
@@ -261,31 +261,31 @@ class TestResult:
     """One test of a run.
 
     Attributes:
-        node_id: Pytest's, without what xdist adds (`results.build.canonical_node_id`).
-        schedule: None when the test gave a function of its own.
-        activities: What torch.profiler calls so: ``cpu``, ``cuda``.
-        sources: What was listened to, in the words of `metrics.Source`.
-        unheard: Why a source that was asked for did not run, by the source.
-        settings: The part of the fingerprint that code may set while tests run, when this test ended.
-        compile_cache: Whether torch.compile made code for it anew (``cold``) or found it in a cache
-            (``warm``), in any of the processes that measured it; empty where it compiled nothing.
+        node_id: Pytest's, without xdist's suffix (`results.names.canonical_node_id`).
+        schedule: None if the test has its own function.
+        activities: In torch.profiler's words: ``cpu``, ``cuda``.
+        sources: The sources recorded from, in the words of `metrics.Source`.
+        unheard: Why a requested source did not run, by source.
+        settings: The part of the fingerprint that code may set, as at this test's end.
+        compile_cache: Whether torch.compile compiled for it (``cold``) or used a cache (``warm``), in any
+            measuring process; empty if it compiled nothing.
         steps: The active steps that finished.
         timing: The steps that ran after the active ones, without a profiler.
-        processes: In how many fresh processes the exact values were seen; two at least make a certificate.
-        unstable: The paths of exact metrics that disagreed when the test was measured again.
-        gates: The rules the test's marker set, path to rule; a comparison made later obeys them too.
-        limits: The budgets the marker set, path to limit.
+        processes: In how many processes the exact values were seen; two or more make a certificate.
+        unstable: The paths of exact metrics that disagreed in another measurement.
+        gates: The marker's rules, path to rule; later comparisons obey them too.
+        limits: The marker's budgets, path to limit.
         accepted: The rises that were accepted in the measured code, path to when. A baseline ends them.
-        totals: By the names of `metrics.TOTALS`; only what the sources can answer for.
-        functions: By such a total, what each function has of it, as places name them without a line; of what
-            torch.compile did, with the reason behind a colon.
+        totals: By the names of `metrics.TOTALS`; only those that the sources cover.
+        functions: By such a total, each function's part, named like places without a line; of
+            torch.compile's, with the reason after a colon.
         ops: Costliest first.
-        ops_omitted: Rows past the cap.
-        lines: What stands in the lines that ``places`` of the ops and ``callers`` name, by the place.
-        callers: By place: those that its function was called from, and so on outwards. Empty where nobody
-            looked: a test that is measured once more, as it would fail, has them.
+        ops_omitted: Rows beyond the cap.
+        lines: The text of the lines in ``places`` of the ops and in ``callers``, by place.
+        callers: By place: those that called its function, and so on outwards. Only a test that was measured
+            once more, because it would fail, has them.
         tree: The call tree, parents before children.
-        ranks: Of a merged run of several ranks, by rank and total, the mean of a step, rounded.
+        ranks: In a merged run of several ranks, by rank and total, the mean of a step, rounded.
         carried_from: Set in a stored run, for a test that did not run when it was saved.
     """
 
@@ -325,16 +325,16 @@ class TestResult:
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether it ran and is not measured: it cannot be repeated, and nobody marked it by itself."""
+        """Whether it ran unmeasured: it cannot be repeated, and was not marked by itself."""
         return self.outcome is Outcome.PASSED and self.measurement.status is MeasurementStatus.NOT_RUN
 
     @property
     def tells_views(self) -> bool:
-        """Whether its views are known, and no part of its ops: not of older releases, nor of a trace."""
+        """Whether views are counted apart from its ops: not in older releases, nor in a trace."""
         return VIEWS_COUNT.name in self.totals
 
     def steps_of(self, total: str) -> int:
-        """How many values a total has: one for each active step, or for each step without a profiler."""
+        """A total's number of values: one for each active step, or for each timed step."""
         return self.timing.steps if total == WALL_TIME.name else self.steps
 
 
@@ -357,7 +357,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """How a sentence calls this run: ``main@1a2b3c4``, ``1a2b3c4+dirty``, ``main``, or its time."""
+        """This run's name in sentences: ``main@1a2b3c4``, ``1a2b3c4+dirty``, ``main``, or its time."""
         commit = self.commit.short if self.commit else None
         if self.name and commit:
             return f"{self.name}@{commit}"

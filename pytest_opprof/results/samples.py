@@ -1,7 +1,7 @@
-"""One number per active step, kept no longer than it is telling.
+"""One number per active step, stored compactly.
 
-In a document, samples that are equal are one integer, others a list; where a list is not worth its space only
-its sum, minimum and maximum are kept.
+In a document, equal samples are one integer, others a list; if a list is not worth its space only its sum,
+minimum and maximum are kept.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Samples:
         total: The sum over the steps.
         low: The smallest value of a step.
         high: The largest value of a step.
-        values: The value of each step, where they differ and were kept. Equal ones take no space, so that a
-            hostile document cannot buy much memory with few characters.
+        values: The value of each step, if they differ and were kept. Equal ones take no space, so a hostile
+            document cannot take much memory with few characters.
     """
 
     steps: int
@@ -36,7 +36,7 @@ class Samples:
 
     @classmethod
     def of(cls, values: Iterable[int]) -> Samples:
-        """Samples of these values, one per step; none at all is a zero."""
+        """Samples of these values, one per step; without any, zero."""
         kept = tuple(values)
         low, high = min(kept, default=0), max(kept, default=0)
         return cls(steps=len(kept), total=sum(kept), low=low, high=high, values=None if low == high else kept)
@@ -48,11 +48,11 @@ class Samples:
 
     @classmethod
     def ranging(cls, values: Sequence[int], *, steps: int) -> Samples:
-        """What calls beside the steps measured: the last of them stands for each step, within their range."""
+        """Measurements outside the steps: the last one stands for each step, within their range."""
         return cls(steps=steps, total=values[-1] * steps, low=min(values), high=max(values))
 
     def zeros(self) -> Samples:
-        """As many steps, with nothing in any."""
+        """Zeros for as many steps."""
         return _constant(0, self.steps)
 
     @property
@@ -71,7 +71,7 @@ class Samples:
         return self.total / self.steps if self.steps else 0.0
 
     def plus(self, other: Samples) -> Samples:
-        """Step by step, the sum of two metrics of one test; a range where the single steps are not known."""
+        """Step by step, the sum of two metrics of one test; a range if single steps are unknown."""
         if self.values is not None and other.values is not None:
             return Samples.of(map(sum, zip(self.values, other.values, strict=True)))
         total, low, high = self.total + other.total, self.low + other.low, self.high + other.high
@@ -81,7 +81,7 @@ class Samples:
         return Samples(steps=self.steps, total=total, low=low, high=high)
 
     def minus(self, part: Samples) -> Samples:
-        """Step by step, what is left without a part; a range where the single steps are not known."""
+        """Step by step, the rest without a part; a range if single steps are unknown."""
         if part == self:
             return self.zeros()
         negated = None if part.values is None else tuple(-value for value in part.values)
@@ -95,7 +95,7 @@ class Samples:
         return Samples(steps=self.steps, total=self.total, low=self.low, high=self.high)
 
     def widened(self, other: Samples) -> Samples:
-        """These samples with the range of ``other`` taken in: what is left of measurements that disagree."""
+        """These samples with the range of ``other`` included, for measurements that disagree."""
         low, high = min(self.low, other.low), max(self.high, other.high)
         if (low, high) == (self.low, self.high):
             return self
@@ -132,12 +132,12 @@ class Samples:
 
 
 def range_text(samples: Samples, *, unit: Unit) -> str:
-    """Samples for a reader: ``12``, or ``12 to 14`` where steps differ so much that it shows."""
+    """Samples for a reader: ``12``, or ``12 to 14`` if the difference is visible."""
     low, high = format_quantity(samples.low, unit=unit), format_quantity(samples.high, unit=unit)
     return low if low == high else f"{low} to {high}"
 
 
 @functools.lru_cache(maxsize=4096)
 def _constant(value: int, steps: int) -> Samples:
-    """Made once: a run has the same few counts in ten thousands of places, most of them zeros."""
+    """Made once: a run has the same few counts in tens of thousands of places, mostly zeros."""
     return Samples.constant(value, steps=steps)

@@ -1,4 +1,4 @@
-"""The contract of a document: what it may hold, and one sentence on what is wrong with it.
+"""The contract of a document: its schema, and one sentence on what is wrong.
 
 The schemas are files (``schemas/``) that other tools read too.
 """
@@ -36,7 +36,7 @@ _RELEASE = re.compile(r"[0-9]+(\.[0-9A-Za-z]+){0,5}")
 
 
 class Contract(StrEnum):
-    """The kinds of documents there are; each has a schema file of its name."""
+    """The kinds of documents; each has a schema file of its name."""
 
     RUN = "run"
     COMPARISON = "comparison"
@@ -46,7 +46,7 @@ class Contract(StrEnum):
 
     @property
     def kind(self) -> str:
-        """What a document of this kind calls itself."""
+        """The name of this kind in documents."""
         return RUN_KIND if self is Contract.RUN else f"opprof-{self.value}"
 
     @property
@@ -56,7 +56,7 @@ class Contract(StrEnum):
 
 
 def contract_of(document: object, *, where: str) -> Contract:
-    """The contract that a document says it keeps.
+    """The contract that a document claims.
 
     Raises:
         DocumentError: It is not a document of ours.
@@ -75,10 +75,10 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
 
     Args:
         document: What the JSON parser gave.
-        where: What an error calls it: its file.
+        where: Its name in errors: its file.
 
     Returns:
-        The same document. One of an older version was changed to today's, in place.
+        The same document. An older version is upgraded in place.
 
     Raises:
         DocumentError: Another kind of document, a newer version, or a value that the schema refuses, with the

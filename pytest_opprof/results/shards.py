@@ -1,7 +1,7 @@
-"""One run of many: what the shards of a CI and the ranks of a distributed program measured, joined.
+"""Join the runs of a CI's shards, or of a distributed program's ranks.
 
-A shard has tests of its own; a rank measures the same tests as the others, at the same time. Of what rank 0
-measured a test's result is made, and the other ranks are asked whether they saw the same.
+A shard has tests of its own; a rank measures the same tests as the others, at the same time. Rank 0 gives a
+test's result, and the other ranks are compared with it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pytest_opprof.results.names import bounded_notes
 from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.wording import listed
 
-# What a run's environment details call its place among others (`capture.environment`).
+# The details of a run's environment with its place among others (`capture.environment`).
 RANK = "rank"
 WORLD_SIZE = "world_size"
 SHARD = "shard"
 _RUN_ID_LENGTH = 16
 _INSTRUCTIONS = frozenset(metric.name for metric in (*INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS))
 _NAMED_AT_MOST = 10
-# A document may be anybody's: it may not say that there are more places than can be named.
+# A document is untrusted: it must not claim more places than can be named.
 _MOST_PLACES = 100_000
 _MOST_DIGITS = 9
 _MISSING = "missing: "
@@ -39,9 +39,9 @@ class Part:
     """A run to be joined.
 
     Attributes:
-        run: The run. Of a rank other than 0 it needs no tests: those are read when their turn comes, so that
-            thousands of ranks are never in memory together.
-        where: What a sentence calls it: its file.
+        run: The run. For a rank other than 0 without tests: these are read in turn, so that thousands of
+            ranks are never in memory together.
+        where: Its name in sentences: its file.
         read: Reads the tests of a run that lacks them.
     """
 
@@ -51,10 +51,10 @@ class Part:
 
     @classmethod
     def of_file(cls, path: Path) -> Part:
-        """A run's file; of a rank other than 0 the tests are let go until they are asked for.
+        """A run's file; tests of ranks other than 0 are dropped until they are needed.
 
         Raises:
-            DocumentError: It cannot be read, or is no run.
+            DocumentError: It cannot be read, or is not a run.
         """
         whole = cls(run=read_run(path), where=str(path))
         if whole.rank == 0:
@@ -63,24 +63,24 @@ class Part:
 
     @property
     def tests(self) -> tuple[TestResult, ...]:
-        """What it measured."""
+        """Its tests."""
         return self.run.tests if self.read is None else self.read()
 
     @property
     def rank(self) -> int:
-        """Which of the ranks measured it; 0 where there are none."""
+        """Its rank; 0 without ranks."""
         text = self.run.environment.details.get(RANK, "")
         return int(text) if is_number(text) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """What came of it.
+    """The result.
 
     Attributes:
         run: All tests; the gaps are among its notes.
-        notes: What was found in more than one part, and what disagreed.
-        gaps: What is missing; empty where nothing is known to be.
+        notes: Tests that were in several parts, and what disagreed.
+        gaps: What is known to be missing.
     """
 
     run: Run
@@ -97,7 +97,7 @@ def join(parts: Sequence[Part], *, expected: int | None = None, collected: Colle
         collected: The node ids of all tests that should have been measured by some shard.
 
     Raises:
-        UsageError: They are not of one commit, or of environments that counts cannot be compared between.
+        UsageError: Their commits differ, or their environments in what counts depend on.
     """
     parts, notes = _each_once(parts)
     _refuse_other_commits(parts)
@@ -126,7 +126,7 @@ def join(parts: Sequence[Part], *, expected: int | None = None, collected: Colle
 
 
 def gaps_of(run: Run) -> tuple[str, ...]:
-    """What a run that was joined says that it lacks."""
+    """The gaps that a joined run names."""
     return tuple(note.removeprefix(_MISSING) for note in run.notes if note.startswith(_MISSING))
 
 
@@ -141,7 +141,7 @@ def _each_once(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
 
 
 def _of_shards(shards: Sequence[Part]) -> tuple[dict[str, TestResult], list[str]]:
-    """The tests of shards, and what to say of those that are in two."""
+    """The tests of shards, and notes on those that are in two."""
     tests: dict[str, TestResult] = {}
     places: dict[str, str] = {}
     notes = []
@@ -166,7 +166,7 @@ def _refuse_other_commits(parts: Sequence[Part]) -> None:
 
 
 def _environment(parts: Sequence[Part]) -> tuple[Environment, list[str]]:
-    """The fields of all, without those that differ and that only times depend on."""
+    """The fields of all, without differing ones that only times depend on."""
     first, environment = parts[0], parts[0].run.environment
     left_out: list[str] = []
     for part in parts[1:]:
@@ -201,7 +201,7 @@ def _twice(one: TestResult, other: TestResult) -> tuple[TestResult, str]:
 
 
 def _disagreement(before: TestResult, after: TestResult) -> str:
-    """What became unstable, in words; empty where nothing did."""
+    """What became unstable, in words; may be empty."""
     found = [path for path in after.unstable if path not in before.unstable]
     paths = listed(found, most=_NAMED_AT_MOST)
     return f"they disagree, so that it is not judged, in {paths}" if found else ""
@@ -210,7 +210,7 @@ def _disagreement(before: TestResult, after: TestResult) -> str:
 def _compared(
     tests: dict[str, TestResult], measured: Mapping[str, TestResult], *, rank: int
 ) -> tuple[list[str], list[str]]:
-    """Ask another rank about the tests of rank 0; what disagrees is unstable, what is not there is a gap."""
+    """Compare another rank with rank 0's tests; a disagreement is unstable, a missing test a gap."""
     notes, lacking = [], []
     for node_id, test in tests.items():
         other = measured.get(node_id)
@@ -231,13 +231,13 @@ def _figures(test: TestResult) -> dict[str, int]:
 
 
 def _without_instructions(test: TestResult) -> TestResult:
-    """A rank may run more Python code than another, such as the one that logs."""
+    """A rank may run more Python code than others, such as the one that logs."""
     totals = {name: value for name, value in test.totals.items() if name not in _INSTRUCTIONS}
     return replace(test, totals=totals)
 
 
 def _missing_shards(shards: Sequence[Part], expected: int | None) -> Iterator[str]:
-    """Shards that the user expects, or that a CI told of (``2 of 4``), and that are not there."""
+    """Missing shards that the user expects, or that a CI announced (``2 of 4``)."""
     told = [_place(part.run.environment.details.get(SHARD, "")) for part in shards]
     wanted = expected if expected is not None else max((count for _, count in told), default=0)
     if all(number for number, _ in told):
@@ -250,13 +250,13 @@ def _missing_shards(shards: Sequence[Part], expected: int | None) -> Iterator[st
 
 
 def _place(text: str) -> tuple[int, int]:
-    """``2 of 4`` as numbers; zeros for what says no place."""
+    """``2 of 4`` as numbers; zeros if it is not a place."""
     number, _, count = text.partition(" of ")
     return (int(number), int(count)) if is_number(number) and is_number(count) else (0, 0)
 
 
 def is_number(text: str) -> bool:
-    """Whether a detail of an environment is a rank, or how many there are."""
+    """Whether an environment's detail is a rank, or the number of ranks."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 

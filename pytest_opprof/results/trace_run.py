@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.traces.kineto import TraceFile
 
-# What two traces have in common when nobody says it: they are compared as one test.
+# The default name, so that two traces are compared as one test.
 TEST_NAME = "trace"
 _LONGEST_FIELD = 200
 
 
 def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
-    """One run with one test: the trace's steps, or the whole trace as one step where it has none.
+    """One run with one test: the trace's steps, or the whole trace as one step if it has none.
 
     Args:
-        test_name: By which the test is paired with that of another run.
+        test_name: Pairs the test with that of another run.
     """
     recording = trace.recording
     steps = len(recording.steps)
@@ -74,7 +74,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
 
 
 def _created(start_ns: int) -> datetime:
-    """When it was recorded; now, where the trace's clock says what no calendar has."""
+    """When it was recorded; now, if the trace's time is not a date."""
     try:
         return datetime.fromtimestamp(start_ns // NS_IN_S, UTC)
     except (OverflowError, ValueError, OSError):
@@ -82,7 +82,7 @@ def _created(start_ns: int) -> datetime:
 
 
 def _environment(trace: TraceFile) -> Environment:
-    """What the trace says of its devices; of the rest of the machine it says nothing."""
+    """The trace's devices; it does not have the rest of the machine."""
     given = trace.metadata.get("deviceProperties")
     devices = [device for device in (given if isinstance(given, list) else []) if isinstance(device, dict)]
     names = joined(device["name"] for device in devices if isinstance(device.get("name"), str))
@@ -107,6 +107,6 @@ def _environment(trace: TraceFile) -> Environment:
 
 
 def _cuda_version(number: object) -> str:
-    """``12.6`` of Kineto's 12060; "" where there is none."""
+    """``12.6`` for Kineto's 12060; "" without one."""
     known = isinstance(number, int) and not isinstance(number, bool) and number > 0
     return f"{number // 1000}.{number % 1000 // 10}" if known and isinstance(number, int) else ""

@@ -1,7 +1,7 @@
 """Documents of older schema versions in the shape of today's.
 
-Version 1 had a member for each number of a row. What is read here is not validated yet: a part that has
-another shape is left as it is, for the schema to refuse.
+Version 1 had a member for each number of a row. The document is not validated yet: a part of another shape is
+left for the schema to refuse.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# Of a row of version 1, the members that are metrics since, and their names as such.
+# The members of a version 1 row that are metrics now, and their names.
 _METRICS: Mapping[str, str] = {
     "count": "count",
     "views": "views",
@@ -22,10 +22,10 @@ _METRICS: Mapping[str, str] = {
 
 
 def upgraded(document: dict[str, Any], *, version: int) -> dict[str, Any]:
-    """A run or a comparison as ``version`` has it: changed in place where it is older.
+    """A run or a comparison in the shape of ``version``, upgraded in place.
 
     Args:
-        document: What the JSON parser gave.
+        document: The parsed JSON.
         version: Today's.
     """
     written = document.get("schema_version")
@@ -54,7 +54,7 @@ def _upgrade(row: dict[str, Any]) -> None:
         row["metrics"] = devices
         return
     metrics = {new: row.pop(old) for old, new in _METRICS.items() if old in row} | devices
-    # Times were written for rows that have none.
+    # Times were also written for rows without times.
     row["metrics"] = {
         name: value
         for name, value in metrics.items()

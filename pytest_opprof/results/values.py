@@ -10,10 +10,10 @@ from pytest_opprof.results.samples import Samples
 
 
 def value_in(test: TestResult, path: MetricPath) -> Samples | None:
-    """A metric of a test in each step; of a pattern, the sum of the ops that match.
+    """A metric of a test in each step; for a pattern, the sum of the matching ops.
 
     Returns:
-        None where the test cannot say: what would have seen it was not listened to, or rows were left out.
+        None if the test does not know: its source was not recorded, or rows were left out.
     """
     if path.op is None:
         return test.totals.get(path.metric.name)
@@ -22,5 +22,5 @@ def value_in(test: TestResult, path: MetricPath) -> Samples | None:
     rows = [row for row in test.ops if not row.background and matches(path.op, row.name)]
     if rows:
         return reduce(Samples.plus, (row.samples(path.metric.name) for row in rows))
-    # An op that did not run has 0 calls, unless it may be among the rows that were left out.
+    # An op that did not run has 0 calls, unless it may be among the omitted rows.
     return None if test.ops_omitted else Samples.constant(0, steps=test.steps)
