@@ -1,1 +1,1 @@
-"""Yesterday's runs: where they are kept, and which of them a session is compared with."""
+"""Earlier runs: where they are stored, and which of them a session is compared with."""

@@ -1,8 +1,8 @@
 """Rises that somebody accepted: ``.opprof/accepted.json``, committed with the change that needs them.
 
-An entry lets one metric of one test rise up to a value. It ends when a baseline was measured with it: there
-the value is in the baseline. A save removes such entries from the file, but a CI commits nothing: so a run
-keeps which entries its tests were measured with.
+An entry lets one metric of one test rise up to a value. It ends when a baseline was measured with it, as that
+has the value. A save removes such entries from the file, but CI commits nothing, so a run keeps the entries
+that its tests were measured with.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Key = tuple[str, str | None, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """One metric of one test, and what a step may have of it; or a test that may be missing.
+    """One metric of one test, and its accepted value in a step; or a test that may be missing.
 
     Attributes:
         op: The op's name; None for a total.
         metric: The metric's name; None for the test itself.
-        value: What was measured when it was accepted; that much passes. None for the test itself.
-        base: What the baseline had then; None for an entry of an older release.
-        reason: Why, in the words of who accepted it.
-        baseline: The name of the baseline that it is more than; None for a run without a name.
-        commit: What was measured; None outside a repository.
+        value: The value measured when it was accepted, which passes. None for the test itself.
+        base: The baseline's value then; None for an entry of an older release.
+        reason: Why, in the user's words.
+        baseline: The name of the baseline that it exceeds; None for a run without a name.
+        commit: The measured commit; None outside a repository.
     """
 
     test: str
@@ -53,12 +53,12 @@ class Acceptance:
 
     @property
     def key(self) -> Key:
-        """What it is about: there is one entry of each."""
+        """Its subject, unique among the entries."""
         return (self.test, self.op, self.metric)
 
     @property
     def about(self) -> Metric:
-        """The metric itself; asked only of an entry that has one."""
+        """The metric itself, of an entry that has one."""
         assert self.metric is not None
         return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
 
@@ -74,17 +74,17 @@ class Acceptance:
 
     @property
     def words(self) -> str:
-        """What it lets pass: ``ops.count up to 12``."""
+        """What it accepts: ``ops.count up to 12``."""
         return "the test may be missing" if self.metric is None else f"{self.path} up to {self.value_text}"
 
     def is_spent(self, before: TestResult) -> bool:
-        """Whether a test of a baseline was measured with it: then that has what was accepted, and ends it."""
+        """Whether a baseline's test was measured with it: then that has the value, and ends it."""
         known = before.accepted.get(self.path)
         return known is not None and known >= self.created
 
 
 def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
-    """What was accepted in a project, by what it is about; nothing where there is no file.
+    """A project's acceptances by subject; none without a file.
 
     Args:
         folder: The project's ``.opprof``.
@@ -100,13 +100,13 @@ def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
 
 
 def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Acceptance]:
-    """The entries of a document, by what they are about.
+    """The entries of a document by subject.
 
     Args:
         document: What accepted.schema.json accepted.
 
     Raises:
-        DocumentError: An unknown metric, or two entries about the same.
+        DocumentError: An unknown metric, or two entries with one subject.
     """
     entries = [
         _from_document(entry, where=where, path=f"accepted[{index}]")
@@ -117,7 +117,7 @@ def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Ac
 
 
 def accept(folder: Path, entries: Iterable[Acceptance]) -> Path:
-    """Add entries, each in place of an earlier one about the same.
+    """Add entries; each replaces an earlier one on its subject.
 
     Returns:
         The file.
@@ -142,17 +142,17 @@ def with_acceptances(run: Run, accepted: Mapping[Key, Acceptance]) -> Run:
 
 
 def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Acceptance, ...]:
-    """Remove what a newly saved baseline stands for: it has a value of its own for that metric and test.
+    """Remove entries that a newly saved baseline replaces by its own value for that metric and test.
 
-    Not where another branch than the baseline's is checked out: what is accepted there is still to come.
+    But not on another branch than the baseline's, whose rises are not merged yet.
 
     Args:
         folder: The project's ``.opprof``.
         run: The stored run, with its name.
-        is_committed: The baseline is a file of the work tree, so it goes where this branch goes.
+        is_committed: The baseline is a file of the work tree, and so part of this branch.
 
     Returns:
-        What was removed.
+        The removed entries.
 
     Raises:
         StoreError: The file cannot be read or written; an existing file is unchanged.
@@ -175,7 +175,7 @@ def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Accept
 
 
 def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[Key, Acceptance]]) -> None:
-    """Read, change and write the file, with nobody else in between."""
+    """Read, change and write the file under a lock."""
     with project_writing(folder):
         entries = change(read_accepted(folder))
         path = folder / ACCEPTED
@@ -188,8 +188,8 @@ def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[K
             ],
         }
         validate(document, Contract.ACCEPTED, where=shown(path))
-        # For a reviewer: one value a line, in an order that does not depend on who accepted first. A lone
-        # surrogate has no UTF-8, and is its escape.
+        # For reviewers: one value a line, in an order that does not depend on time. A lone surrogate has no
+        # UTF-8, so it is escaped.
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         write_bytes(path, text.encode("utf-8", "backslashreplace"))
 

@@ -1,4 +1,4 @@
-"""Yesterday's runs by name, in a store of any kind: what a save keeps, joins, carries over and lets go."""
+"""Earlier runs by name, in a store of any kind: what a save keeps, joins, carries over and removes."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:
         uri: ``dir:PATH`` or a path alone, ``counts:PATH``, ``git:`` or ``git:PATH``, or an address that
             fsspec knows, such as ``s3://bucket/folder``.
         root: The folder that a relative path starts from.
-        project: Pytest's rootdir; None where it is ``root``.
+        project: Pytest's rootdir; None if it is ``root``.
 
     Raises:
-        UsageError: A scheme that this release does not know, or that needs a library that is not there.
+        UsageError: The scheme is unknown, or its library is missing.
     """
     project = project or root
     place = Git(project).prefix
@@ -59,7 +59,7 @@ def _store(uri: str, *, root: Path) -> BaselineStore:
 
         return GitRefStore(root / rest, uri=uri)
     if kind == "file" and rest.startswith("//"):
-        # A folder of this machine has a store that promises more than fsspec's files can.
+        # A folder of this machine has a store with stronger promises than fsspec's files.
         kind, rest = "dir", rest.removeprefix("//")
     if kind in {"dir", "counts"}:
         if not rest:
@@ -76,8 +76,8 @@ def _store(uri: str, *, root: Path) -> BaselineStore:
 class Archive:
     """Runs by name in a store, as one project sees them.
 
-    A name of this project is the name alone. That of another one has its project before a colon,
-    ``packages/a:main``; the project at the repository's top is empty there, ``:main``.
+    This project's names stand alone. Another project's have the project before a colon, ``packages/a:main``;
+    the project at the repository's top is empty there, ``:main``.
 
     Attributes:
         project: Pytest's rootdir as seen from the repository's top; empty at the top.
@@ -95,12 +95,12 @@ class Archive:
 
     @property
     def hint(self) -> str:
-        """What may bring runs that are not here yet, as a command; empty where nothing does."""
+        """A command that may fetch missing runs; empty without one."""
         return self.store.hint
 
     @property
     def is_committed(self) -> bool:
-        """Whether its runs are files of the work tree, which a branch brings into another one."""
+        """Whether its runs are files of the work tree, which merge with a branch."""
         return self.uri.startswith("counts:")
 
     def names(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Archive:
         return _newest_first(self.store.entries(self.kept_as(name))) if is_name(_parted(name)[1]) else ()
 
     def older_entries(self, name: str) -> tuple[Entry, ...]:
-        """The runs of a name that an older release stored, which kept no project apart, newest first.
+        """The runs of a name from older releases, which did not separate projects, newest first.
 
         Raises:
             StoreError: The store cannot be read.
@@ -130,13 +130,13 @@ class Archive:
         return _newest_first(entry for entry in entries if not entry.family and entry.key != REVIEWED)
 
     def name_of(self, kept: str) -> str:
-        """What this project calls a name of the store."""
+        """This project's name for a name of the store."""
         project, name = _parted(kept)
         project = self.home if project is None else project
         return name if project == self.project else f"{project}{IN_PROJECT}{name}"
 
     def kept_as(self, name: str) -> str:
-        """What the store calls a name of this project, or one with its project before it."""
+        """The store's name for a name of this project, or one with a project before it."""
         project, name = _parted(name)
         project = self.project if project is None else project
         return name if project == self.home else f"{project}{IN_PROJECT}{name}"
@@ -149,18 +149,18 @@ class Archive:
             StoreError: The file cannot be read.
         """
         parts = [run_from_bytes(part, where=entry.place) for part in self.store.read(entry)]
-        # The place says the name: a folder may have been copied or renamed.
+        # The place decides the name: a folder may have been copied or renamed.
         return replace(joined(parts), name=self.name_of(entry.name))
 
     def save(self, name: str, run: Run, *, collected: Collected) -> Saved:
-        """Keep a run under a name, in place of an earlier run of its commit and environment family.
+        """Store a run under a name; it replaces one of its commit and environment family.
 
         Tests of the earlier run that did not run this time, and still exist, are kept.
 
         Raises:
-            UsageError: The name cannot be one.
+            UsageError: The name is invalid.
             StoreError: The store cannot be written; it is unchanged.
-            DocumentError: The document that would be replaced is damaged.
+            DocumentError: The document to replace is damaged.
         """
         check_name(name, where="--opprof-save=")
         run = replace(run, name=name)
@@ -178,7 +178,7 @@ class Archive:
         return Saved(place=place, run=saving.stored, notes=(*notes, *saving.notes))
 
     def remove(self, name: str, *, is_meant: Callable[[Entry], bool]) -> tuple[Entry, ...]:
-        """Let runs of a name go; those that went.
+        """Remove runs of a name; gives these.
 
         Raises:
             StoreError: The store cannot be written; it is unchanged.
@@ -194,19 +194,19 @@ class Archive:
         return gone
 
     def prune(self, name: str, *, keep: int, is_gone: Callable[[str], bool]) -> tuple[Entry, ...]:
-        """Let the oldest runs of each environment family go, and those of commits that no longer exist.
+        """Remove the oldest runs of each environment family, and those of commits that no longer exist.
 
-        A run that is newer than every run of a commit that is known stays: its commit may not be fetched yet.
+        A run that is newer than all runs of known commits stays: its commit may not be fetched yet.
 
         Args:
-            keep: How many runs of a family stay at most, the newest.
+            keep: How many of the newest runs of a family stay.
             is_gone: Whether a commit no longer exists.
 
         Raises:
             StoreError: The store cannot be written; it is unchanged.
 
         Returns:
-            The runs that went.
+            The removed runs.
         """
         entries = self.entries(name)
         lost = {entry.commit for entry in entries if entry.commit and is_gone(entry.commit)}
@@ -220,14 +220,14 @@ class Archive:
         return self.remove(name, is_meant=lambda entry: entry.key in dropped) if dropped else ()
 
     def take(self, other: Archive, names: Iterable[str]) -> tuple[str, ...]:
-        """Keep what another archive has as well; where both have a run, they are joined.
+        """Copy another archive's runs; if both have a run, join them.
 
         Returns:
-            Sentences on what came, what was joined, and what could not be read there.
+            Sentences on copied, joined and unreadable runs.
 
         Raises:
             StoreError: One of the stores cannot be read or written.
-            DocumentError: A document here is damaged that would be joined with one there.
+            DocumentError: A document here that must be joined is damaged.
         """
         notes: list[str] = []
         for name in names:
@@ -236,7 +236,7 @@ class Archive:
         return tuple(notes)
 
     def _take(self, name: str, documents: Iterable[tuple[Entry, tuple[bytes, ...]]]) -> list[str]:
-        """Keep what another archive has of a name; sentences on what came, and what was joined."""
+        """Copy another archive's runs of a name; gives sentences on copied and joined ones."""
         notes: list[str] = []
 
         def plan(entries: tuple[Entry, ...]) -> Change:
@@ -251,8 +251,7 @@ class Archive:
                 plain = [unpacked(part, where=mine.place) for part in here] if mine else []
                 if sorted(plain) == sorted(parts):
                     continue
-                # Of two runs of one time, as all reviewed counts are, the first counts: so what comes goes
-                # first.
+                # Of two runs of one time, as reviewed counts are, the first counts: so the other's go first.
                 put, note = _joined(mine or entry, [*parts, *plain], name=name)
                 if put.data not in plain:
                     puts.append(put)
@@ -272,7 +271,7 @@ class Archive:
 
 @dataclass(slots=True, kw_only=True)
 class _Saving:
-    """One save: made anew from what the store has each time that another writer came between."""
+    """One save: redone from the store's content whenever another writer came between."""
 
     archive: Archive
     run: Run
@@ -287,7 +286,7 @@ class _Saving:
         result = merged(previous, self.run, collected=self.collected)
         self.stored, self.notes = result.run, (*problem, *result.notes)
         key = key_of(result.run)
-        # The run that is saved stays, however old: somebody measures an old commit.
+        # The saved run stays, however old: its user measures an old commit.
         others = [entry for entry in ordered if entry.key != key]
         own = [entry for entry in others if entry.family == family_in(key) and entry != earlier]
         old = _past(KEPT_RUNS - 1, own) | ({earlier.key} if earlier else set())
@@ -295,7 +294,7 @@ class _Saving:
         return Change(puts=(put,), drops=tuple(entry for entry in others if entry.key in old))
 
     def _earlier(self, entries: tuple[Entry, ...]) -> Entry | None:
-        """The run of this commit and environment family, or else one that it may join."""
+        """The run of this commit and environment family, else one that it may join."""
         exact = [entry for entry in entries if entry.key == key_of(self.run)]
         measured = old_key_of(self.run)
         of_commit = (entry for entry in entries if entry.key.partition(FAMILY)[0] == measured)
@@ -304,9 +303,9 @@ class _Saving:
     def _previous(
         self, entries: tuple[Entry, ...], earlier: Entry | None
     ) -> tuple[Run | None, tuple[str, ...]]:
-        """The run to carry tests over from, of this commit or the newest, and what is wrong with it."""
+        """The run to carry tests over from (this commit's or the newest), and its problem."""
         if earlier is not None:
-            # It would be replaced, so a damaged one is for the user to look at first.
+            # It would be replaced, so the user must look at a damaged one first.
             return self.archive.load(earlier), ()
         newest = next(filter(self._joins, entries), None)
         try:
@@ -315,22 +314,22 @@ class _Saving:
             return None, (f"no test was carried over: {error}",)
 
     def _joins(self, entry: Entry) -> bool:
-        """Whether a run may be joined with this one; one that an older release stored is read for that."""
+        """Whether a run may be joined with this one; an older release's is read for that."""
         if entry.family:
             return joins(entry.family, self.run.environment)
         environment = environment_of(entry, store=self.archive.store)
-        # A damaged run may be one: reading it says so.
+        # A damaged run may: reading it says so.
         return environment is None or joins(family_of(environment), self.run.environment)
 
 
 def _documents_of(archive: Archive, name: str) -> tuple[list[tuple[Entry, tuple[bytes, ...]]], list[str]]:
-    """What an archive has of a name: the documents of each entry, and what could not be read."""
+    """An archive's documents of each entry of a name, and unreadable entries."""
     found, problems = [], []
     for entry in archive.entries(name):
         try:
             parts = tuple(unpacked(part, where=entry.place) for part in archive.store.read(entry))
             for part in parts:
-                run_from_bytes(part, where=entry.place)  # what nobody can use does not travel
+                run_from_bytes(part, where=entry.place)  # unusable runs are not copied
         except DocumentError as error:
             problems.append(f"left out: {error}")
         else:
@@ -339,7 +338,7 @@ def _documents_of(archive: Archive, name: str) -> tuple[list[tuple[Entry, tuple[
 
 
 def _joined(entry: Entry, parts: list[bytes], *, name: str) -> tuple[Put, str]:
-    """One run of several of a key, and a sentence on it; the entry says what an error calls them."""
+    """One run from several of a key, and a sentence on it; the entry names them in errors."""
     run = replace(joined([run_from_bytes(part, where=entry.place) for part in parts]), name=name)
     put = Put(key=entry.key, created=run.created, data=run_to_bytes(run, where=entry.key))
     which = "what was taken over" if entry.key == REVIEWED else "what was measured later"
@@ -347,7 +346,7 @@ def _joined(entry: Entry, parts: list[bytes], *, name: str) -> tuple[Put, str]:
 
 
 def _past(keep: int, ones: Iterable[Entry | Put]) -> frozenset[str]:
-    """The keys of all runs but the newest ones that each environment family keeps."""
+    """The keys of all runs except the newest that each environment family keeps."""
     counts: Counter[str] = Counter()
     past = []
     for one in sorted(ones, key=lambda one: (one.created, one.key), reverse=True):
@@ -359,7 +358,7 @@ def _past(keep: int, ones: Iterable[Entry | Put]) -> frozenset[str]:
 
 
 def _parted(name: str) -> tuple[str | None, str]:
-    """A name's project, None where it has none before it, and the name alone."""
+    """A name's project, None without one, and the name alone."""
     project, colon, alone = name.rpartition(IN_PROJECT)
     return (project if colon else None), alone
 

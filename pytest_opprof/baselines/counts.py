@@ -1,7 +1,7 @@
-"""Baselines to commit and review: ``<name>.counts.json`` has what is the same wherever unchanged code runs.
+"""Baselines to commit and review: ``<name>.counts.json`` has values that unchanged code has everywhere.
 
-No host, no time, no commit, one number a line, everything in a stable order: two saves of unchanged code are
-the same bytes, and a pull request that does more shows it in its diff.
+Without host, time and commit, one number a line, in a stable order: two saves of unchanged code are the same
+bytes, and a pull request's diff shows its rises.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_errors, write_bytes
 from pytest_opprof.results.run import CaptureStats, Environment, OpRow, Run, TestResult, Timing
 
-# Of its own: what was accepted may lie in the same folder.
+# Unique, because accepted.json may lie in the same folder.
 _SUFFIX = ".counts.json"
-# Reread and written by people as well: git merges lines, not words.
+# People read and edit it too, and git merges lines, not words.
 _INDENT = 1
 _EXACT = frozenset(
     metric.name for metric in (*ROW_METRICS.values(), *TOTALS.values()) if metric.family is Family.EXACT
 )
-# Of what the collector says, what a comparison asks for; how much it recorded on the way is not a promise.
+# The collector's statistics that a comparison reads; how much it recorded may vary.
 _NOT_COMPARED = ("events", "threads", "unmatched_ends", "crash_recovery")
 
 
@@ -52,7 +52,7 @@ class CountsStore:
         )
 
     def entries(self, name: str) -> tuple[Entry, ...]:
-        """The one run that the work tree has."""
+        """The only run: the work tree's."""
         path = self._path(name)
         if not path.is_file():
             return ()
@@ -63,11 +63,11 @@ class CountsStore:
         return tuple(read_bytes(self.folder / part) for part in entry.parts)
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
-        """Do what ``plan`` says while no other process writes; of several runs the newest is kept."""
+        """Apply ``plan`` while no other process writes; of several runs the newest is kept."""
         path = self._path(name)
         with store_errors(self.folder, "cannot be written"):
             self.folder.mkdir(parents=True, exist_ok=True)
-        # The folder itself is what is held: a lock file would want to be ignored, or committed.
+        # The folder itself is locked: a lock file would have to be ignored, or committed.
         with locked(self.folder):
             change = plan(self.entries(name))
             if change.puts:
@@ -83,10 +83,10 @@ class CountsStore:
 
 
 def reviewable(run: Run, *, name: str) -> bytes:
-    """A run as a document that differs only where counts do.
+    """A run as a document that differs only if counts do.
 
     Raises:
-        UsageError: There is nothing in it that could be compared exactly.
+        UsageError: It has nothing to compare exactly.
     """
     fields = _fields_of(run.tests)
     tests = tuple(
@@ -106,10 +106,10 @@ def reviewable(run: Run, *, name: str) -> bytes:
 
 
 def _fields_of(tests: Iterable[TestResult]) -> frozenset[str]:
-    """What of an environment the kept totals depend on; what they do not is another host's affair."""
+    """The fields of an environment that the kept totals depend on; others may differ by host."""
     names = {name for test in tests for name in test.totals}
     fields = frozenset[str]().union(*(TOTALS[name].depends_on for name in names & _EXACT))
-    # Where NumPy's memory was not measured, its build and its CPU features say nothing of the counts.
+    # If NumPy's memory was not measured, counts do not depend on its build and CPU features.
     return of_watched_memory(fields, (source for test in tests for source in test.sources))
 
 
@@ -133,7 +133,7 @@ def _counts_of(test: TestResult, *, fields: frozenset[str]) -> TestResult:
         timing=Timing(),
         gates=dict(sorted(test.gates.items())),
         limits=dict(sorted(test.limits.items())),
-        accepted={},  # its entries leave accepted.json with the same save, and in the same commit
+        accepted={},  # the same save and commit remove its entries from accepted.json
         totals={name: test.totals[name] for name in sorted(test.totals) if name in _EXACT},
         ops=tuple(sorted(ops, key=lambda row: (row.name, row.kind))),
         tree=(),
@@ -142,7 +142,7 @@ def _counts_of(test: TestResult, *, fields: frozenset[str]) -> TestResult:
 
 
 def _count_of(row: OpRow) -> OpRow:
-    """A row without times and lines of code: those move while nothing changes."""
+    """A row without times and lines of code, which vary in unchanged code."""
     return replace(
         row,
         metrics={name: row.metrics[name] for name in sorted(row.metrics) if name in _EXACT},

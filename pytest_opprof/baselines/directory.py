@@ -1,7 +1,7 @@
 """Baselines in a folder: ``<name>/<key>.json``.
 
-Readers need no lock, since files are replaced whole. Two writers at once take turns at a lock file: the
-second sees what the first wrote.
+Readers need no lock, because files are replaced atomically. Two writers take turns by a lock file: the second
+sees the first's files.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pytest_opprof.locks import hold, opened
 from pytest_opprof.results.files import read_bytes, read_head, shown, store_errors, write_bytes
 
 _SUFFIXES = (".json", ".json.gz")
-# Past so many bytes a document is packed; below, a plain file is worth more to who looks into it.
+# A larger document is packed; a smaller one stays plain for readers.
 _PACKED_FROM = 1_000_000
 _LOCK = ".lock"
-# Baselines and traces are made anew where they are needed; what else lies in the folder may be committed.
+# Baselines and traces can be made again; other files in the folder may be committed.
 _GITIGNORE = b"# Written by pytest-opprof: baselines and traces stay here.\n*/\n/.lock\n/.gitignore\n"
 
 
@@ -38,12 +38,12 @@ class DirectoryStore:
         self.uri = uri
 
     def names(self) -> tuple[str, ...]:
-        """The folders that have a document."""
+        """The folders with a document."""
         found = (unquote(path.name) for path in listed(self.folder) if path.is_dir())
         return tuple(name for name in found if any(self._files(name)))
 
     def entries(self, name: str) -> tuple[Entry, ...]:
-        """The documents of a name; either of a plain and a packed one, which a killed save left."""
+        """The documents of a name; one of two if a killed save left a plain and a packed one."""
         found: dict[str, Entry] = {}
         for path in self._files(name):
             key = path.name.removesuffix(".gz").removesuffix(".json")
@@ -58,7 +58,7 @@ class DirectoryStore:
         return tuple(read_bytes(self._folder(entry.name) / part) for part in entry.parts)
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
-        """Do what ``plan`` says while no other process writes."""
+        """Apply ``plan`` while no other process writes."""
         folder = self._folder(name)
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             change = plan(self.entries(name))
@@ -67,7 +67,7 @@ class DirectoryStore:
                 for suffix in _SUFFIXES:
                     self._remove(folder / f"{entry.key}{suffix}")
             with contextlib.suppress(OSError):
-                folder.rmdir()  # which the system does only where it is empty
+                folder.rmdir()  # only if it is empty
         return places
 
     def _write(self, folder: Path, put: Put) -> str:
@@ -95,13 +95,13 @@ class DirectoryStore:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a file or folder against other processes that do the same; the system lets go when one dies.
+    """Lock a file or folder against other processes; the system unlocks it when one dies.
 
     Args:
-        path: What to hold; a file is created if it is missing.
+        path: What to lock; a missing file is created.
 
     Raises:
-        StoreError: It cannot be opened or held.
+        StoreError: It cannot be opened or locked.
     """
     with store_errors(path.parent, "cannot be written"):
         descriptor = opened(path)
@@ -115,10 +115,10 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
-    """Be the only writer of a folder, which is made where it is missing.
+    """Be the only writer of a folder, which is made if missing.
 
     Args:
-        ignore: What git is to leave alone, where no ``.gitignore`` says.
+        ignore: What git should ignore, if there is no ``.gitignore``.
 
     Raises:
         StoreError: It cannot be written.
@@ -132,7 +132,7 @@ def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
 
 
 def listed(folder: Path) -> list[Path]:
-    """What lies in a folder, in order; nothing where there is none.
+    """A folder's content, in order; nothing without a folder.
 
     Raises:
         StoreError: It cannot be read.
@@ -143,7 +143,7 @@ def listed(folder: Path) -> list[Path]:
 
 
 def created_of(path: Path) -> datetime:
-    """When a run was measured: its document says so near its beginning. A damaged one has its file's time."""
+    """When a run was measured: near its document's beginning. A damaged one has its file's time."""
     with contextlib.suppress(OSError, DocumentError):
         told = created_in(read_head(path, size=HEAD_BYTES))
         if told is not None:

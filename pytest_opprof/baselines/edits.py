@@ -1,4 +1,4 @@
-"""Which lines of a work tree a branch has changed since a commit."""
+"""The lines of a work tree that a branch changed since a commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_opprof.baselines.edited_file import Cut, EditedFile
 from pytest_opprof.baselines.git import run_git
 
-# Of `git diff -U0`: where a hunk stands in the work tree, and how many lines it has there.
+# In `git diff -U0`: a hunk's place in the work tree, and its number of lines there.
 _HUNK = re.compile(rb"@@ -[0-9,]+ \+([0-9]+)(?:,([0-9]+))? @@")
 _NEW_FILE = b"+++ "
 _MOST_LINES = 200_000
@@ -28,8 +28,8 @@ def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
     A line in which variables got other names, and nothing else changed, is not edited.
 
     Args:
-        folder: Paths are as seen from here, which is in the repository.
-        commit: What the work tree is compared with.
+        folder: Paths are relative to this folder in the repository.
+        commit: Compared with the work tree.
     """
     names = ("-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false")
     options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")

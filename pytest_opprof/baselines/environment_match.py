@@ -1,4 +1,4 @@
-"""Of the runs that a session could be compared with, the nearest from an environment like its own."""
+"""The nearest run for a session from an environment like its own."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.baselines.store import BaselineStore, Entry
 
-# Of what counts depend on, all but what tests may set: a stored run has it as it was at its end.
+# All that counts depend on, except what tests may set: a stored run has that as at its end.
 _FIELDS = COUNT_FIELDS - SETTINGS | {"compile"}
-# So many runs are looked into. Farther ones say little of the commit that is asked about.
+# This many runs are read. Farther ones say little about the wanted commit.
 MOST_RUNS = 20
-# A document tells its environment before its tests, and so in its first bytes.
+# A document's environment is before its tests, and so in its first bytes.
 _HEAD_BYTES = 64 * 1024
 _KEY = '"environment":'
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -31,21 +31,21 @@ _GZIP = zlib.MAX_WBITS | 16
 
 
 def differences_of_counts(environment: Environment, here: Environment) -> str:
-    """What counts depend on and is known on both sides to differ, in words: ``torch 2.12.0 -> 2.13.0``."""
+    """Differences that counts depend on, known on both sides, in words: ``torch 2.12.0 -> 2.13.0``."""
     found = differences(environment, here, ignore_unknown=True)
     return ", ".join(words for field, words in found.items() if field in _FIELDS)
 
 
 def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive) -> Entry | None:
-    """The first run whose counts may be compared with those of an environment.
+    """The first run whose counts compare with those of an environment.
 
     Args:
         here: The environment, as far as it is known.
         entries: Nearest first.
-        store: Where they are.
+        store: Their store.
 
     Returns:
-        Its entry, unread but for where it was measured; None where none of the nearest is like that.
+        Its entry, of which only the environment was read; None if none of the nearest matches.
     """
     near = (entry for entry in entries if distance(entry.family, here) < OTHER)
     for entry in itertools.islice(near, MOST_RUNS):
@@ -56,9 +56,9 @@ def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive)
 
 
 def environment_of(entry: Entry, *, store: BaselineStore) -> Environment | None:
-    """Where a run was measured, read without the rest of it; None where its document does not say.
+    """Where a run was measured, read without its rest; None if its document does not say.
 
-    A damaged run is not taken for its environment. Where it is the one that is meant, reading it says so.
+    A damaged run is never chosen by environment. If the user names it, reading it says so.
     """
     try:
         head = store.read(entry)[0]

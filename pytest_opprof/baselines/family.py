@@ -1,4 +1,4 @@
-"""Which environments a commit has runs of side by side: one for each job of a CI matrix."""
+"""The environments of which a commit has separate runs: one for each job of a CI matrix."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 
 from pytest_opprof.results.run import Environment
 
-# How each part of a family begins. The machine's begins with nothing, so it is the last.
+# The prefix of each part of a family. The machine's is empty, so it comes last.
 _GPU = "gpu"
 _TAGS = {"python": "py", "torch": "torch", "gpu_arch": _GPU, "machine": ""}
-# How far a run is from an environment: of its family, maybe comparable, of another family.
+# A run's distance from an environment: its family, maybe comparable, another family.
 OWN, LIKE, OTHER = range(3)
 _MINOR = re.compile(r"\d+\.\d+")
 _UNSAFE = re.compile(r"[^0-9A-Za-z._]+")
@@ -17,10 +17,10 @@ _MAX_PART = 20
 
 
 def family_of(environment: Environment) -> str:
-    """What counts most depend on, as a part of a key: ``py3.11-torch2.13-x86_64``.
+    """What counts depend on most, as a part of a key: ``py3.11-torch2.13-x86_64``.
 
-    It has the minor versions of Python and torch, the GPU architecture and the machine architecture, each
-    where it is known.
+    It has the minor versions of Python and torch, the GPU architecture and the machine architecture, as far
+    as known.
     """
     return "-".join(_parts(environment).values())
 
@@ -29,7 +29,7 @@ def distance(family: str, here: Environment) -> int:
     """How far a stored run is from an environment: `OWN`, `LIKE` or `OTHER`.
 
     Args:
-        family: Of the stored run; empty where it was stored before runs had one.
+        family: The stored run's; empty if an older release stored it.
         here: The environment, as far as it is known.
     """
     stored, parts = _parts_of(family), _parts(here)
@@ -39,7 +39,7 @@ def distance(family: str, here: Environment) -> int:
 
 
 def joins(family: str, here: Environment) -> bool:
-    """Whether runs of one commit may become one: what is known of both is the same, and so is the GPU."""
+    """Whether runs of one commit may become one: fields known of both are equal, and so is the GPU."""
     gpus = [_parts_of(one).get(_GPU) for one in (family, family_of(here))]
     return distance(family, here) < OTHER and gpus[0] == gpus[1]
 

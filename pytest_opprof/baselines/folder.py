@@ -1,7 +1,7 @@
-"""The folder that a project keeps for us, ``.opprof``, and what lies in it beside baselines.
+"""The project's folder for us, ``.opprof``, and its files beside baselines.
 
-What was accepted is there to be committed. What only this checkout needs, such as its last comparison, is in
-``.opprof/.state``, a folder that git leaves alone and that no baseline can be named like.
+accepted.json is made to be committed. Files that only this checkout needs, such as its last comparison, are
+in ``.opprof/.state``, which git ignores, and no baseline can have that name.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _STATE = ".state"
 
 
 def project_folder(start: Path) -> Path:
-    """Our folder of the project that `start` lies in: of the nearest folder upwards that has one.
+    """Our folder of `start`'s project: that of the nearest folder upwards with one.
 
-    Where none has, it is the one that `start` itself would have.
+    If none has one, it would be in `start` itself.
     """
     start = start.resolve()
     for folder in (start, *start.parents):
@@ -28,7 +28,7 @@ def project_folder(start: Path) -> Path:
 
 
 def state_file(folder: Path, name: str) -> Path:
-    """Where a file lies that only this checkout needs.
+    """The path of a file for only this checkout.
 
     Args:
         folder: The project's ``.opprof``.
@@ -37,7 +37,7 @@ def state_file(folder: Path, name: str) -> Path:
 
 
 def project_writing(folder: Path) -> AbstractContextManager[None]:
-    """Have the project's folder, made where it is missing, to oneself: two writers at once take turns.
+    """Lock the project's folder, made if missing: two writers take turns.
 
     Raises:
         StoreError: It cannot be written.

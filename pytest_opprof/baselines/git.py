@@ -1,4 +1,4 @@
-"""Git itself, asked: what it says of the commits is never in the way where there is none."""
+"""Ask git about commits; without git or a repository, nothing fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_opprof.results.run import Commit
 
 _TIMEOUT_S = 30
-# As far back as a stored run is looked for; git lists as many in a tenth of a second.
+# How far back stored runs are searched; git lists as many in a tenth of a second.
 _MOST_ANCESTORS = 20_000
 _QUIET = {
     "LC_ALL": "C",
@@ -32,8 +32,8 @@ def run_git(
 
     Args:
         given: Its input.
-        environment: In place of this process's.
-        timeout_s: After so many seconds it is ended; None for never.
+        environment: Replaces this process's.
+        timeout_s: Ends it after so many seconds; None for never.
 
     Raises:
         OSError: There is no git, or no folder.
@@ -54,7 +54,7 @@ class Git:
     """The repository that a folder is in.
 
     Attributes:
-        problem: Why git has nothing to say; empty while it answers.
+        problem: Why git does not answer; empty while it does.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,10 +68,10 @@ class Git:
         commit = None if self.problem else self.commit_of("HEAD")
         if commit is None:
             return None
-        # Untracked files do not count: caches and outputs lie about in most work trees.
+        # Untracked files do not count: most work trees have caches and outputs.
         status = self._ask("status", "--porcelain", "--untracked-files=no")
         branch = self._ask("symbolic-ref", "--quiet", "--short", "HEAD")
-        # What git cannot tell is not clean: a changed tree is never kept as its commit.
+        # If git does not know, it is not clean: a changed tree is never stored as its commit.
         return Commit(id=commit, dirty=status is None or bool(status), branch=branch or None)
 
     def commit_of(self, ref: str) -> str | None:
@@ -83,24 +83,24 @@ class Git:
         return next(filter(None, told), None)
 
     def merge_base(self, one: str, other: str) -> str | None:
-        """The best common ancestor of two commits; None where there is none in the history at hand."""
+        """The best common ancestor of two commits; None without one in the local history."""
         return self._ask("merge-base", one, other) or None
 
     def ancestors(self, commit: str) -> list[str]:
-        """A commit and what it builds on, nearest first."""
+        """A commit and its ancestors, nearest first."""
         listed = self._ask("rev-list", f"--max-count={_MOST_ANCESTORS}", commit)
         return listed.split() if listed else []
 
     def committed(self, commit: str) -> datetime | None:
-        """When a commit was made; None for one that is not at hand."""
+        """When a commit was made; None if it is not here."""
         told = self._ask("show", "--no-patch", "--format=%ct", "--end-of-options", commit)
         try:
             return datetime.fromtimestamp(int(told), tz=UTC) if told else None
         except (ValueError, OverflowError, OSError):
-            return None  # a year that no clock has, or what is not a commit
+            return None  # an impossible year, or not a commit
 
     def has_commit(self, commit: str) -> bool:
-        """Whether a commit is in the repository, and whole."""
+        """Whether the repository has all of a commit."""
         return self._ask("cat-file", "-e", f"{commit}^{{commit}}") is not None
 
     @property
@@ -110,16 +110,16 @@ class Git:
 
     @property
     def remote(self) -> str:
-        """The remote that is fetched from: origin, or the only one; empty where there is none."""
+        """The remote to fetch from: origin, or the only one; empty without one."""
         remotes = (self._ask("remote") or "").split()
         return "origin" if "origin" in remotes else remotes[0] if remotes else ""
 
     @property
     def place(self) -> str:
-        """What tells the repository from others, ``github.com/owner/name``; empty outside.
+        """Identifies the repository, ``github.com/owner/name``; empty outside.
 
-        It is the address that is fetched from, without a scheme, a user or a password, or else the folder of
-        the repository, so that clones and work trees have the same.
+        It is the fetch address, without scheme, user or password, or else the repository's folder, so that
+        clones and work trees have the same.
         """
         address = self._ask("remote", "get-url", self.remote) if self.remote else ""
         if not address:
@@ -134,7 +134,7 @@ class Git:
         return self._ask("rev-parse", "--is-shallow-repository") == "true"
 
     def _ask(self, *arguments: str) -> str | None:
-        """What git prints; None where it fails, which for most questions is an answer."""
+        """Git's output; None if it fails, which often is an answer."""
         try:
             done = run_git(self._folder, *arguments)
         except FileNotFoundError:
@@ -157,10 +157,10 @@ class Git:
 
 
 class CommitsAtHand:
-    """Which commits the repository knows that a folder is in.
+    """Which commits a folder's repository knows.
 
     Attributes:
-        problem: Why a commit that git does not find may still exist; empty where it no longer does.
+        problem: Why a commit that git does not find may still exist; empty if it does not.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -172,5 +172,5 @@ class CommitsAtHand:
 
     def lacks(self, commit: str) -> bool:
         """Whether a commit no longer exists; not while git does not answer."""
-        # Git is asked first: whether it had a problem shows after that.
+        # Git is asked first, because its problem shows only then.
         return not self.problem and not self.git.has_commit(commit) and not self.git.problem

@@ -1,8 +1,8 @@
 """Baselines in refs of a git repository: ``refs/opprof/<name>`` is a commit whose tree has ``<key>.json``.
 
-Nothing of it is in a branch or a work tree. Each change is a new commit without a parent, so that what was
-pruned is not kept by history; the ref moves only from the value that the change was made from (git's own
-compare-and-swap), else the change is made again. Two writers lose nothing.
+No branch or work tree has them. Each change is a new commit without a parent, so that history does not keep
+pruned runs. The ref moves only from the value that the change was made from (git's own compare-and-swap),
+else the change is made again. Two writers lose nothing.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from pytest_opprof.errors import StoreError
 
 REFS = "refs/opprof/"
 _SUFFIX = ".json"
-# Each time that a change has to be made again another writer has made his: so many there never are.
+# A change is made again whenever another writer was faster: never this often.
 _MOST_TRIES = 100
-# How long git waits for another process that moves a ref just now, milliseconds; its own 100 are soon over.
+# How long git waits for another process that moves a ref, milliseconds; its default of 100 is short.
 _PATIENT = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
-# git holds the lock of a ref for milliseconds; who holds one for so long holds nothing any more.
+# git holds the lock of a ref for milliseconds; the owner of so old a lock is dead.
 _STALE_S = 600
 _REFUSED = re.compile(r"Unable to create '([^'\n]+\.lock)': File exists")
-# A repository needs no identity set up, as on CI, to keep baselines.
+# Storing baselines needs no git identity, which CI lacks.
 _IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "pytest-opprof"), ("EMAIL", "pytest-opprof@localhost"))
 }
-# A line of a commit's message: a blob, and when its run was measured.
+# A line of a commit's message: a blob, and its run's time.
 _NOTE = re.compile(r"^([0-9a-f]{40}|[0-9a-f]{64}) ([0-9T:.+-]{19,40})$", re.MULTILINE)
-# What a ref's name must not have: two dots, a dot or .lock at its end.
+# Not allowed in a ref's name: two dots, a dot or .lock at its end.
 _DOTS = re.compile(r"\.(?=\.|$|lock$)")
 _REASONS = {
     "No space left on device": "the disk is full. Free some space and run again",
@@ -58,7 +58,7 @@ class GitRefStore:
 
     Attributes:
         folder: A folder in the repository.
-        refs: What the refs begin with.
+        refs: The refs' prefix.
     """
 
     def __init__(self, folder: Path, *, uri: str = "git:", refs: str = REFS) -> None:
@@ -68,7 +68,7 @@ class GitRefStore:
 
     @property
     def hint(self) -> str:
-        """The fetch that brings what CI or a colleague has pushed: a clone has branches and tags alone."""
+        """The fetch of baselines that others pushed: a clone has only branches and tags."""
         remote = Git(self.folder).remote
         return f"git fetch {remote} '{REFS}*:{REFS}*'" if remote else ""
 
@@ -77,11 +77,11 @@ class GitRefStore:
         return tuple(name_of(ref.removeprefix(self.refs)) for ref in self.tips())
 
     def tips(self) -> dict[str, str]:
-        """The commit of each ref; of a symbolic ref, and of one that has no commit, none of ours, nothing."""
+        """The commit of each ref, except symbolic refs and refs without a commit, which are not ours."""
         return self._commits(self.refs)
 
     def _commits(self, pattern: str) -> dict[str, str]:
-        # Who may push may have pushed a ref whose name is not UTF-8.
+        # Somebody may have pushed a ref whose name is not UTF-8.
         told = self.ask("for-each-ref", "--format=%(refname) %(objectname) %(symref)", pattern)
         lines = told.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
         found = {
@@ -105,7 +105,7 @@ class GitRefStore:
         return tuple(self.ask("cat-file", "blob", part) for part in entry.parts)
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
-        """Do what ``plan`` says, from the ref's value of now to a new one in one step."""
+        """Apply ``plan``, from the ref's present value to a new one in one step."""
         for _ in range(_MOST_TRIES):
             old = self._tip(name)
             files = self._files(old)
@@ -124,7 +124,7 @@ class GitRefStore:
         raise StoreError(f"{self.uri}: {self.ref(name)} was changed by others all the time. Run again")
 
     def ask(self, *arguments: str, given: bytes = b"") -> bytes:
-        """What git prints.
+        """Git's output.
 
         Raises:
             StoreError: It fails.
@@ -151,7 +151,7 @@ class GitRefStore:
         return StoreError(f"{self.uri} cannot be used: git {command} says: {shown(' '.join(text.split()))}")
 
     def _tip(self, name: str) -> str:
-        """The commit of a name's ref; empty where there is none."""
+        """The commit of a name's ref; empty without one."""
         ref = self.ref(name)
         return self._commits(ref).get(ref, "")
 
@@ -176,7 +176,7 @@ class GitRefStore:
         )
 
     def _noted(self, commit: str) -> dict[str, datetime]:
-        """When the run in each blob was measured, by the commit's message; older releases wrote none."""
+        """When each blob's run was measured, by the commit's message; older releases wrote none."""
         if not commit:
             return {}
         message = self.ask("cat-file", "commit", commit).decode("utf-8", "replace")
@@ -187,7 +187,7 @@ class GitRefStore:
         return found
 
     def _created(self, blobs: Iterable[str]) -> dict[str, datetime]:
-        """When the run in each blob was measured, as it says itself; one process for all of them."""
+        """When each blob's run was measured, by the blobs themselves; one process for all."""
         asked = "".join(f"{blob}\n" for blob in blobs).encode()
         printed = self.ask("cat-file", "--batch", given=asked) if asked else b""
         created: dict[str, datetime] = {}
@@ -207,7 +207,7 @@ class GitRefStore:
         return self.ask(*arguments, given=given).decode().strip()
 
     def _moved(self, name: str, old: str, files: dict[str, str], created: dict[str, datetime]) -> bool:
-        """Have the ref point to these files, of these times; whether it still was at ``old``."""
+        """Point the ref to these files, of these times; says whether it still was at ``old``."""
         ref = self.ref(name)
         if files == self._files(old):
             return True
@@ -230,7 +230,7 @@ class GitRefStore:
                 f"{ref} is a symbolic ref, or not one of a commit: nothing was written. Remove it: "
                 f"git update-ref --no-deref -d {ref}"
             )
-        # Where a killed process left its lock, the change is made again without it.
+        # If a killed process left its lock, the change is made again without it.
         if self._tip(name) != old or remove_stale_lock(done.stderr, ref=ref):
             return False
         raise self._failed("update-ref", done.stderr)
@@ -240,7 +240,7 @@ class GitRefStore:
 
 
 def part_of_ref(name: str) -> str:
-    """A name as the last part of a ref: none is a folder of another, and none has what git refuses."""
+    """A name as the last part of a ref: never a folder of another, nor refused by git."""
     return _DOTS.sub("%2E", quote(name, safe="").replace("~", "%7E"))
 
 
@@ -250,13 +250,13 @@ def name_of(part: str) -> str:
 
 
 def remove_stale_lock(said: bytes, *, ref: str) -> bool:
-    """Remove the lock that git stumbled over, if whoever made it must be dead.
+    """Remove the lock that git met, if its owner must be dead.
 
     Args:
-        ref: The ref that it was to move: no other one's lock is touched.
+        ref: The ref to move: no other ref's lock is touched.
 
     Returns:
-        Whether it is gone, so that git may be asked again.
+        Whether it is gone, so that git may retry.
     """
     found = _REFUSED.search(said.decode("utf-8", "replace"))
     if found is None:
@@ -266,7 +266,7 @@ def remove_stale_lock(said: bytes, *, ref: str) -> bool:
     try:
         if not lock.as_posix().endswith(f"/{ref}.lock") or not _is_stale(lock):
             return False
-        # Another process may have removed it meanwhile, and made its own: that one is put back.
+        # Another process may have replaced it by its own meanwhile: that one is restored.
         lock.rename(aside)
         if not _is_stale(aside):
             os.link(aside, lock)

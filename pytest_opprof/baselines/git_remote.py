@@ -1,7 +1,7 @@
 """Baselines in git refs, to another repository and back, by ``git fetch`` and ``git push``.
 
-Refs that went apart are joined by content, never overwritten: what the other side has is fetched into refs of
-its own, joined there, and pushed on the condition that the other side is still as it was.
+Diverged refs are joined by content, never overwritten: the other side's are fetched into separate refs,
+joined there, and pushed on the condition that the other side is unchanged.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pytest_opprof.baselines.git import run_git
 from pytest_opprof.baselines.git_ref import REFS, GitRefStore
 from pytest_opprof.errors import StoreError, UsageError
 
-# Not below refs/opprof/, of which users fetch and push all.
+# Not below refs/opprof/, which users fetch and push entirely.
 _FETCHED = "refs/opprof-fetched/"
 _MOST_TRIES = 20
 _NETWORK_TIMEOUT_S = 600
-# What git calls a ref that another push has moved meanwhile.
+# Git's words for a ref that another push has moved meanwhile.
 _MOVED = (
     "stale info",
     "fetch first",
@@ -33,7 +33,7 @@ _MOVED = (
 
 
 def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
-    """Have a remote keep these names' runs beside its own.
+    """Push these names' runs to a remote, beside its own.
 
     Args:
         archive: Of a git store.
@@ -44,8 +44,8 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
         Sentences on what was joined.
 
     Raises:
-        UsageError: The archive is in no git repository.
-        StoreError: The remote cannot be reached or written, or a document is damaged that would be joined.
+        UsageError: The archive is not in a git repository.
+        StoreError: The remote cannot be reached or written, or a document to join is damaged.
     """
     store = _git_store(archive)
     for _ in range(_MOST_TRIES):
@@ -53,7 +53,7 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
             tips = theirs.tips()
             both = replace(archive, store=theirs)
             notes = both.take(archive, names)
-            # A name of which no run can be read has none: git would push nothing at all for its sake.
+            # A name without readable runs has no ref: git would push nothing at all because of it.
             made = theirs.tips()
             refs = [
                 (ref, REFS + ref.removeprefix(theirs.refs))
@@ -74,7 +74,7 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
 
 
 def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
-    """Keep what a remote has of these names, of all that it has where there are none.
+    """Fetch a remote's runs of these names; of all its names if none are given.
 
     Args:
         archive: Of a git store.
@@ -82,12 +82,12 @@ def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
         remote: A remote's name, or the address of a repository.
 
     Returns:
-        Sentences on what came, and what was joined.
+        Sentences on copied and joined runs.
 
     Raises:
-        UsageError: The archive is in no git repository.
+        UsageError: The archive is not in a git repository.
         StoreError: The remote cannot be reached, or the repository cannot be written.
-        DocumentError: A document here is damaged that would be joined with one there.
+        DocumentError: A document here that must be joined is damaged.
     """
     store = _git_store(archive)
     with _fetched(store, remote) as theirs:
@@ -97,10 +97,10 @@ def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
 
 @contextlib.contextmanager
 def _fetched(store: GitRefStore, remote: str) -> Iterator[GitRefStore]:
-    """What a remote has, in refs that are gone afterwards."""
+    """A remote's runs, in temporary refs."""
     refs = f"{_FETCHED}{secrets.token_hex(8)}/"
     theirs = GitRefStore(store.folder, uri=shown(remote), refs=refs)
-    # Without --refmap= git also fetches as the remote is set up, and that may be over the refs that are here.
+    # Without --refmap= git also fetches as the remote is configured, perhaps over the refs here.
     only = ("--no-tags", "--no-write-fetch-head", "--refmap=")
     done = _network(store, "fetch", "--quiet", *only, "--", remote, f"+{REFS}*:{refs}*")
     if done.returncode:
@@ -121,10 +121,10 @@ def _git_store(archive: Archive) -> GitRefStore:
 
 
 def _alone(store: GitRefStore, remote: str) -> tuple[str, ...]:
-    """Options for a push that moves no ref here and does not mirror, whatever the remote is set up for."""
+    """Options for a push that moves no ref here and does not mirror, whatever the remote's settings."""
     if remote not in store.ask("remote").decode("utf-8", "surrogateescape").split("\n"):
         return ()
-    # After a push git moves the refs that the remote is fetched into, and a run saved meanwhile would go.
+    # After a push git moves the remote's refs here, and would lose a run saved meanwhile.
     return ("-c", f"remote.{remote}.fetch=^{REFS}*", "-c", f"remote.{remote}.mirror=false")
 
 

@@ -1,4 +1,4 @@
-"""What runs are kept under: which names there may be, a run's key, and what a key says."""
+"""Names and keys of runs: which are valid, and what a key contains."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.run import Run
 
-# The key of counts that lie in the work tree: which commit they belong to is git's to say.
+# The key of counts in the work tree: git knows their commit.
 REVIEWED = "counts"
-# Why of a document the first bytes are enough: `created` stands near its beginning.
+# The first bytes of a document are enough, because `created` is near its beginning.
 HEAD_BYTES = 4_096
-# How many runs of a name are kept.
+# The most runs kept of a name.
 KEPT_RUNS = 200
-# Beside the names in a folder; what else is kept there.
+# Beside the names in a folder: other things kept there.
 TRACES = "traces"
-# Before it stands the project of a name that is not in this one.
+# It follows the project in a name of another project.
 IN_PROJECT = ":"
 _MAX_NAME = 100
 _COMMIT_KEY = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})(-dirty)?")
-# Between what was measured and the environment family.
+# Between the commit or time and the environment family.
 FAMILY = "_"
 _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
 _CREATED = re.compile(rb'"created":\s*"([0-9T:.+-]{19,40})"')
@@ -30,7 +30,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def is_name(name: str) -> bool:
-    """Whether a baseline may be called so."""
+    """Whether it may name a baseline."""
     return (
         name.isprintable()
         and name.strip() == name
@@ -42,10 +42,10 @@ def is_name(name: str) -> bool:
 
 
 def check_name(name: str, *, where: str) -> None:
-    """Refuse what is not a name.
+    """Refuse an invalid name.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is invalid.
     """
     if not is_name(name):
         raise UsageError(
@@ -55,30 +55,30 @@ def check_name(name: str, *, where: str) -> None:
 
 
 def is_key(text: str) -> bool:
-    """Whether a run may be kept under it: what is not a key was not written by us."""
+    """Whether it is a run's key: we did not write anything else."""
     return _KEY.fullmatch(text) is not None
 
 
 def key_of(run: Run) -> str:
-    """What a run is kept under: its commit, or the time it was measured, and its environment family."""
+    """A run's key: its commit, or the time it was measured, and its environment family."""
     family = family_of(run.environment)
     return old_key_of(run) + (f"{FAMILY}{family}" if family else "")
 
 
 def old_key_of(run: Run) -> str:
-    """What older releases kept a run under: its key without the environment family."""
+    """An older release's key of a run: without the environment family."""
     if run.commit is None:
         return f"{run.created.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z-{run.run_id[:8]}"
     return run.commit.id + ("-dirty" if run.commit.dirty else "")
 
 
 def family_in(key: str) -> str:
-    """The environment family in a key; empty where it has none."""
+    """The environment family in a key; empty without one."""
     return key.partition(FAMILY)[2]
 
 
 def entry_of(name: str, key: str, *, created: datetime, place: str, parts: tuple[str, ...]) -> Entry:
-    """An entry, with what its key says."""
+    """An entry, with its key's parts."""
     commit = _COMMIT_KEY.fullmatch(key.partition(FAMILY)[0])
     return Entry(
         name=name,
@@ -93,7 +93,7 @@ def entry_of(name: str, key: str, *, created: datetime, place: str, parts: tuple
 
 
 def created_in(head: bytes) -> datetime | None:
-    """When a run was measured, as the first bytes of its document say; None where they do not."""
+    """When a run was measured, by its document's first bytes; None if they do not say."""
     told = _CREATED.search(head[:HEAD_BYTES])
     try:
         return datetime.fromisoformat(told[1].decode("ascii")).astimezone(UTC) if told else None

@@ -1,10 +1,10 @@
 """Baselines in an object store, or whatever fsspec can reach: ``<name>/<key>.<time>.<digest>.json.gz``.
 
-Object stores have no locks, and not all can write on a condition. So no object is ever written twice: a save
-writes a new one, named by what is in it, and then removes those that it saw and has joined. Two saves at once
-leave two objects of one commit, which readers join, and the next save. Who dies on the way leaves what was
-there, and maybe the new one beside it. That needs only that a listing shows what was written before, which
-S3, Google Cloud Storage and Azure promise.
+Object stores have no locks, and not all have conditional writes. So no object is ever written twice: a save
+writes a new one, named by its content, and then removes those that it has read and joined. Two simultaneous
+saves leave two objects of one commit; readers and the next save join them. A killed save leaves the earlier
+objects, and maybe the new one beside them. A listing must show what was written before, which S3, Google
+Cloud Storage and Azure promise.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from pytest_opprof.results.files import MAX_DOCUMENT_BYTES
 _OBJECT = re.compile(r"(?P<key>.+)\.(?P<time>\d{8}T\d{12})Z\.(?P<digest>[0-9a-f]{16})\.json\.gz")
 _TIME = "%Y%m%dT%H%M%S%f"
 _DIGITS = 16
-# Where one request puts an object whole or not at all. Elsewhere a file is written beside, and then renamed.
+# Here one request writes an object atomically. Elsewhere a file is written beside, then renamed.
 _WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 _S3 = ("s3:", "s3a:")
-# How often a reader looks again for a run that others have just put elsewhere.
+# How often a reader looks again for a run that others have just moved.
 _MOST_TRIES = 10
 
 
@@ -41,7 +41,7 @@ def open_remote(uri: str) -> RemoteStore:
     """The store at an address.
 
     Raises:
-        UsageError: No store is known by its scheme, or a library is missing.
+        UsageError: The scheme is unknown, or a library is missing.
         StoreError: It cannot be opened: some connect and log in at once.
     """
     place = shown(uri)
@@ -65,7 +65,7 @@ def open_remote(uri: str) -> RemoteStore:
 
 
 def _check_scheme(fsspec: Any, uri: str) -> None:
-    """Refuse what fsspec does not know; once it is opened, a ValueError may be of what went wrong there."""
+    """Refuse unknown schemes first; a ValueError of opening may have another cause."""
     try:
         fsspec.get_filesystem_class(fsspec.utils.get_protocol(uri))
     except ValueError as error:
@@ -76,7 +76,7 @@ def _check_scheme(fsspec: Any, uri: str) -> None:
 
 
 def _said(error: Exception, *, uri: str) -> str:
-    """What a library says, on one line; its name for the fault where it says nothing."""
+    """A library's error on one line; its exception's name if it is empty."""
     return said_of(uri, " ".join(str(error).split()).rstrip(".") or type(error).__name__)
 
 
@@ -101,7 +101,7 @@ class RemoteStore:
         return tuple(name for name in names if self.entries(name))
 
     def entries(self, name: str) -> tuple[Entry, ...]:
-        """The objects of a name, those of one key together."""
+        """The objects of a name, grouped by key."""
         objects: dict[str, list[tuple[datetime, str]]] = {}
         for path in self._listed(self._folder(name)):
             found = _OBJECT.fullmatch(path.rpartition("/")[2])
@@ -119,7 +119,7 @@ class RemoteStore:
         )
 
     def read(self, entry: Entry) -> tuple[bytes, ...]:
-        """The objects of an entry; looked up again where another process has just joined them."""
+        """The objects of an entry; looked up again if another process has just joined them."""
         for _ in range(_MOST_TRIES):
             with contextlib.suppress(FileNotFoundError):
                 return tuple(self._object(entry, part) for part in entry.parts)
@@ -127,7 +127,7 @@ class RemoteStore:
         raise StoreError(f"{entry.place} cannot be read: it is no longer there")
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
-        """Write what is new first, and only then remove what it stands for."""
+        """Write new objects first, and only then remove those they replace."""
         entries = {entry.key: entry for entry in self.entries(name)}
         change = plan(tuple(entries.values()))
         written = [self._written(name, put) for put in change.puts]
@@ -168,7 +168,7 @@ class RemoteStore:
             self._filesystem.rm_file(path)
 
     def _listed(self, folder: str) -> list[str]:
-        # What fsspec remembers of a listing would hide what others have written since.
+        # fsspec's cache of a listing would hide newer objects.
         with self._asked("cannot be read"):
             self._filesystem.invalidate_cache()
             with contextlib.suppress(FileNotFoundError):
@@ -177,7 +177,7 @@ class RemoteStore:
 
     @contextlib.contextmanager
     def _asked(self, what: str, *, is_needed: bool = False) -> Iterator[None]:
-        """Have each library's own exceptions be one sentence; what need not be there is for the caller."""
+        """Turn each library's exceptions into one sentence; a missing object is left to the caller."""
         try:
             yield
         except Exception as error:  # each library behind fsspec has a tree of its own

@@ -1,4 +1,4 @@
-"""Which stored run a session is compared with: the one that the work began from."""
+"""Find the stored run to compare a session with: the one its work began from."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Environment, Run
 from pytest_opprof.wording import counted
 
-# How a run stands to HEAD that is not an ancestor of it, as far as anybody knows.
+# The relation of a run that is not known to be an ancestor of HEAD.
 LATEST = "latest"
 _SHORT = 7
 _OF_NO_PROJECT = "it was stored by a release that did not keep projects apart"
-_CLOCKS_APART = timedelta(minutes=1)  # two machines may be
+_CLOCKS_APART = timedelta(minutes=1)  # between two machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,8 @@ class Resolved:
     """The baseline of a session.
 
     Attributes:
-        label: What a header says of it: ``main@1a2b3c4 (merge-base, 2 days old)``.
-        notes: Sentences on what is not as one would expect.
+        label: Its words in a header: ``main@1a2b3c4 (merge-base, 2 days old)``.
+        notes: Sentences on unexpected facts.
     """
 
     run: Run
@@ -46,9 +46,9 @@ class Candidate:
     """A stored run that a session could be compared with, before it is read.
 
     Attributes:
-        entry: Where the store has it.
-        relation: How its commit stands to the one checked out: ``merge-base``, ``nearest ancestor``.
-        note: What is not as one would expect; empty otherwise.
+        entry: Its place in the store.
+        relation: Its commit's relation to the one checked out: ``merge-base``, ``nearest ancestor``.
+        note: An unexpected fact; may be empty.
     """
 
     entry: Entry
@@ -67,14 +67,14 @@ def resolve_baseline(
 ) -> Resolved:
     """The run stored for the merge-base of HEAD and a branch, else for its nearest ancestor, else the latest.
 
-    Where counts depend on something in which that run differs from here, the nearest that does not is taken
-    instead; but an ancestor is not given up for a run that is none.
+    If that run differs from here in what counts depend on, the nearest that does not is taken instead; but an
+    ancestor is never replaced by a run that is not one.
 
     Args:
         wanted: A baseline's name, which is usually a branch's, or any revision that git knows.
-        repository: A folder in the repository; it need not be one.
+        repository: A folder in the repository, or outside of any.
         now: For the baseline's age.
-        here: Where this session measures, as far as that is known before it does.
+        here: This session's environment, as far as known before it measures.
         start: See `candidates`.
 
     Raises:
@@ -103,27 +103,27 @@ def resolve_baseline(
 def candidates(
     store: Archive, wanted: str, *, repository: Path, here: Environment, start: str | None = None
 ) -> Iterator[Candidate]:
-    """The runs that could be meant, nearest first; there is one at least, and none is read.
+    """The possible runs, nearest first; at least one, and none is read.
 
-    First those of the merge-base and the commits before it, then, for a name, the others from the latest on.
-    Of one commit, and of the others, those of the environment's own family come first.
+    First those of the merge-base and the commits before it, then, for a name, the others, latest first. In
+    each group those of the environment's own family come first.
 
     Args:
         wanted: A baseline's name, or any revision that git knows.
-        repository: A folder in the repository; it need not be one.
+        repository: A folder in the repository, or outside of any.
         here: The environment to compare with, as far as it is known.
-        start: The commit that the work began from, where that is known; else git is asked for the merge-base
-            of HEAD, which is another one where the work is not checked out.
+        start: The commit that the work began from, if known; else git gives the merge-base of HEAD, which is
+            wrong if the work is not checked out.
 
     Raises:
-        MissingBaselineError: There is none; raised when the first is asked for.
+        MissingBaselineError: There is none; raised by the first request.
         StoreError: The store cannot be read.
     """
     git = Git(repository)
     names = store.names()
     if wanted in names:
-        # What lies in the work tree is what its author says of it; the review sees whether that is so. Once
-        # taken over into another store it is a copy that stays as it is, while runs are saved beside it.
+        # Counts in the work tree are its author's claim, which the review checks. In another store they are a
+        # fixed copy, while runs are saved beside it.
         if isinstance(store.store, CountsStore):
             yield from (Candidate(entry=entry, relation="reviewed counts") for entry in store.entries(wanted))
         else:
@@ -152,20 +152,20 @@ def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved
 
 
 def _age(age: timedelta) -> str:
-    """How old something is; what a clock that was set back makes newer than now is told as that."""
+    """How old something is; says so if it is newer than now, because a clock was set back."""
     if age < -_CLOCKS_APART:
         return f"dated {age_in_words(-age)} ahead of this clock"
     return f"{age_in_words(age)} old"
 
 
 def is_path(text: str) -> bool:
-    """Whether a command's argument names something that is there, and so is not a baseline's name."""
-    # pathlib raises where a text is too long for a file's name, or a folder may not be looked into.
+    """Whether a command's argument is an existing path, and not a baseline's name."""
+    # pathlib raises if a text is too long for a file's name, or a folder is unreadable.
     return os.path.exists(text)  # noqa: PTH110
 
 
 def find_run(text: str, *, store: Archive) -> Run:
-    """The run that a command's argument means: a file, a baseline's name, or ``name@commit``.
+    """The run that a command's argument names: a file, a baseline's name, or ``name@commit``.
 
     Raises:
         MissingBaselineError: It is none of them.
@@ -183,15 +183,15 @@ def find_run(text: str, *, store: Archive) -> Run:
 def find_base(
     text: str, head: Run, *, store: Archive, repository: Path, now: datetime
 ) -> tuple[Run, tuple[str, ...]]:
-    """The run that a command compares another with, and notes on how it was found.
+    """The base for a command's comparison, and notes on how it was found.
 
-    Of a baseline named like a branch it is the run of the commit that the other's began from, as for a
-    session: later commits of the branch are not a base. Else it is `find_run`'s.
+    For a baseline named like a branch it is the run of the commit that the other's began from, as for a
+    session: later commits of the branch are not a base. Otherwise it is `find_run`'s.
 
     Args:
         text: A file, a baseline's name, or ``name@commit``.
         head: The other run.
-        repository: A folder in the repository; it need not be one.
+        repository: A folder in the repository, or outside of any.
         now: For the baseline's age.
 
     Raises:
@@ -212,7 +212,7 @@ def find_base(
 
 
 def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
-    """The runs of a name, or those of ``name@commit`` whose key begins so: one at least, newest first.
+    """The runs of a name, or of ``name@commit`` by the key's beginning: at least one, newest first.
 
     Raises:
         MissingBaselineError: There is none.
@@ -233,7 +233,7 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
 
 
 def find_entry(text: str, *, store: Archive) -> Entry:
-    """The newest run of a name, or that of ``name@commit``, of one environment family.
+    """The newest run of a name or of ``name@commit``, of one environment family.
 
     Raises:
         MissingBaselineError: There is none.
@@ -282,7 +282,7 @@ def _no_ancestor(entry: Entry, of_what: str) -> str:
 
 
 def _cut_off(git: Git) -> str:
-    """What to say of history that is not at hand, with the command that brings it."""
+    """A sentence on missing history, with the command that fetches it."""
     if not git.is_shallow:
         return ""
     remote = git.remote
@@ -291,7 +291,7 @@ def _cut_off(git: Git) -> str:
 
 
 def _history(start: str | None, *, git: Git) -> list[str]:
-    """A commit and what it builds on, nearest first; itself at least, where git does not have it."""
+    """A commit and its ancestors, nearest first; only itself if git does not have it."""
     return [] if start is None else git.ancestors(start) or [start]
 
 
@@ -322,7 +322,7 @@ def _of_revision(
 
 
 def _nearest(entries: Iterable[Entry], commits: Iterable[str]) -> Iterator[tuple[Entry, int]]:
-    """The runs of these commits in their order, with how many come before; of one commit in this order."""
+    """The runs of these commits in order, with the number of earlier commits."""
     of_commit: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.commit is not None:
@@ -351,7 +351,7 @@ def _no_baseline(wanted: str, store: Archive, names: tuple[str, ...]) -> str:
 
 
 def age_in_words(age: timedelta) -> str:
-    """``5 minutes``, ``2 days``; a clock that runs behind makes nothing older than now."""
+    """``5 minutes``, ``2 days``; never negative, even if a clock runs behind."""
     seconds = max(age.total_seconds(), 0)
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         count = int(seconds // length)

@@ -1,4 +1,4 @@
-"""What every kind of baseline store can do: list, read, and change the runs of a name as one."""
+"""What every kind of baseline store does: list, read, and change the runs of a name at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 def kind_and_place(uri: str) -> tuple[str, str]:
-    """What a store's URI begins with, and the rest; a path alone is a folder's."""
+    """The kind in a store's URI, and the rest; a path alone is a folder's."""
     found = _URI.fullmatch(uri)
     return (found[1], found[2]) if found else ("dir", uri)
 
@@ -25,13 +25,13 @@ class Entry:
 
     Attributes:
         name: The baseline's name in the store, with its project where that is not the store's own.
-        key: What the run is kept under: a commit, ``<commit>-dirty`` or a time, then ``_`` and the
-            environment family; or `keys.REVIEWED`.
+        key: The run's key: a commit, ``<commit>-dirty`` or a time, then ``_`` and the environment family; or
+            `keys.REVIEWED`.
         family: The environment family in the key; empty for a run that an older release stored.
         commit: The commit in the key; None for a run without one.
         created: When the run was measured.
         place: Where users find it: a file, a path in a git ref, an address.
-        parts: What the store calls its documents; several where two saves of one commit met.
+        parts: The store's names of its documents; several if two saves of one commit met.
     """
 
     name: str
@@ -60,10 +60,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What becomes of a name's runs.
+    """A change of a name's runs.
 
     Attributes:
-        puts: Runs that are new, each in place of the entry of its key.
+        puts: New runs; each replaces the entry of its key.
     """
 
     puts: tuple[Put, ...] = ()
@@ -72,11 +72,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What a save did.
+    """The result of a save.
 
     Attributes:
-        place: Where it is now; None where there was nothing to save.
-        run: The stored run, with what was carried over from an earlier one.
+        place: Its place now; None if there was nothing to save.
+        run: The stored run, with tests carried over from an earlier one.
     """
 
     place: str | None
@@ -93,7 +93,7 @@ class BaselineStore(Protocol):
 
     @property
     def hint(self) -> str:
-        """What may bring runs that are not here yet, as a command; empty where nothing does."""
+        """A command that may fetch missing runs; empty without one."""
 
     def names(self) -> tuple[str, ...]:
         """The names that have at least one run, in any order.
@@ -110,14 +110,14 @@ class BaselineStore(Protocol):
         """
 
     def read(self, entry: Entry) -> tuple[bytes, ...]:
-        """The documents of an entry, packed or not; more than one where saves met.
+        """The documents of an entry, packed or not; several if saves met.
 
         Raises:
             StoreError: One cannot be read.
         """
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
-        """Do what ``plan`` makes of the entries there are, so that nothing another writer keeps is lost.
+        """Apply ``plan`` to the present entries, so that no other writer's run is lost.
 
         Returns:
             Where each put is now, in the order of the puts.

@@ -1,4 +1,4 @@
-"""What a store holds, name by name."""
+"""A store's baselines by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Summary:
     """A baseline.
 
     Attributes:
-        tests: How many tests that one has; None where it cannot be read.
+        tests: How many tests its newest run has; None if unreadable.
         fingerprint: The digest of its environment; None as above.
         problem: Why it cannot be read; empty otherwise.
     """
@@ -38,7 +38,7 @@ def summaries(archive: Archive) -> Iterator[Summary]:
     for name in archive.names():
         entries = archive.entries(name)
         if not entries:
-            continue  # removed in this moment
+            continue  # just removed
         unread = Summary(name=name, runs=len(entries), newest=entries[0])
         try:
             run = archive.load(unread.newest)
@@ -49,12 +49,12 @@ def summaries(archive: Archive) -> Iterator[Summary]:
 
 
 def summary_to_document(summary: Summary) -> Document:
-    """A baseline as JSON has it."""
+    """A baseline as JSON."""
     return to_members(summary, newest=entry_to_document(summary.newest), problem=summary.problem or None)
 
 
 def entry_to_document(entry: Entry) -> Document:
-    """A stored run as JSON has it."""
+    """A stored run as JSON."""
     return {
         "key": entry.key,
         "environment": entry.family or None,

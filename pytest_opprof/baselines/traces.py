@@ -1,9 +1,9 @@
-"""Traces of tests, kept so that a regression can be looked at: its base's beside the baseline, and pairs.
+"""Traces of tests for looking at regressions: the base's beside the baseline, and pairs.
 
-What a save measured is kept in the folder of the store, as ``traces/saved/<test>.<run>.json.gz``, or in the
-project's where the store is not a folder. What a failed gate is shown with is a pair in the project's,
-``.opprof/traces/<test>.{base,head}.json.gz``. Each kind has so much room at most, goes into no store, and is
-ignored by git.
+A save's traces are in the folder of the store, as ``traces/saved/<test>.<run>.json.gz``, or in the project's
+if the store is not a folder. A failed gate has a pair in the project's folder,
+``.opprof/traces/<test>.{base,head}.json.gz``. Each kind has a budget, goes into no store, and is ignored by
+git.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ SIDES: Final = ("base", "head")
 _SAVED: Final = "saved"
 _KEPT_OF_A_TEST: Final = 5
 _MOST_NAMES: Final = 3
-# A file's time is that of the system's last tick.
+# A file's time is the system's last tick.
 _TICK_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedTraces:
-    """What saves have measured, beside the baselines of a folder.
+    """The traces of saves, beside the baselines of a folder.
 
     Attributes:
-        budget: How many bytes they may have together; 0 keeps none.
+        budget: Their most bytes together; 0 keeps none.
     """
 
     folder: Path
     budget: int
 
     def of(self, test: TestResult, run: Run) -> Path | None:
-        """The trace of a stored test; None where none is kept of just that measurement."""
+        """The trace of a stored test; None without one of just that measurement."""
         path = self._path(test.node_id, test.carried_from.run_id if test.carried_from else run.run_id)
         return path if path.is_file() else None
 
     def keep(self, measured: Mapping[str, Path], run: Run) -> tuple[str, ...]:
-        """Take over the traces of tests that were saved, and let go of older ones.
+        """Keep the traces of saved tests, and remove older ones.
 
         Args:
-            measured: By node id. A file that is taken over is moved.
+            measured: By node id. A kept file is moved.
             run: As it was stored.
 
         Returns:
-            A sentence where there was no room for some, or they could not be kept.
+            A sentence if some did not fit or could not be kept.
         """
         saved = {test.node_id for test in run.tests if test.carried_from is None}
         files = [
@@ -95,7 +95,7 @@ class SavedTraces:
         return self.folder / _SAVED / f"{trace_stem(node_id)}.{run_id}{SUFFIX}"
 
     def _let_go(self, kept: set[Path], *, room: int) -> None:
-        """Remove the oldest that there is no room for, and all but the latest of a test."""
+        """Remove the oldest beyond the budget, and all but the latest of a test."""
         of_test: defaultdict[str, int] = defaultdict(int)
         for path in kept:
             of_test[_stem(path)] += 1
@@ -111,12 +111,12 @@ class SavedTraces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePairs:
-    """What tests that regressed are looked at with: base and head of each.
+    """Pairs of traces, base and head, of regressed tests.
 
     Attributes:
-        budget: How many bytes they may have together; 0 keeps none.
-        since_ns: Pairs that were written before go where there is no room, in nanoseconds since the epoch.
-        is_named: The user has named the folder, which is not the project's own.
+        budget: Their most bytes together; 0 keeps none.
+        since_ns: Older pairs are removed if there is no room, in nanoseconds since the epoch.
+        is_named: The user named the folder; it is not the project's own.
     """
 
     folder: Path
@@ -125,18 +125,18 @@ class TracePairs:
     is_named: bool = False
 
     def path(self, node_id: str, side: str) -> Path:
-        """Where a side's trace of a test lies, if it does."""
+        """The path of a side's trace of a test, if any."""
         return self.folder / f"{trace_stem(node_id)}.{side}{SUFFIX}"
 
     def put(self, node_id: str, *, base: Path | None, head: Path) -> str:
-        """Keep a pair in place of the test's earlier one.
+        """Keep a pair, replacing the test's earlier one.
 
         Args:
-            base: Its trace then; None where there is none. It is copied.
-            head: Its trace now. It is moved.
+            base: Its trace then, which is copied; None without one.
+            head: Its trace now, which is moved.
 
         Returns:
-            Why nothing was kept, as a sentence; empty where it was.
+            Why nothing was kept, as a sentence; empty if it was.
 
         Raises:
             StoreError: It cannot be written.
@@ -156,13 +156,13 @@ class TracePairs:
         return ""
 
     def drop(self, node_id: str) -> None:
-        """Remove the pair of a test: it is of an earlier session, and shows what is no longer so."""
+        """Remove a test's outdated pair of an earlier session."""
         for side in SIDES:
             with contextlib.suppress(OSError):
                 self.path(node_id, side).unlink()
 
     def _make_room(self, needed: int) -> bool:
-        """Whether so many bytes fit, once pairs of earlier sessions made room for them."""
+        """Whether so many bytes fit, after removing pairs of earlier sessions."""
         there = list(_newest_first(path for side in SIDES for path in self.folder.glob(f"*.{side}{SUFFIX}")))
         used = needed + sum(size for _, size in there)
         for path, size in reversed(there):
@@ -176,17 +176,17 @@ class TracePairs:
 
 
 def traces_of(archive: Archive, *, root: Path, budget: int) -> SavedTraces:
-    """Where the traces of an archive's runs are kept: with them in a folder, else with the project."""
+    """The traces of an archive's runs: with them in a folder, else in the project."""
     store = archive.store
     folder = store.folder / TRACES if isinstance(store, DirectoryStore) else root / PROJECT_TRACES
     return SavedTraces(folder=folder, budget=budget)
 
 
 def project_pairs(root: Path, *, budget: int, named: Path | None = None) -> TracePairs:
-    """The pairs of a project; those there are by now make room for new ones.
+    """The pairs of a project; present ones make room for new ones.
 
     Args:
-        named: The folder that the user wants traces in; None for the project's own.
+        named: The user's folder for traces; None for the project's own.
     """
     since_ns = time.time_ns() - _TICK_NS
     folder = named or root / PROJECT_TRACES
@@ -194,11 +194,11 @@ def project_pairs(root: Path, *, budget: int, named: Path | None = None) -> Trac
 
 
 def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
-    """Where a test's pair lies, and the command that shows it.
+    """The path of a test's pair, and the command that shows it.
 
     Args:
-        pairs: Which it was put into.
-        missing: What to say of a base of which there is no trace.
+        pairs: Those that have it.
+        missing: The words for a base without a trace.
     """
     sides = [side for side in SIDES if pairs.path(node_id, side).exists()]
     which = "{" + ",".join(sides) + "}" if len(sides) > 1 else sides[0]
@@ -211,7 +211,7 @@ def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
 
 
 def ignored_by_git(folder: Path) -> None:
-    """Make a folder whose content git leaves alone.
+    """Make a folder whose content git ignores.
 
     Raises:
         StoreError: It cannot be written.
@@ -222,7 +222,7 @@ def ignored_by_git(folder: Path) -> None:
 
 
 def _stem(path: Path) -> str:
-    """A test's part of the name of a saved trace, which has dots of its own."""
+    """A test's part of a saved trace's name, which may have dots itself."""
     return path.name.removesuffix(SUFFIX).rpartition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""Which traces there are to look at: of a test by its name, and of the tests of a document."""
+"""Find traces to look at: of a test by its name, and of the tests of a document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_NAMES: Final = 10
 
 
 class Side(StrEnum):
-    """What of a pair is looked at."""
+    """The sides to look at."""
 
     BOTH = "both"
     BASE = "base"
@@ -37,18 +37,18 @@ class Viewable:
     """A test that has traces.
 
     Attributes:
-        test: Its node id where that is known, else what its files are called.
-        files: Its traces by side; the only one of a test that was not compared is "head".
+        test: Its node id if known, else its files' name.
+        files: Its traces by side; the only trace of an uncompared test is "head".
     """
 
     test: str
     files: Mapping[str, Path]
 
     def of(self, side: Side) -> tuple[Path, ...]:
-        """The files of a side; of both, base first, or the one that there is.
+        """The files of a side; for both, base first, or the only one.
 
         Raises:
-            UsageError: It has none of that side.
+            UsageError: That side has none.
         """
         if side is Side.BOTH:
             return tuple(self.files[name] for name in SIDES if name in self.files)
@@ -60,7 +60,7 @@ class Viewable:
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file is a document of ours, or else a trace, told by its first bytes.
+    """Whether a file is our document or else a trace, by its first bytes.
 
     Raises:
         StoreError: It cannot be read.
@@ -74,7 +74,7 @@ def is_document(path: Path) -> bool:
 
 
 def viewable_tests(folder: Path) -> list[Viewable]:
-    """All tests that have traces in a folder, in the order of their names.
+    """All tests with traces in a folder, by name.
 
     Raises:
         StoreError: The folder cannot be read.
@@ -90,12 +90,12 @@ def viewable_tests(folder: Path) -> list[Viewable]:
             side = name["part"] if name["part"] in SIDES else "head"
             files = found.setdefault(name["stem"], {})
             if name["part"] in SIDES or side not in files:
-                files[side] = path  # a pair's stands over what was asked for of the same test
+                files[side] = path  # a pair outranks a requested trace of the same test
     return [Viewable(test=stem, files=files) for stem, files in found.items()]
 
 
 def viewable_by_name(folder: Path, name: str) -> Viewable:
-    """The test of this name, node id or name of files, or else the only one that has it in its name.
+    """The test with this node id or files' name, or else the only one whose name contains it.
 
     Raises:
         UsageError: There is none, or there are several.
@@ -111,7 +111,7 @@ def viewable_by_name(folder: Path, name: str) -> Viewable:
 
 
 def viewable_of_run(folder: Path, run: Run) -> list[Viewable]:
-    """The tests of a run that have traces: those kept of just this run, else what the folder has of them.
+    """The tests of a run with traces: of just this run, else any in the folder.
 
     Raises:
         StoreError: The folder cannot be read.
@@ -123,7 +123,7 @@ def viewable_of_run(folder: Path, run: Run) -> list[Viewable]:
 
 
 def viewable_of_tests(folder: Path, node_ids: Iterable[str]) -> list[Viewable]:
-    """Those of some tests that have traces.
+    """Those of some tests with traces.
 
     Raises:
         StoreError: The folder cannot be read.
@@ -134,7 +134,7 @@ def viewable_of_tests(folder: Path, node_ids: Iterable[str]) -> list[Viewable]:
 
 
 def viewable_like(tests: list[Viewable], text: str, *, folder: Path) -> Viewable:
-    """The one whose node id is, or has in it, this text.
+    """The test whose node id is or contains this text.
 
     Raises:
         UsageError: There is none, or there are several.
