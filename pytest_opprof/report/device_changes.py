@@ -56,7 +56,7 @@ def _is_told_by_its_own(change: Change, others: dict[str, Change]) -> bool:
     if not change.rise:
         return False
     if change.op is not None and change.metric in OP_COUNTS:
-        # # An op that runs more often does more.
+        # An op that runs more often does more.
         calls = others.get(COUNT.name)
         copies = others.get(change.metric.replace("copied_bytes", "copies"))
         if _goes_along(calls, change) or (copies is not change and _goes_along(copies, change)):
