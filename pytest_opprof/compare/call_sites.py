@@ -38,13 +38,13 @@ class CallSites:
         self._weights = (head.steps, base.steps)
 
     def risen(self, base: OpRow | None, head: OpRow, *, metric: str = COUNT.name) -> CallLine | None:
-        """The line that calls an op more often now; None where no line is known.
+        """The line that calls an op more often now; None if no line is known.
 
         New and edited lines come first, because the others run more often through them; then the largest
         rise.
 
         Args:
-            base: The op's row in the base; None where the op is new.
+            base: The op's row in the base; None if the op is new.
             head: The op's row in the head.
             metric: The metric that rose. If it is not the calls, and its parts by line are unknown, a line is
                 named only if no other line calls the op, or no other was edited.

@@ -12,7 +12,7 @@ from pytest_opprof.results.run import OpRow, Run, TestResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPair:
-    """A test on both sides; None where a side lacks it."""
+    """A test on both sides; None if a side lacks it."""
 
     __test__ = False  # not a test class for pytest to collect
 
@@ -23,7 +23,7 @@ class TestPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPair:
-    """An op's row on both sides; None where a side lacks it."""
+    """An op's row on both sides; None if a side lacks it."""
 
     name: str
     kind: OpKind

@@ -48,7 +48,7 @@ def severity_of(verdict: Verdict | None) -> int:
 
 
 def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
-    """The worst of some verdicts; None where there is none (all advisory)."""
+    """The worst of some verdicts; None without one (all advisory)."""
     return min((verdict for verdict in verdicts if verdict), key=lambda one: one.severity, default=None)
 
 

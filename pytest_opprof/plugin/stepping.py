@@ -51,7 +51,7 @@ class Stepping:
         keep_events: A cycle with more events keeps only sums; 0 for no limit.
 
     Attributes:
-        sources: `sources`, as the marker's activities restrict and extend them.
+        sources: `sources`, as the marker's activities restrict or extend them.
         one_step: The last of `looks`, if it was not enough.
         problem: Why the measurement failed; None if it did not.
         is_repeatable: No later call failed.

@@ -39,7 +39,7 @@ class Fold:
     Attributes:
         title: HTML.
         head: Lines that it always has.
-        rows: Lines of a table under them, made one by one, as there may be a million and room for ten.
+        rows: Table lines under them, made one by one: there may be a million and room for ten.
         tail: Lines under the table.
     """
 

@@ -225,7 +225,7 @@ def _op_to_document(row: OpRow) -> Document:
 
 def _op_from_document(document: Document, *, steps: int, where: str, path: str) -> OpRow:
     places = document.get("places", ())
-    # By hand, as a run has many thousand rows.
+    # By hand, because a run has thousands of rows.
     return OpRow(
         name=document["name"],
         kind=OpKind(document["kind"]),

@@ -17,7 +17,7 @@ class RankSummary:
 
     Attributes:
         lateness_ns: For each step of the job, how much later than the median rank it came to collectives,
-            summed over them; None where it has no such step, or clocks do not align.
+            summed over them; None if it has no such step, or clocks do not align.
         clock_offset_ns: How far its clock is ahead of the median rank's.
     """
 

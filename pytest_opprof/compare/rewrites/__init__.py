@@ -1,1 +1,1 @@
-"""An op that was renamed, fused or split, told as one change."""
+"""A renamed, fused or split op, shown as one change."""

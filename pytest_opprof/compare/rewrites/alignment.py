@@ -1,7 +1,7 @@
-"""Two call trees laid over each other: where one side has other ops than the other, at the same place.
+"""Align two call trees, to find where the sides have different ops at the same place.
 
-Equal paths are the same place. What is left over is looked at under the lowest caller that both sides have,
-between the siblings that both have in the same order, by these rules and no others; counts are of calls:
+Equal paths are the same place. The rest is compared under the lowest common caller, between the siblings that
+both sides have in the same order, only by these rules; counts are of calls:
 
 * *wrapped*, *unwrapped*: the ops of one side are inside the other's only op, each as often; or more than half
   of them are directly in it, and what is inside is aligned with them.
@@ -10,10 +10,10 @@ between the siblings that both have in the same order, by these rules and no oth
   longer does, is paired before all else.
 * *fused*: one new op for several, for several calls, or for one with others inside, each as often as it or
   a whole multiple. *split* is a fusion seen from the other side.
-* *added*, *removed*: nothing to stand for it on the other side.
+* *added*, *removed*: the other side has no counterpart.
 
-A sibling that both sides have, with fewer or more calls, takes part where the difference is exactly as often.
-Anything else stays what it is: ops that come and ops that go. All is O(n log n) in the nodes of both trees.
+A sibling that both sides have, with fewer or more calls, takes part if the difference is exactly as often.
+All other ops simply come or go. The cost is O(n log n) in the nodes of both trees.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pytest_opprof.compare.comparison import RewriteKind
 from pytest_opprof.compare.rewrites.call_trees import ROOT, CallTree
 from pytest_opprof.results.run import TestResult
 
-# Of an op: its name, and whether it runs on a device.
+# An op's name, and whether it runs on a device.
 Key: TypeAlias = tuple[str, bool]
-# The caller that both sides have, and what it calls on each.
+# A common caller, and its calls on each side.
 _Siblings: TypeAlias = "tuple[str, Sequence[int], Sequence[int]]"
 
 
@@ -37,11 +37,11 @@ class Rewriting:
     """Other ops at one place of the call tree.
 
     Attributes:
-        within: Of each place, the caller that both sides have; empty for the test itself.
+        within: The common caller of each place; empty for the test itself.
         before: The outermost ops that were there.
         after: The outermost ops that are there now.
-        lost: The calls that were there, those inside included.
-        gained: The calls that are there now, those inside included.
+        lost: The calls that were there, with those inside.
+        gained: The calls that are there now, with those inside.
         on_device: These are kernels.
     """
 
@@ -54,7 +54,7 @@ class Rewriting:
     on_device: bool = False
 
     def net(self) -> dict[Key, int]:
-        """By op, how many more calls there are now; ops with as many left out."""
+        """By op, how many more calls there are now, unless 0."""
         rises = {name: -calls for name, calls in self.lost.items()}
         for name, calls in self.gained.items():
             rises[name] = rises.get(name, 0) + calls
@@ -63,7 +63,7 @@ class Rewriting:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Calls of one side that the other lacks; without a node they are some of those of a sibling of both."""
+    """Calls that only one side has; without a node, some of a common sibling's."""
 
     name: str
     count: int
@@ -71,7 +71,7 @@ class _Part:
 
 
 def rewritings(base: TestResult, head: TestResult) -> list[Rewriting]:
-    """What stands at the place of what in the call trees of both sides."""
+    """The ops that replaced others in the call trees."""
     return _Alignment(CallTree(base, weight=head.steps), CallTree(head, weight=base.steps)).run()
 
 
@@ -106,8 +106,8 @@ class _Alignment:
         ]
         lost = [part for gap in gaps for part in gap[0]]
         gained = [part for gap in gaps for part in gap[1]]
-        # What siblings of both sides do less or more of belongs to it where that explains all there is. A
-        # wrapper may have moved others along with what was around them.
+        # Changed calls of common siblings belong to it if that explains everything. A wrapper may have moved
+        # others together with the op around them.
         of_all = self._is_told if less or more else self._is_wrapped
         if of_all(within, lost + less, gained + more):
             return
@@ -176,7 +176,7 @@ class _Alignment:
         return False
 
     def _tell_wrapper(self, kind: RewriteKind, within: str, wrapper: _Part, moved: Sequence[_Part]) -> None:
-        """Tell a wrapper alone: what is inside it is aligned by itself."""
+        """Show a wrapper alone: the ops inside are aligned separately."""
         few = {part.name: part.count for part in moved}
         bare, around = (tuple(few), few), ((wrapper.name,), few | {wrapper.name: wrapper.count})
         (before, lost), (after, gained) = (bare, around) if kind is RewriteKind.WRAPPED else (around, bare)
@@ -202,7 +202,7 @@ class _Alignment:
 
     def _is_other_name(self, old: _Part, new: _Part) -> bool:
         if old.node is None or new.node is None:
-            # Of two siblings that both sides have, one does less and one more: neither name is new.
+            # One common sibling runs less and another more: neither name is new.
             return old.node is not new.node
         return bool(self._base.children[old.node]) == bool(self._head.children[new.node])
 
@@ -253,7 +253,7 @@ def _is_twin(old: _Part, new: _Part) -> bool:
 
 
 def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """What only one side has, between the siblings of both; all together where these changed their order."""
+    """Ops of only one side between common siblings; all together if these changed their order."""
     earlier, later = set(before), set(after)
     if [name for name in before if name in later] != [name for name in after if name in earlier]:
         yield [name for name in before if name not in later], [name for name in after if name not in earlier]
@@ -281,7 +281,7 @@ def _is_directly_in(tree: CallTree, wrapper: int, part: _Part) -> bool:
 
 
 def _is_other(found: Rewriting) -> bool:
-    """Whether what was there is not inside of what is there now, nor the other way round."""
+    """Whether neither the old ops are inside the new ones nor the other way round."""
     net = found.net()
     return all(net.get((name, False), 0) < 0 for name in found.before) and all(
         net.get((name, False), 0) > 0 for name in found.after

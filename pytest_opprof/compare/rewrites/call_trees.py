@@ -1,6 +1,6 @@
-"""The call tree of one side of a test, in the shape in which two sides are aligned.
+"""The call tree of one side of a test, prepared for alignment.
 
-Python calls and the steps' own ranges are left out, and what ran in them stands in the op or range around:
+Python calls and the steps' own ranges are left out, and the ops in them belong to the op or range around:
 code that moved to another function or line still runs the same ops.
 """
 
@@ -17,7 +17,7 @@ class CallTree:
     """Who called whom how often; a node is a path of names, the test itself is node 0.
 
     Attributes:
-        names: Each node's.
+        names: Of nodes.
         counts: How often each path was called, over all steps, times the weight.
         children: Each node's, by name, in the order in which they were first called.
     """
@@ -26,7 +26,7 @@ class CallTree:
         """Read a test's tree.
 
         Args:
-            weight: What calls are multiplied by: the steps of the other side, so that both are over as many.
+            weight: The factor of calls: the other side's steps, so that both sides have as many.
         """
         self.names = [""]
         self.counts = [0]
@@ -48,7 +48,7 @@ class CallTree:
             place.append(mine)
 
     def add_calls(self, node: int, found: dict[str, int]) -> None:
-        """Add the calls of a node, and of all that is inside it, to the sums by name."""
+        """Add the calls of a node, and of all nodes inside it, to the sums by name."""
         waiting = [node]  # not by recursion: a tree may be as deep as it has nodes
         while waiting:
             inside = waiting.pop()

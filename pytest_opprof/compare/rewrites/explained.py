@@ -23,12 +23,12 @@ _UNKNOWN = frozenset({None, Verdict.INCONCLUSIVE, Verdict.ERROR})
 
 
 class Book:
-    """What is on record of both sides' ops, by name.
+    """Both sides' ops, by name.
 
     Attributes:
         steps: Of the base and of the head.
-        places: The user's line that most calls of an op come from.
-        counts: The changes of counts that may be told with others.
+        places: The user's line of most calls of an op.
+        counts: The changes of counts that may be shown with others.
         risen: The ops with a gate of their own that ran more often.
         others: The same of other metrics.
     """
@@ -59,12 +59,12 @@ class Book:
 
     @cached_property
     def _rows(self) -> tuple[_Rows, _Rows]:
-        """Of both sides; most tests have no change that needs them."""
+        """Both sides' rows, made on demand: most tests need none."""
         base, head = self._sides
         return _rows_by_name(base), _rows_by_name(head)
 
     def explained(self, found: Sequence[Rewriting]) -> list[Rewriting]:
-        """The rewritings that tell all of the difference of each row that they would stand for."""
+        """The rewritings that fully account for every row they replace."""
         sums: dict[Key, int] = defaultdict(int)
         moved: dict[Key, int] = defaultdict(int)
         by_op: dict[Key, list[Rewriting]] = defaultdict(list)
@@ -73,13 +73,13 @@ class Book:
                 sums[op] += rise
                 moved[op] += abs(rise)
                 by_op[op].append(rewriting)
-        # What goes at one place and comes at another is neither gone nor new.
+        # An op that goes at one place and comes at another is neither gone nor new.
         waiting = [
             op for op in by_op if not self._is_explained(op, sums[op], is_both=moved[op] > abs(sums[op]))
         ]
         refused: set[int] = set()
         seen = set(waiting)
-        # What is refused leaves its other ops unexplained, and so what else would tell of these.
+        # A refused rewriting leaves its other ops unexplained, and so other rewritings of these.
         while waiting:
             for rewriting in by_op[waiting.pop()]:
                 refused.add(id(rewriting))
@@ -94,7 +94,7 @@ class Book:
             return False
         known = after[0].count.total * self.steps[0] if after else 0
         known -= before[0].count.total * self.steps[1] if before else 0
-        # What has a gate of its own has a row of its own, whatever else is told of it.
+        # An op with a gate of its own always keeps its row.
         return (rise == known and not is_both) or (known != 0 and op not in self.counts)
 
     def is_whole(self, op: Key) -> bool:
@@ -102,7 +102,7 @@ class Book:
         return not all(op in rows for rows in self._rows)
 
     def kind(self, op: Key) -> OpKind | None:
-        """What an op is; None where there is no row of it."""
+        """An op's kind; None without a row."""
         return next((row.kind for rows in self._rows for row in rows.get(op, ())), None)
 
 

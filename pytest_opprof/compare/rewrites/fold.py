@@ -1,8 +1,8 @@
-"""An op that was renamed, fused or split is one change, not a row for each name that comes or goes.
+"""Show a renamed, fused or split op as one change, not a row for each old and new name.
 
-This tells what the gates have found in fewer rows, and decides nothing: what has a gate of its own (a watched
-op, a rule that somebody set) keeps its row, and the rows told together have the verdict that they had apart.
-A row is told with others only where that tells all of its difference.
+This shows the gates' findings in fewer rows, and decides nothing: an op with a gate of its own (a watched op,
+a user's rule) keeps its row, and joined rows keep the verdict that they had apart. A row is joined with
+others only if that explains all of its difference.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pytest_opprof.wording import counted
 
 _WORDS = {RewriteKind.ADDED: "new", RewriteKind.REMOVED: "gone"}
 _ONE_SIDED = frozenset({RewriteKind.ADDED, RewriteKind.REMOVED})
-# The verdicts of a row that is not part of a total's rise.
+# The verdicts of a row outside a total's rise.
 _OF_ITS_OWN = frozenset({Verdict.CHANGED, Verdict.IMPROVED})
 
 
 def folded(changes: Sequence[Change], base: TestResult, head: TestResult) -> list[Change]:
-    """The changes of a test's ops, those of one rewrite as one."""
+    """The changes of a test's ops, with one change per rewrite."""
     book = Book(changes, base, head)
     if not book.counts:
         return list(changes)
@@ -70,10 +70,10 @@ def _as_one(same: Sequence[Rewriting]) -> Rewriting:
 
 
 def _all_told(found: Iterable[Rewriting], book: Book) -> list[_Rewritten]:
-    """The rewrites that tell more than the rows themselves.
+    """The rewrites that say more than the rows themselves.
 
-    Several can be parts of one row's difference: an op that stands for one and wraps another. Where they
-    would be more rows than they stand for, these rows are told as they are.
+    Several can be parts of one row's difference: an op that replaces one and wraps another. If they would be
+    more rows than they replace, these rows are kept.
     """
     told = [rewritten for rewriting in found if (rewritten := _told(rewriting, book)) is not None]
     parts = Counter(id(change) for rewritten in told for change in rewritten.instead_of)
@@ -97,7 +97,7 @@ def _all_told(found: Iterable[Rewriting], book: Book) -> list[_Rewritten]:
 
 
 def _told(rewriting: Rewriting, book: Book) -> _Rewritten | None:
-    """A rewrite as one change; None where it tells no more than the rows themselves."""
+    """A rewrite as one change; None if it says no more than the rows themselves."""
     net = rewriting.net()
     mine = [book.counts[op] for op in net if op in book.counts]
     if not mine or (rewriting.kind in _ONE_SIDED and (len(mine) == 1 or _is_part_of_total(mine))):
@@ -132,7 +132,7 @@ def _is_part_of_total(changes: Iterable[Change]) -> bool:
 
 
 def _verdict(changes: Sequence[Change], net: dict[Key, int], *, has_risen: bool) -> Verdict | None:
-    """What the rows said apart: a rise of their own kind's total, other ops, or fewer."""
+    """The separate rows' verdict: a rise of their kind's total, other ops, or fewer."""
     rises: dict[OpKind | None, int] = defaultdict(int)
     changes = [change for change in changes if not change.is_free]
     for change in changes:
@@ -167,10 +167,10 @@ def _cause(rewriting: Rewriting, book: Book) -> str:
 def _others(
     rewriting: Rewriting, mine: Sequence[Change], told: Change, book: Book
 ) -> tuple[list[Change], list[Change]]:
-    """What the ops of a rewrite did besides running: as of one op where one was renamed, else as a whole.
+    """Other metrics of a rewrite's ops: as of one op if one was renamed, else as a whole.
 
     Returns:
-        What is told, and what it stands for.
+        The changes, and those they replace.
     """
     by_metric: dict[str, list[Change]] = defaultdict(list)
     for count in mine:
@@ -183,7 +183,7 @@ def _others(
     for metric, changes in by_metric.items():
         rise = sum(change.rise for change in changes)
         if _is_part_of_total(changes) and rise > 0 and not is_pair:
-            continue  # these say where the rise of the total is
+            continue  # these show the place of the total's rise
         instead_of.extend(changes)
         if is_pair and rise:
             told_now.append(_of_pair(told, metric, changes))
@@ -191,7 +191,7 @@ def _others(
 
 
 def _of_pair(told: Change, metric: str, changes: Sequence[Change]) -> Change:
-    """A metric of an op that has another name now."""
+    """A metric of a renamed op."""
     change = replace(
         told,
         metric=metric,

@@ -1,4 +1,4 @@
-"""Kernels that became others: by the op that launches them, as a call tree has the host's work alone."""
+"""Find replaced kernels by their launching op, because a call tree has only the host's work."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pytest_opprof.results.run import OpRow, TestResult
 
 
 def kernel_rewritings(base: TestResult, head: TestResult, *, of_ops: Sequence[Rewriting]) -> list[Rewriting]:
-    """The kernels of one launching op, or of ops that became each other, that only one side has.
+    """The kernels of one launching op, or of a rewritten op, that only one side has.
 
-    One for one as often, also of several where each is launched a number of times of its own; one for
-    several, and several for one, by whole multiples.
+    One for one as often, also several if each has another number of launches; one for several, and several
+    for one, by whole multiples.
     """
     gone = _only_in(base, head)
     if not gone:
@@ -54,7 +54,7 @@ def _by_launcher(
 
 
 def _callers(test: TestResult) -> dict[str, str]:
-    """By kernel, the op that launches it; of several the first by name."""
+    """Each kernel's launching op; of several the first by name."""
     found: dict[str, str] = {}
     for row in test.ops:
         if row.kind is OpKind.KERNEL:

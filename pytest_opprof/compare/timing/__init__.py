@@ -1,1 +1,1 @@
-"""Times of two sides that were measured in turns on one machine."""
+"""Times of two sides, measured alternately on one machine."""

@@ -14,22 +14,22 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.units import EVERY_PPM
 
-# Of the tests that are called slower (or faster), the share that may be wrong, on average; of ops, the same.
+# The average share of false ones among the tests, or ops, called slower (or faster).
 FALSE_DISCOVERIES = 0.05
-# A base that differs from itself stops everything, so that it is asked for more evidence.
+# A base that differs from itself stops everything, so it needs more evidence.
 CONTROL_FALSE_DISCOVERIES = 0.01
 CONFIRMED_BELOW = 0.01
-_MOST_PPM = 10**12  # a document has room for it; a side a million times slower needs no closer look
+_MOST_PPM = 10**12  # fits a document; a side a million times slower needs no closer look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSettings:
-    """What counts as slower.
+    """When a test is slower.
 
     Attributes:
         min_effect: The least change of a test's time that matters, as a share of the base.
-        max_noise: By how much the base may differ from itself before a test is not judged.
-        least_processes: The processes a side with less than which no test is judged.
+        max_noise: How much the base may differ from itself for a test to be judged.
+        least_processes: The fewest processes a side to judge a test.
     """
 
     min_effect: Fraction = Fraction(3, 100)
@@ -38,7 +38,7 @@ class TimeSettings:
 
 
 class Direction(StrEnum):
-    """Which way a time went."""
+    """A time's direction."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -46,14 +46,14 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTime:
-    """What an op has to do with the change of its test: its self CPU time and calls in a step.
+    """An op's part in the change of its test: its self CPU time and calls in a step.
 
     Attributes:
-        base_ns: The lower quartile of the base's processes, of each the fastest step; 0 where they lack it.
+        base_ns: The lower quartile of the base's processes' fastest steps; 0 if they lack it.
         head_ns: The same of the head.
         base_count: Calls in a step before.
         head_count: Calls in a step now.
-        is_significant: The processes tell the sides apart, in spite of how many ops were looked at.
+        is_significant: The sides differ significantly, corrected for the number of ops.
     """
 
     name: str
@@ -66,7 +66,7 @@ class OpTime:
 
     @property
     def rise_ns(self) -> int:
-        """How much longer it takes now; below zero for less."""
+        """How much longer it takes now; negative for less."""
         return self.head_ns - self.base_ns
 
 
@@ -79,24 +79,24 @@ class Sides:
 
     @property
     def quartiles(self) -> tuple[int, int]:
-        """The base's and the head's lower quartile: what the fast processes take."""
+        """The base's and the head's lower quartile: the time of fast processes."""
         return _lower_quartile_ns(self.base_ns), _lower_quartile_ns(self.head_ns)
 
     @property
     def change_ppm(self) -> int:
-        """By what share of the base the head is slower; below zero where it is faster."""
+        """By what share of the base the head is slower; negative if it is faster."""
         base, head = self.quartiles
         return round((head - base) * EVERY_PPM / base)
 
     @property
     def distance_ppm(self) -> int:
-        """By what share the slower side is over the other: the same whichever is the base."""
+        """By what share the slower side exceeds the other, whichever is the base."""
         low, high = sorted(self.quartiles)
         return min(round((high - low) * EVERY_PPM / low), _MOST_PPM)
 
     @property
     def direction(self) -> Direction | None:
-        """Which way the head's quartile went; None where it is the base's."""
+        """Which way the head's quartile went; None if equal to the base's."""
         base, head = self.quartiles
         if base == head:
             return None
@@ -108,13 +108,13 @@ class TestTimes:
     """One test of an A/B.
 
     Attributes:
-        verdict: Of its times and its exact gates, the worse; None for a test that did not run.
-        cause: What made it slower or do more, in few words; empty where nothing is known.
-        noise_ppm: By what share the base's halves differ; None where that could not be told.
-        flagged: Which way it went by more than its noise in the first round; None where it did not.
+        verdict: The worse of its times' and its exact gates'; None for a test that did not run.
+        cause: What made it slower or do more, in few words; empty if unknown.
+        noise_ppm: By what share the base's halves differ; None if unknown.
+        flagged: Which way it went by more than its noise in the first round; None if it did not.
         times: The first round; None for a test without times.
-        confirmation: The second round, where there was one.
-        ops: What the change of a flagged test is made of; the largest part first.
+        confirmation: The second round, if any.
+        ops: The ops behind a flagged test's change, the largest part first.
     """
 
     __test__ = False  # not a test class for pytest to collect
@@ -132,12 +132,12 @@ class TestTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """The base's processes against each other: what this machine calls a difference where there is none.
+    """The base's processes against each other: the differences that this machine finds in equal code.
 
     Attributes:
         noise_ppm: The largest difference of a test's halves, as a share; None without processes for halves.
         noisiest: The test that has it.
-        flagged: Tests of which the halves differ so clearly that nothing here can be trusted.
+        flagged: Tests whose halves differ so clearly that nothing here can be trusted.
     """
 
     noise_ppm: int | None = None
@@ -147,10 +147,10 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeComparison:
-    """Base and head, measured in turns on one machine.
+    """Base and head, measured by turns on one machine.
 
     Attributes:
-        exact: What the exact gates say of the same processes; it knows both sides.
+        exact: The exact gates' results for the same processes; it has both sides.
         tests: Failures first.
     """
 
@@ -169,16 +169,16 @@ class TimeComparison:
 
     @property
     def flagged(self) -> tuple[str, ...]:
-        """The tests that fresh processes should confirm: give these their runs, and compare once more."""
+        """The tests to confirm in fresh processes: compare again with their runs."""
         return tuple(test.node_id for test in self.tests if test.flagged and test.confirmation is None)
 
     def test(self, node_id: str) -> TestTimes | None:
-        """What became of one test."""
+        """The result of one test."""
         return next((test for test in self.tests if test.node_id == node_id), None)
 
 
 def _lower_quartile_ns(values: Sequence[int]) -> int:
-    """The lower quartile of at least one time, in whole nanoseconds; between two by linear interpolation."""
+    """The lower quartile of at least one time, linearly interpolated, in whole nanoseconds."""
     if len(values) == 1:
         return values[0]
     return round(statistics.quantiles(values, n=4, method="inclusive")[0])

@@ -25,7 +25,7 @@ def write_time_comparison(path: Path, comparison: TimeComparison) -> None:
 
 
 def read_judged(path: Path) -> Comparison | TimeComparison:
-    """Read a comparison, with the times of an A/B where it has some.
+    """Read a comparison, with the times of an A/B if it has them.
 
     Raises:
         StoreError: The file cannot be read.

@@ -1,9 +1,9 @@
-"""Times of two sides that were measured in turns on one machine: what became slower, for sure, and why.
+"""Judge the times of two sides, measured alternately on one machine: what became slower, and why.
 
 A test whose times differ by enough to matter, and by more than the base's from themselves, is measured once
-more. Its time is REGRESSED when the first processes tell the sides apart (`significance`), in spite of how
-many tests were looked at, and fresh ones say so once more; or when only the fresh ones do, but beyond doubt.
-What stands in the way of an answer is INCONCLUSIVE.
+more. It is REGRESSED if the first processes differ significantly (`significance`), corrected for the number
+of tests, and fresh ones agree; or if only the fresh ones do, but beyond doubt. If there is no answer, it is
+INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
 from pytest_opprof.wording import listed
 
-# What two processes must share for their times to be comparable; what else differs may be what is tried.
+# What two processes must share for comparable times; other differences may be intended.
 _OF_THE_HOST = frozenset({"machine", "cpu_model", "cpu_count", "gpu_model", "gpu_driver"})
 
 
@@ -62,13 +62,12 @@ def compare_times(
 ) -> TimeComparison:
     """Judge an A/B.
 
-    The same runs give the same answer at any time. The tests in ``flagged`` of the answer are those that
-    fresh processes should confirm.
+    The same runs always give the same answer. Fresh processes should confirm the tests in its ``flagged``.
 
     Args:
         base: One run for each process that measured the base, in the order in which they ran.
         head: The same of the head; the processes took turns.
-        confirmation: Base and head of fresh processes that ran the flagged tests once more.
+        confirmation: Base and head of fresh processes that reran the flagged tests.
         policy: The rules set outside the tests, for the exact gates.
 
     Raises:
@@ -94,7 +93,7 @@ def compare_times(
 
 
 class _Evidence:
-    """All tests of both sides, what the rounds found, and what stands in the way of all of them."""
+    """All tests of both sides, the rounds' findings, and obstacles for all of them."""
 
     def __init__(
         self,
@@ -128,7 +127,7 @@ class _Evidence:
         exact, sides = self.exact.test(node_id), self.times[node_id]
         if isinstance(sides, Refusal):
             refused = TestTimes(node_id=node_id, verdict=sides.verdict, reason=sides.reason)
-            # Counts and limits may be judged where times are not, unless the test did not run.
+            # Counts and limits may be judged without times, unless the test did not run.
             has_counts = sides.verdict in {Verdict.INCONCLUSIVE, Verdict.NEW}
             return _with_exact(refused, exact) if has_counts else refused
         bare = TestTimes(node_id=node_id, verdict=None, noise_ppm=self.noise_ppm.get(node_id), times=sides)
@@ -169,7 +168,7 @@ class _Evidence:
         return wall_times(self.again[node_id], settings=self.settings)
 
     def _blind_spot(self, node_id: str) -> str:
-        """What a PASS does not say of a test that is noisier than the change that was asked for."""
+        """A sentence on a passed test whose noise exceeds the change of interest."""
         noise_ppm = self.noise_ppm.get(node_id, 0)
         if noise_ppm <= self.settings.min_effect * EVERY_PPM:
             return ""
@@ -196,7 +195,7 @@ def _with_exact(found: TestTimes, exact: TestComparison | None) -> TestTimes:
 
 
 def _exact_cause(exact: TestComparison) -> str:
-    """The op that stands first among what rose: ``aten::clone +2, new in forward, model.py:41``."""
+    """The first op that rose: ``aten::clone +2, new in forward, model.py:41``."""
     risen = [change for change in exact.changes if change.verdict is exact.verdict and change.rise]
     first = next((change for change in risen if change.op is not None), risen[0] if risen else None)
     if first is None:
@@ -228,7 +227,7 @@ def _agreed(results: Sequence[TestResult]) -> TestResult:
 
 
 def _other_host(runs: Sequence[Run]) -> str:
-    """Why processes of two machines are not compared; empty where there was one machine."""
+    """Why processes of two machines are not compared; empty if there was one machine."""
     for run in runs:
         different = differences(runs[0].environment, run.environment, ignore_unknown=True)
         words = [text for field, text in different.items() if field in _OF_THE_HOST]
@@ -245,13 +244,13 @@ def _failed_control(control: Control) -> str:
 
 
 def _in_bounds(test: TestTimes) -> TestTimes:
-    """The same with sentences that a document has room for: names in them may be long."""
+    """The same with sentences cut to a document's limit: names in them may be long."""
     reason, cause = map(bounded_text, (test.reason, test.cause))
     return replace(test, reason=reason, cause=cause)
 
 
 def _notes(base: Sequence[Run], head: Sequence[Run]) -> tuple[str, ...]:
-    """What else than the code differs between the sides."""
+    """What differs between the sides besides the code."""
     different = differences(base[0].environment, head[0].environment)
     words = [text for field, text in different.items() if field not in _OF_THE_HOST]
     return (f"not the code alone: {', '.join(words)}",) if words else ()

@@ -22,10 +22,10 @@ from pytest_opprof.units import NS_IN_US, format_precise_duration
 
 _Key: TypeAlias = tuple[str, OpKind, bool]
 _Rows: TypeAlias = "Mapping[_Key, OpRow]"
-# Of each process that measured a test its rows: the base's processes, and the head's.
+# A test's rows in each process: the base's processes, and the head's.
 _Processes: TypeAlias = "tuple[Sequence[_Rows], Sequence[_Rows]]"
 _KINDS: Final = frozenset({OpKind.OP, OpKind.RANGE})
-# An op must change by this share of the test's time, or by so much alone, to be its cause.
+# An op must change by this share of the test's time, or by this much, to be its cause.
 _LEAST_SHARE: Final = 0.005
 _LEAST_NS: Final = 20 * NS_IN_US
 _MOST_OPS: Final = 20
@@ -34,11 +34,11 @@ _MOST_OPS: Final = 20
 def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> tuple[OpTime, ...]:
     """The ops of a flagged test that went its way, the largest change first.
 
-    Those are significant that Benjamini and Hochberg's procedure finds among all ops of the test, by what the
-    rounds say together. Where it finds none, the op that changed most is given alone.
+    Benjamini and Hochberg's procedure finds the significant ones among all ops of the test, by both rounds
+    together. If it finds none, only the op that changed most is given.
 
     Args:
-        rounds: The test's processes, of the first round and of the confirmation where there was one.
+        rounds: The test's processes, of the first round and of the confirmation, if any.
         sides: Its times in the first round.
     """
     found = [_rows_of(each) for each in rounds]
@@ -55,14 +55,14 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
 
 
 def cause_of(ops: Sequence[OpTime], sides: Sides) -> str:
-    """In few words what a test's change is made of: ``aten::addmm +290 µs: same calls, slower``."""
+    """A test's change in few words: ``aten::addmm +290 µs: same calls, slower``."""
     base_ns, head_ns = sides.quartiles
     half = abs(head_ns - base_ns) / 2
     if not ops or not ops[0].is_significant:
         if not ops or abs(ops[0].rise_ns) < half:
             return "no single op stands out"
         return f"mostly {_part(ops[0])} (by itself not told apart from noise)"
-    # A second op where the first is not most of it.
+    # A second op if the first is not most of it.
     told = ops[:1] if abs(ops[0].rise_ns) >= half else ops[:2]
     return ", ".join(map(_part, told))
 
@@ -86,7 +86,7 @@ def _rows_of(test: Readings) -> _Processes:
 
 
 def _keys(rounds: Sequence[Readings], found: Sequence[_Processes]) -> list[_Key]:
-    """The ops to look at. Where a process left rows out, an op that it lacks is not known to be absent."""
+    """The ops to look at. If a process omitted rows, a missing op may be among them."""
     processes = [rows for base, head in found for rows in (*head, *base)]
     is_cut_off = any(each.ops_omitted for test in rounds for each in (*test.base, *test.head))
     return [
@@ -111,7 +111,7 @@ def _op_time(processes: _Processes, key: _Key, *, is_significant: bool) -> OpTim
 
 
 def _self_times(processes: _Processes, key: _Key) -> Sides:
-    """Of each process the self CPU time of its fastest step."""
+    """Each process's self CPU time in its fastest step."""
     base_ns, head_ns = (
         tuple(rows[key].self_cpu_time_total_ns.low if key in rows else 0 for rows in side)
         for side in processes

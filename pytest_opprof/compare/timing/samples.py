@@ -1,4 +1,4 @@
-"""What processes measured of one test, and why its times cannot be compared where they cannot."""
+"""Processes' measurements of one test, and why its times cannot be compared, if so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResul
 _MOST_TOLD = 3
 # Probes of one speed differ by a few parts in a thousand; a neighbour slows them down by a tenth and more.
 _ONE_SPEED = 1.04
-# The undisturbed share of a test's processes from which on more of them are worth their time.
+# The least undisturbed share of a test's processes for which more are worth their time.
 _WORTH_MORE = 1 / 3
 _FAILED = frozenset({Outcome.FAILED, Outcome.ERROR})
 
@@ -29,7 +29,7 @@ class Readings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a test's times are not compared; the verdict is None where that is nobody's fault."""
+    """Why a test's times are not compared; the verdict is None if that is not a fault."""
 
     verdict: Verdict | None
     reason: str
@@ -45,7 +45,7 @@ def readings_by_test(base: Sequence[Run], head: Sequence[Run]) -> Mapping[str, R
 
 
 def wall_times(test: Readings, *, settings: TimeSettings) -> Sides | Refusal:
-    """The fastest step of each process that counts, or why there is nothing to compare."""
+    """The fastest step of each counted process, or why there is nothing to compare."""
     for objection in (_not_on_both_sides, _not_passed, _not_measured, _other_workload, _not_timed):
         if refusal := objection(test):
             return refusal
@@ -57,17 +57,16 @@ def wall_times(test: Readings, *, settings: TimeSettings) -> Sides | Refusal:
 
 
 def timed(tests: Mapping[str, Readings], *, settings: TimeSettings) -> dict[str, Sides]:
-    """The times of those tests that have times to compare."""
+    """The times of the tests with comparable times."""
     found = {node_id: wall_times(test, settings=settings) for node_id, test in tests.items()}
     return {node_id: sides for node_id, sides in found.items() if isinstance(sides, Sides)}
 
 
 def undisturbed(test: Readings, *, settings: TimeSettings) -> Readings:
-    """The test without the processes that met a slower machine, or a faster one, than the others.
+    """The test without the processes that met a slower or faster machine than the others.
 
-    Of the speeds at which enough of both sides' processes were timed, the fastest is taken; all processes,
-    where there is none. What is left out does not depend on what was measured, only on how fast the machine
-    was around it.
+    The fastest speed is taken at which enough of both sides' processes were timed; without one, all
+    processes. The choice depends only on the machine's speed around the steps, not on their times.
     """
     level = _level(test, least=(settings.least_processes,) * 2)
     if level is None:
@@ -77,9 +76,9 @@ def undisturbed(test: Readings, *, settings: TimeSettings) -> Readings:
 
 
 def short_of_undisturbed(tests: Mapping[str, Readings], *, wanted: int) -> tuple[str, ...]:
-    """The tests of which a side has fewer processes of one speed than wanted, and may get them.
+    """The tests that need and deserve more processes of one speed on a side.
 
-    A test of which most processes were disturbed may be what disturbs itself, and more of them are as few.
+    A test with mostly disturbed processes may disturb itself, and more would not help.
 
     Args:
         wanted: Processes a side.
@@ -94,7 +93,7 @@ def short_of_undisturbed(tests: Mapping[str, Readings], *, wanted: int) -> tuple
 
 
 def disturbances(tests: Mapping[str, Readings], *, settings: TimeSettings) -> Iterator[str]:
-    """What to say of the processes that others disturbed: those left out, and those that had to be judged."""
+    """Notes on disturbed processes: those left out, and those that had to be judged."""
     told: dict[bool, list[str]] = {True: [], False: []}
     for node_id, test in tests.items():
         processes = (*test.base, *test.head)
@@ -112,9 +111,9 @@ def disturbances(tests: Mapping[str, Readings], *, settings: TimeSettings) -> It
 
 
 def _level(test: Readings, *, least: tuple[int, ...]) -> int | None:
-    """The fastest speed at which so many processes of each side were timed: what a probe took, at least.
+    """The fastest speed at which so many processes of each side were timed: the probe's least time.
 
-    None where there is no such speed, or nobody knows the speeds.
+    None if there is no such speed, or speeds are unknown.
     """
     speeds = {each.timing.probe_ns for each in (*test.base, *test.head)}
     if 0 in speeds:
@@ -148,7 +147,7 @@ def _not_on_both_sides(test: Readings) -> Refusal | None:
 
 
 def _not_passed(test: Readings) -> Refusal | None:
-    """A head that broke a test is at fault; a base on which it fails has no time to compare with."""
+    """A test that fails on the head is an error; if it fails on the base, it has no base time."""
     bad = {
         name: [each for each in side if each.outcome in _FAILED]
         for name, side in (("head", test.head), ("base", test.base))
@@ -181,7 +180,7 @@ def _not_measured(test: Readings) -> Refusal | None:
 
 
 def _other_workload(test: Readings) -> Refusal | None:
-    """Equal code takes equal steps: other numbers of them are other work, whatever it took."""
+    """Equal code takes equally many steps: another number is other work, whatever its time."""
     before, after = ({(each.steps, each.timing.planned) for each in side} for side in (test.base, test.head))
     if before == after and len(before) == 1:
         return None

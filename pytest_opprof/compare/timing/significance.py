@@ -1,8 +1,7 @@
-"""Tests of significance for few, skewed samples: exact, and corrected for how many are made at once.
+"""Tests of significance for few, skewed samples: exact, and corrected for their number.
 
-One sample is one process. Its steps share a heap layout, a hash seed and a moment, so that they are no
-samples of their own (DESIGN's research: 30 steps of one process a side call equal code different most of
-the time).
+One sample is one process. Its steps share a heap layout, a hash seed and a moment, so they are not separate
+samples (DESIGN's research: 30 steps of one process a side call equal code different most of the time).
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from collections.abc import Sequence
 
 
 def p_of_rise(base: Sequence[int], head: Sequence[int]) -> float:
-    """How likely values as high as ``head`` are where both sides are alike: the exact one-sided p.
+    """How likely values as high as ``head`` are if both sides are alike: the exact one-sided p.
 
     Mann and Whitney's test (1947) as a permutation test of rank sums. Equal values have their mean rank, and
-    the ranks that there are get permuted: exact with ties too, where tables of U are not.
+    the actual ranks are permuted: exact with ties too, unlike tables of U.
 
     Args:
-        base: One value of each process before; at least one.
+        base: One value of each of the base's processes; at least one.
         head: The same of the processes now.
     """
     ranks = _doubled_midranks((*base, *head))
@@ -28,11 +27,11 @@ def p_of_rise(base: Sequence[int], head: Sequence[int]) -> float:
 
 
 def p_of_rise_of_fast(base: Sequence[int], head: Sequence[int]) -> float:
-    """The same of the fast processes: all values above the median of both sides together count as equal.
+    """The same for the fast processes: all values above both sides' common median count as equal.
 
-    Processes of equal code differ by how their memory falls and by what their neighbours do: most are about
-    as fast as each other, some are slower by a third, by chance more often on one side. The rank of such a
-    one among the slow says nothing of the code. Exact as well, as ranks with ties are permuted too.
+    Processes of equal code differ by their memory layout and their neighbours: most are about as fast as each
+    other, some are slower by a third, by chance more often on one side. The ranks among the slow ones say
+    nothing about the code. Also exact, because ranks with ties are permuted too.
     """
     both = sorted((*base, *head))
     at_most = both[(len(both) - 1) // 2]
@@ -42,7 +41,7 @@ def p_of_rise_of_fast(base: Sequence[int], head: Sequence[int]) -> float:
 
 
 def combined_p(p_values: Sequence[float]) -> float:
-    """The p of what several rounds of fresh processes say together: Fisher's method (1925).
+    """The joint p of several rounds of fresh processes: Fisher's method (1925).
 
     Twice the sum of the negative logarithms is chi-squared, with two degrees of freedom a round.
     """
@@ -52,16 +51,16 @@ def combined_p(p_values: Sequence[float]) -> float:
 
 
 def smallest_p(base: int, head: int) -> float:
-    """The p of the fast of so many processes where all of one side are above all of the other.
+    """The p of `p_of_rise_of_fast` if all of one side are above all of the other.
 
-    Where the higher side is the smaller one, some of the other are among the slow half too.
+    If the higher side is the smaller one, some of the other are among the slow half too.
     """
     fewer, both = min(base, head), base + head
     return math.comb(both // 2, fewer) / math.comb(both, fewer)
 
 
 def processes_needed(hypotheses: int, *, rate: float) -> int:
-    """The processes a side with which one of so many hypotheses can be found at all."""
+    """The processes a side needed to find one of so many hypotheses at all."""
     count = 1
     while smallest_p(count, count) > rate / max(hypotheses, 1):
         count += 1
@@ -69,10 +68,10 @@ def processes_needed(hypotheses: int, *, rate: float) -> int:
 
 
 def discoveries(p_values: Sequence[float], *, rate: float) -> list[bool]:
-    """Which hypotheses to reject so that of those at most a share ``rate`` is wrong, on average.
+    """Which hypotheses to reject so that on average at most a share ``rate`` of them is wrong.
 
     Benjamini and Hochberg's procedure (1995): the largest k for which the k-th smallest p is at most
-    ``k * rate / n``. It holds where the tests are independent or depend positively, as ops on one machine do
+    ``k * rate / n``. It holds if the tests are independent or depend positively, as ops on one machine do
     (Benjamini and Yekutieli, 2001).
     """
     ordered = sorted(p_values)
@@ -83,7 +82,7 @@ def discoveries(p_values: Sequence[float], *, rate: float) -> list[bool]:
 
 
 def _doubled_midranks(values: Sequence[int]) -> list[int]:
-    """Twice the rank of each value, so that the mean rank of equal ones is an integer."""
+    """Twice each value's rank, so that the mean rank of equal ones is an integer."""
     below = 0
     ranks = {}
     for value, count in sorted(Counter(values).items()):
@@ -94,7 +93,7 @@ def _doubled_midranks(values: Sequence[int]) -> list[int]:
 
 @functools.lru_cache(maxsize=256)
 def _share_from(ranks: tuple[int, ...], size: int, least: int) -> float:
-    """Of all choices of ``size`` ranks, the share of which the sum is ``least`` or more.
+    """The share of all choices of ``size`` ranks whose sum is ``least`` or more.
 
     ``ways[k]`` counts the choices of k ranks by their sum, each count in a field of the bits of one integer:
     adding a rank to all of them is a shift, and no field overflows into the next.

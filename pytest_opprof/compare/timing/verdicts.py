@@ -1,4 +1,4 @@
-"""The rounds of an A/B: the base against itself, base against head, and once more with fresh processes."""
+"""The rounds of an A/B: the base against itself, base against head, and again with fresh processes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from pytest_opprof.compare.timing.significance import (
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.units import EVERY_PPM, Unit, format_quantity
 
-# A, B, B, A: what drifts while the processes run meets both halves alike.
+# A, B, B, A: a drift while the processes run affects both halves alike.
 _ROUND = 4
 _OUTER = frozenset({0, 3})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the first round says of a test whose quartiles differ by more than may be passed over.
+    """The first round's finding on a test whose quartiles differ by enough.
 
     Attributes:
-        is_significant: Its processes tell the sides apart, in spite of how many tests were looked at.
+        is_significant: Its sides differ significantly, corrected for the number of tests.
     """
 
     direction: Direction
@@ -66,10 +66,10 @@ def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[C
 def first_round(
     timed: Mapping[str, Sides], *, noise: Mapping[str, int], settings: TimeSettings
 ) -> Mapping[str, Finding]:
-    """The tests that went one way by more than matters and more than their noise.
+    """The tests that changed by more than `min_effect` and more than their noise.
 
-    Not only those that went there for sure: a change that processes hide, of which some met a slow machine,
-    is no reason to pass a test without a second look.
+    Significance is not needed: processes that met a slow machine may hide a change, so such a test gets a
+    second look too.
     """
     significant = {
         direction: dict(
@@ -92,8 +92,8 @@ def first_round(
 def confirmed_below(findings: Mapping[str, Finding], finding: Finding) -> float:
     """The p that fresh processes must stay below.
 
-    Those of a significant change answer one question. The others are as many questions as there are such
-    tests, and chance would answer some of them: Bonferroni's bound keeps that to one A/B in a hundred.
+    For a significant change they answer one question. Without significance there are as many questions as
+    such tests, and chance would answer some: Bonferroni's bound keeps that to one A/B in a hundred.
     """
     if finding.is_significant:
         return CONFIRMED_BELOW
@@ -101,7 +101,7 @@ def confirmed_below(findings: Mapping[str, Finding], finding: Finding) -> float:
 
 
 def too_few(sides: Sides, *, tests: int, settings: TimeSettings) -> str:
-    """Why so many processes cannot tell one of so many tests from chance; empty where they can."""
+    """Why so many processes cannot tell one of so many tests from chance; empty if they can."""
     base, head = len(sides.base_ns), len(sides.head_ns)
     needed = max(settings.least_processes, processes_needed(tests, rate=FALSE_DISCOVERIES))
     if min(base, head) >= settings.least_processes and smallest_p(base, head) <= FALSE_DISCOVERIES / tests:
@@ -111,7 +111,7 @@ def too_few(sides: Sides, *, tests: int, settings: TimeSettings) -> str:
 
 
 def too_noisy(noise_ppm: int, *, settings: TimeSettings) -> str:
-    """Why a test that differs from itself is not judged; empty for one that is quiet enough."""
+    """Why a test that differs from itself is not judged; empty if it is quiet enough."""
     if noise_ppm <= settings.max_noise * EVERY_PPM:
         return ""
     noise, most = (_percent(ppm) for ppm in (noise_ppm, round(settings.max_noise * EVERY_PPM)))
@@ -128,12 +128,12 @@ def verdict_on(
 ) -> tuple[Verdict, str]:
     """The verdict on a test that the first round found, and its reason.
 
-    Fresh processes must say the same, for sure. Where they show no such change, and could have, the first
-    round met a bad moment. In between nobody knows; but nothing that may have become faster fails.
+    Fresh processes must agree significantly. If they show no such change, and could have, the first round met
+    a bad moment. In between it is INCONCLUSIVE; but a test that may be faster never fails.
 
     Args:
         sides: The first round.
-        confirmation: The second round; why it has no times; None where there was none.
+        confirmation: The second round, or why it has no times; None if there was none.
         below: See `confirmed_below`.
     """
     direction = finding.direction
@@ -160,7 +160,7 @@ def verdict_on(
 def _unconfirmed(
     first: Sides, second: Sides, direction: Direction, *, again: str, settings: TimeSettings
 ) -> tuple[Verdict, str]:
-    """What to say where only the first round was sure, and how the sentence about it goes on."""
+    """The verdict if only the first round was significant, and the sentence's end."""
     if _is_seen(second, direction, settings=settings):
         return Verdict.INCONCLUSIVE, f"; {_told(second, direction)} and not sure in {again}"
     noise_ppm = _halves(second.base_ns).distance_ppm
@@ -173,7 +173,7 @@ def _unconfirmed(
 def _doubtful(
     first: Sides, second: Sides, direction: Direction, *, again: str, settings: TimeSettings
 ) -> tuple[Verdict, str]:
-    """The same where neither round was sure: what both say together is left."""
+    """The same if neither round was significant: both together decide."""
     if not _is_seen(second, direction, settings=settings):
         return Verdict.PASS, f", and gone in {again}"
     told = f"; {_told(second, direction)} in {again}"
@@ -193,7 +193,7 @@ def _halves(base_ns: Sequence[int]) -> Sides:
 
 
 def p_of(sides: Sides, direction: Direction) -> float:
-    """How likely sides that are alike are so far apart, this way."""
+    """How likely equal sides are so far apart, in this direction."""
     if direction is Direction.SLOWER:
         return p_of_rise_of_fast(sides.base_ns, sides.head_ns)
     return p_of_rise_of_fast(sides.head_ns, sides.base_ns)

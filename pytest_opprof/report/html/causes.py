@@ -14,7 +14,7 @@ from pytest_opprof.report.summary import Summary
 
 
 def page_causes(summary: Summary) -> list[dict[str, Any]]:
-    """What made tests fail, once for each cause: its blocks are those of its first test."""
+    """The causes of failures, each with the blocks of its first test."""
     numbers = {test.node_id: number for number, test in enumerate(summary.tests)}
     return [
         {
@@ -32,7 +32,7 @@ def page_causes(summary: Summary) -> list[dict[str, Any]]:
 
 
 def block_data(test: TestComparison) -> list[dict[str, Any]]:
-    """The regressions of a test, by the line that they come from."""
+    """The regressions of a test, by line."""
     return [_block(block, test) for block in blocks_of(test)]
 
 

@@ -1,4 +1,4 @@
-"""One test as the script of a page reads it: both sides as documents have them, and its changes in words."""
+"""One test for the script of a page: both sides as in documents, and its changes in words."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def test_details(
     """Everything that a page shows of a test once it is opened.
 
     Args:
-        times: What an A/B says of it, as its document has it; None without one.
+        times: Its times in an A/B's document; None without one.
         trends: Its metrics over the runs of a history.
-        baseline: The name of the base; None where there is none.
+        baseline: The name of the base; None without one.
     """
     exact = test.exact
     return {
@@ -64,7 +64,7 @@ def _side(side: TestResult | None) -> Mapping[str, Any] | None:
 
 
 def _commands(test: TestComparison, *, baseline: str | None) -> list[str]:
-    """What to type next: to see it again, and to accept it."""
+    """The commands to see it again, and to accept it."""
     against = f" --opprof-baseline={shlex.quote(baseline)}" if baseline else ""
     commands = [f"pytest {shlex.quote(test.node_id)}{against}"]
     if test.regressed:
@@ -73,7 +73,7 @@ def _commands(test: TestComparison, *, baseline: str | None) -> list[str]:
 
 
 def _changes(test: TestComparison) -> list[dict[str, Any]]:
-    """All changes, totals last, as a sum stands; those marked that no other tells better."""
+    """All changes, totals last, like a sum; those marked that no other says better."""
     telling = set(map(id, telling_changes(test)))
     changes = sorted(test.changes, key=lambda change: change.op is None)
     return [_change(change) | {"telling": id(change) in telling} for change in changes]

@@ -1,4 +1,4 @@
-"""The list of a page's tests, with the totals that are worth a column, and what every metric is."""
+"""The list of a page's tests, with the totals worth a column, and the metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_opprof.results.run import TestResult
 
 
 def page_index(summary: Summary) -> dict[str, Any]:
-    """What the script of a page knows before a test is opened."""
+    """The data of a page's script before a test is opened."""
     exact = [test.exact for test in summary.tests if test.exact is not None]
     columns = [metric.name for metric in (*summary_metrics(exact), TOTAL_SELF_CPU_TIME)]
     return {
@@ -29,7 +29,7 @@ def page_index(summary: Summary) -> dict[str, Any]:
 
 
 def otherwise(test: TestSummary) -> str:
-    """What stands in the place of a verdict where there is none."""
+    """The words in place of a missing verdict."""
     return "measured" if test.did_run else "not run"
 
 

@@ -1,4 +1,4 @@
-"""Data in a page: JSON that no parser of HTML takes for markup; packed, of what is opened later."""
+"""Data in a page: JSON that no HTML parser takes for markup; packed if it is opened later."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Inside of a script element only `<` could end it; the others cost little and leave nothing to think about.
+# In a script element only `<` could end it; escaping the others costs little and is safe.
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _LEVEL = 6
-_RANGE = ("sum", "min", "max")  # of samples of which a document has no more
+_RANGE = ("sum", "min", "max")  # samples as summarized in a document
 
 
 def script_json(value: Any) -> str:
@@ -30,7 +30,7 @@ def packed_json(value: Mapping[str, Any]) -> str:
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Rows of a document by columns, which take two thirds of the rows' space once they are packed.
+    """A document's rows as columns, which take two thirds of the rows' space when packed.
 
     A column is a list of values, null for what a row lacks; of text ``{"words", "at"}``, each word once; of
     samples ``{"sum", "min", "max"}``, with null for the last two where the first is the value itself.

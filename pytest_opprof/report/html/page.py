@@ -1,7 +1,7 @@
 """A comparison as one HTML file: readable without a network, and harmless whatever its names hold.
 
-Data reaches the page as JSON that no HTML parser can take for markup; its script makes elements of it whose
-text is set as text. The page's own policy forbids every request, every other script, and to parse markup.
+Data reaches the page as JSON that no HTML parser can take for markup; the page's script makes elements and
+sets text as text. The page's own policy forbids every request, every other script, and parsing markup.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.report.terminal import VERDICT_STYLES
 from pytest_opprof.report.text import Style, escaped
 
-# In the order in which they stand in the page: each uses what is above it.
+# In the page's order: each uses those above it.
 _SCRIPTS = "dom units data table boxes tree flame charts ops causes test list page"
 
 
@@ -31,7 +31,7 @@ def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTren
     """A comparison as a page.
 
     Args:
-        comparison: Of two runs, of one run with nothing, or an A/B.
+        comparison: Of two runs, of one run alone, or an A/B.
         history: The metrics of tests over earlier runs, by node id.
 
     Raises:
@@ -49,7 +49,7 @@ def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTren
 
 @functools.cache
 def _static() -> Mapping[str, Any]:
-    """What is the same in every page: the style, the script, and the policy that allows these two alone."""
+    """The same in every page: the style, the script, and the policy that allows only these two."""
     style, script = style_text(), script_text(_SCRIPTS.split())
     return {
         "style": _markup(style),
@@ -91,7 +91,7 @@ def _packed(summary: Summary, history: Mapping[str, Sequence[MetricTrend]]) -> I
 
 
 def _heading(summary: Summary) -> dict[str, Any]:
-    """What stands over the tests, as text that shows what it cannot print."""
+    """The heading over the tests, with unprintable characters escaped."""
     base, head = summary.exact.base, summary.exact.head
     verdict, _, rest = summary.headline.rpartition(": ")
     fields = [

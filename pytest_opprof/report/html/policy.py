@@ -14,15 +14,15 @@ def style_text() -> str:
 
 
 def script_text(names: Sequence[str]) -> str:
-    """The scripts of a page as one; each uses what is above it."""
+    """The scripts of a page as one; each uses those above it."""
     files = importlib.resources.files(__package__)
     parts = [files.joinpath("scripts", f"{name}.js").read_text(encoding="utf-8") for name in names]
-    # A function of its own: nothing of it is reachable from outside.
+    # Wrapped in a function, so that nothing is reachable from outside.
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
 def policy(*, script: str, style: str) -> str:
-    """The content security policy that allows these two alone."""
+    """The content security policy that allows only these two."""
     rules = (
         "default-src 'none'",
         f"script-src '{_hash(script)}'",

@@ -1,4 +1,4 @@
-"""What a page shows of a history: values, so that the report knows no store."""
+"""A page's history as values, so that the report needs no store."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class TrendPoint:
 
     Attributes:
         title: The run's date and commit.
-        value: Of a step, in the metric's unit; None where the run cannot say.
+        value: Of a step, in the metric's unit; None if unknown.
         is_change: Whether the trend changes here.
-        because: What of the environment is not as in the run before, in words.
+        because: What changed in the environment since the run before, in words.
     """
 
     title: str
@@ -30,7 +30,7 @@ class MetricTrend:
 
     Attributes:
         points: One per run.
-        note: Why there are no change points although there could be; empty otherwise.
+        note: Why expected change points are missing; empty otherwise.
     """
 
     label: str
