@@ -172,9 +172,9 @@ class Archive:
         saving = _Saving(archive=self, run=run, collected=collected, stored=run)
         (place,) = self.store.change(self.kept_as(name), saving.plan)
         if run.commit is None:
-            notes.append("there is no commit to keep it under, so it is kept under its time")
+            notes.append("there is no commit, so the run is stored under its time")
         elif run.commit.dirty:
-            notes.append("the work tree has uncommitted changes, so it is kept as '-dirty'")
+            notes.append("the work tree has uncommitted changes, so the run is stored as '-dirty'")
         return Saved(place=place, run=saving.stored, notes=(*notes, *saving.notes))
 
     def remove(self, name: str, *, is_meant: Callable[[Entry], bool]) -> tuple[Entry, ...]:
@@ -256,7 +256,7 @@ class Archive:
                 if put.data not in plain:
                     puts.append(put)
                     told.append(note)
-            notes[:] = [f"{name}: {counted(len(puts), 'run')} taken over", *told]
+            notes[:] = [f"{name}: {counted(len(puts), 'run')} copied", *told]
             kept = {put.key for put in puts}
             others = [entry for entry in entries if entry.key not in kept]
             old = _past(KEPT_RUNS, [*others, *puts])
@@ -311,7 +311,7 @@ class _Saving:
         try:
             return self.archive.load(newest) if newest else None, ()
         except DocumentError as error:
-            return None, (f"no test was carried over: {error}",)
+            return None, (f"no test was kept from the previous run: {error}",)
 
     def _joins(self, entry: Entry) -> bool:
         """Whether a run may be joined with this one; an older release's is read for that."""
@@ -331,7 +331,7 @@ def _documents_of(archive: Archive, name: str) -> tuple[list[tuple[Entry, tuple[
             for part in parts:
                 run_from_bytes(part, where=entry.place)  # unusable runs are not copied
         except DocumentError as error:
-            problems.append(f"left out: {error}")
+            problems.append(f"not copied: {error}")
         else:
             found.append((entry, parts))
     return found, problems
@@ -341,8 +341,8 @@ def _joined(entry: Entry, parts: list[bytes], *, name: str) -> tuple[Put, str]:
     """One run from several of a key, and a sentence on it; the entry names them in errors."""
     run = replace(joined([run_from_bytes(part, where=entry.place) for part in parts]), name=name)
     put = Put(key=entry.key, created=run.created, data=run_to_bytes(run, where=entry.key))
-    which = "what was taken over" if entry.key == REVIEWED else "what was measured later"
-    return put, f"{run.title} is on both sides: joined, {which} counts"
+    which = "copied" if entry.key == REVIEWED else "later"
+    return put, f"{run.title} was in both stores: they are joined, and the {which} run wins"
 
 
 def _past(keep: int, ones: Iterable[Entry | Put]) -> frozenset[str]:

@@ -93,7 +93,7 @@ def reviewable(run: Run, *, name: str) -> bytes:
         _counts_of(test, fields=fields) for test in sorted(run.tests, key=lambda test: test.node_id)
     )
     if not any(test.totals for test in tests):
-        raise UsageError(f"{name}: the run has no exact counts to keep. Keep it in another store")
+        raise UsageError(f"{name}: the run has no exact counts to store. Use another store")
     kept = Run(
         run_id=REVIEWED,
         created=LONG_AGO,

@@ -121,7 +121,7 @@ class GitRefStore:
                 created[blob] = created_in(put.data) or LONG_AGO
             if self._moved(name, old, files, created):
                 return tuple(self._place(name, put.key) for put in change.puts)
-        raise StoreError(f"{self.uri}: {self.ref(name)} was changed by others all the time. Run again")
+        raise StoreError(f"{self.uri}: other processes kept changing {self.ref(name)}. Run again")
 
     def ask(self, *arguments: str, given: bytes = b"") -> bytes:
         """Git's output.
@@ -197,7 +197,7 @@ class GitRefStore:
             blob, kind, *size = printed[start:end].decode().split(" ")
             if not size:
                 raise StoreError(
-                    f"{self.uri}: the object {blob} is {kind}: the repository is damaged (git fsck)"
+                    f"{self.uri}: the object {blob} is {kind}: the repository is damaged. Run git fsck"
                 )
             created[blob] = created_in(printed[end + 1 : end + 1 + int(size[0])]) or LONG_AGO
             start = end + 1 + int(size[0]) + 1
@@ -227,7 +227,7 @@ class GitRefStore:
         ref = self.ref(name)
         if not old and not self._tip(name) and self.ask("for-each-ref", "--format=%(refname)", ref):
             raise StoreError(
-                f"{ref} is a symbolic ref, or not one of a commit: nothing was written. Remove it: "
+                f"{ref} is a symbolic ref or does not point to a commit, so nothing was written. Remove it: "
                 f"git update-ref --no-deref -d {ref}"
             )
         # If a killed process left its lock, the change is made again without it.

@@ -70,7 +70,7 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
             return notes
         if not any(mark in done.stderr.decode("utf-8", "replace") for mark in _MOVED):
             raise _refused("push", remote, done.stderr)
-    raise StoreError(f"{shown(remote)}: others push baselines all the time. Run again")
+    raise StoreError(f"{shown(remote)}: others keep pushing baselines. Run again")
 
 
 def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def _fetched(store: GitRefStore, remote: str) -> Iterator[GitRefStore]:
 def _git_store(archive: Archive) -> GitRefStore:
     if not isinstance(archive.store, GitRefStore):
         raise UsageError(
-            f"{archive.uri} has no remotes: say --to or --from with a store, or use --store=git:"
+            f"{archive.uri} has no remotes: name a store with --to or --from, or use --store=git:"
         )
     return archive.store
 

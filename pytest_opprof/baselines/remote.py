@@ -59,7 +59,7 @@ def open_remote(uri: str) -> RemoteStore:
     except Exception as error:  # each library behind fsspec has a tree of its own
         said = _said(error, uri=uri)
         raise StoreError(
-            f"{place} cannot be opened: {said}. Check the address, and what it needs to be let in"
+            f"{place} cannot be opened: {said}. Check the address and its credentials"
         ) from error
     return RemoteStore(filesystem, root.rstrip("/"), uri=uri)
 
@@ -69,9 +69,9 @@ def _check_scheme(fsspec: Any, uri: str) -> None:
     try:
         fsspec.get_filesystem_class(fsspec.utils.get_protocol(uri))
     except ValueError as error:
-        known = "dir:PATH, counts:PATH, git: and the addresses of fsspec, such as s3://bucket/folder"
+        known = "dir:PATH, counts:PATH, git: or an address of fsspec, such as s3://bucket/folder"
         raise UsageError(
-            f"--opprof-store={shown(uri)}: no store of this kind ({_said(error, uri=uri)}); there are {known}"
+            f"--opprof-store={shown(uri)}: unknown kind of store ({_said(error, uri=uri)}); use {known}"
         ) from error
 
 
@@ -159,7 +159,7 @@ class RemoteStore:
             data: bytes = self._filesystem.cat_file(path, start=0, end=MAX_DOCUMENT_BYTES)
         found = _OBJECT.fullmatch(part)
         if found is None or _digest(data) != found["digest"]:
-            raise refusal(entry.place, "its bytes are not those that were saved: it is damaged or cut off")
+            raise refusal(entry.place, "its bytes differ from the saved ones: it is damaged or cut off")
         return data
 
     def _remove(self, path: str) -> None:

@@ -23,8 +23,8 @@ from pytest_opprof.wording import counted
 # The relation of a run that is not known to be an ancestor of HEAD.
 LATEST = "latest"
 _SHORT = 7
-_OF_NO_PROJECT = "it was stored by a release that did not keep projects apart"
-_CLOCKS_APART = timedelta(minutes=1)  # between two machines
+_OF_NO_PROJECT = "an older release stored it without its project"
+_CLOCKS_APART = timedelta(minutes=1)  # two machines may be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +92,11 @@ def resolve_baseline(
     what = f"{nearest.run.title} was measured in another environment ({different})"
     like = nearest_like(here, others, store=store)
     if like is None:
-        note = f"{what}, and no other run near it in one like this: what depends on that is inconclusive"
+        note = f"{what}. No nearby run matches, so metrics that depend on the environment are inconclusive"
         return replace(nearest, notes=(*nearest.notes, note))
     taken = resolved(others[like], store=store, now=now)
     return replace(
-        taken, notes=(*taken.notes, f"{what}: took {taken.run.title}, the nearest from one like this")
+        taken, notes=(*taken.notes, f"{what}: using {taken.run.title}, the nearest run that matches")
     )
 
 
@@ -254,7 +254,7 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | 
     head = git.head()
     if head is None and start is None:
         why = git.problem or "the repository has no commit yet"
-        note = f"took the latest run named {wanted!r}: {why}"
+        note = f"using the latest run named {wanted!r}: {why}"
         yield from (Candidate(entry=entry, relation=LATEST, note=note) for entry in entries)
         return
     tip = git.commit_of(wanted)
@@ -270,13 +270,13 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | 
     for entry in entries:
         if entry not in known:
             what = _no_ancestor(entry, f"{of_what}{cut_off}")
-            note = f"took the latest run named {wanted!r}: {what}"
+            note = f"using the latest run named {wanted!r}: {what}"
             yield Candidate(entry=entry, relation=LATEST, note=note)
 
 
 def _no_ancestor(entry: Entry, of_what: str) -> str:
     if entry.key == REVIEWED:
-        return "it was taken over from a counts: store, and is of no commit"
+        return "it was copied from a counts: store and has no commit"
     which = f"the commit {entry.commit[:_SHORT]}" if entry.commit else "the time"
     return f"{which} it was stored under is not an ancestor of {of_what}"
 

@@ -88,7 +88,7 @@ class SavedTraces:
                     kept.add(target)
                 self._let_go(kept, room=room)
         except StoreError as error:
-            return (f"no traces are kept for later: {error}",)
+            return (f"no traces were stored: {error}",)
         return (_left_out(left_out, budget=self.budget),) if left_out else ()
 
     def _path(self, node_id: str, run_id: str) -> Path:
@@ -238,4 +238,4 @@ def _newest_first(paths: Iterable[Path]) -> list[tuple[Path, int]]:
 def _left_out(node_ids: list[str], *, budget: int) -> str:
     names = listed(node_ids, most=_MOST_NAMES)
     room = f"{format_bytes(budget)} of opprof_trace_budget"
-    return f"no trace is kept of {names}: there is no room for it in the {room}"
+    return f"no trace of {names} was stored: it does not fit into the {room}"

@@ -54,7 +54,7 @@ class Viewable:
             return tuple(self.files[name] for name in SIDES if name in self.files)
         if side not in self.files:
             raise UsageError(
-                f"{self.test}: no trace of the {side} is kept; there is: {', '.join(self.files)}"
+                f"{self.test}: there is no trace of the {side}, only of the {', '.join(self.files)}"
             )
         return (self.files[side],)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_opprof.experiment.experiment_store import Kept
     from pytest_opprof.experiment.progress import Progress
 
-HELP = "measure the work tree and BASE in turns; 1 when a test became slower"
+HELP = "measure the work tree and BASE in turns; exits with 1 if a test became slower"
 EXAMPLE = "opprof ab main tests/test_model.py -k forward"
 
 _NEWEST = "newest"
@@ -75,7 +75,7 @@ def _add_options_of_times(parser: argparse.ArgumentParser) -> None:
         "--processes", type=int, metavar="N", help="processes per side (default 12, minimum 8)"
     )
     parser.add_argument(
-        "--steps", type=int, metavar="N", help="steps that each process times of each test (default 15)"
+        "--steps", type=int, metavar="N", help="timed steps of each test in each process (default 15)"
     )
     parser.add_argument(
         "--max-time",
@@ -173,7 +173,7 @@ class _Terminal:
 
         self._clear()
         print(
-            f"opprof: {kept.done} processes are kept in {shown(kept.folder)}; go on with: "
+            f"opprof: {kept.done} processes are kept in {shown(kept.folder)}; resume with: "
             f"opprof ab {self._base} --resume={kept.name}",
             file=sys.stderr,
         )

@@ -167,10 +167,10 @@ def _prune(archive: Archive, args: argparse.Namespace) -> None:
     from pytest_opprof.baselines.git import CommitsAtHand  # noqa: PLC0415
 
     if args.keep < 1:
-        raise UsageError(f"--keep={args.keep}: one run at least stays; `opprof baseline remove` removes all")
+        raise UsageError(f"--keep={args.keep}: keep at least 1; `opprof baseline remove` removes all")
     history = CommitsAtHand(Path.cwd())
     if history.problem:
-        print(f"no run is removed for its commit: {history.problem}")
+        print(f"kept runs whose commits may be gone: {history.problem}")
     for name in _names(archive, args.names):
         gone = archive.prune(name, keep=args.keep, is_gone=history.lacks)
         _print_notes(f"removed {entry.place}" for entry in gone)

@@ -90,7 +90,7 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise UsageError("--from-event compares what was uploaded: leave out COMPARISON, --base and --head")
     if args.from_event and args.forge == _GITLAB:
         raise UsageError(
-            "--from-event works on GitHub alone: in GitLab CI comment from the job that compares"
+            "--from-event works only on GitHub. In GitLab CI, comment from the job that compares"
         )
 
 

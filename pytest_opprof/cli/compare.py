@@ -10,7 +10,7 @@ from pytest_opprof.cli.comparison import compare_now
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import Project, add_gate, add_store
 
-HELP = "compare two runs; 1 when a gate fails"
+HELP = "compare two runs; exits with 1 if a gate fails"
 EXAMPLE = "opprof compare main run.json"
 
 

@@ -37,7 +37,7 @@ def comparison_of(args: argparse.Namespace) -> Judged:
     if args.comparison is None:
         return compare_now(args.base, args.head, store=args.store, gates=args.gate, renames=[])
     if args.gate:
-        raise UsageError("--gate has no effect on a comparison that was made already: compare its runs anew")
+        raise UsageError("--gate has no effect on a finished comparison: compare its runs again")
     return read_judged(args.comparison)
 
 

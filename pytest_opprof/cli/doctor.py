@@ -68,7 +68,7 @@ def _collector() -> _Finding:
     where = (
         f"session files in {place.parent}, crash recovery on"
         if place
-        else "no folder takes a session file (set OPPROF_DIR): anonymous memory, no crash recovery"
+        else "no writable session folder (set OPPROF_DIR): anonymous memory, no crash recovery"
     )
     clock = {"tsc": "tsc (invariant)", "monotonic": "CLOCK_MONOTONIC"}.get(collector.clock, collector.clock)
     return "ok", f"clock: {clock}; {where}"
@@ -87,15 +87,15 @@ def _torch_ops() -> _Finding:
     try:
         seen = _record_an_op(torch)
     except OpprofError as error:
-        way_out = "unless --opprof-capture=ranges,ops-itt counts ops by name alone"
-        return "broken", f"{error}. Tests that run torch are INCONCLUSIVE, {way_out}"
+        way_out = "To count ops by name only: --opprof-capture=ranges,ops-itt"
+        return "broken", f"{error}. Tests that run torch are INCONCLUSIVE. {way_out}"
     release = f"torch {torch.__version__}"
     if not seen:
         asked = "Please report this release of torch"
-        return "broken", f"{release}: the observer was loaded and sees no op. {asked}"
+        return "broken", f"{release}: the observer was loaded but sees no op. {asked}"
     if not build_of(torch).is_tried:
-        known = f"is not one of the supported releases ({SUPPORTED})"
-        return "untested", f"{release} {known}; the observer works in a first try"
+        known = f"is not a supported release ({SUPPORTED})"
+        return "untested", f"{release} {known}, but the observer recorded an op here"
     return "ok", f"{release}; the observer was built, loaded and tried"
 
 
@@ -155,7 +155,7 @@ def _injection(injection: Injection, *, needs: str) -> _Finding:
     if named:
         return "taken", f"by another tool: {variable}={named}"
     option = f"--opprof-capture=ranges,ops,{injection.name.lower()}"
-    return "off", f'ask for it: {option}; where {needs} before pytest reads its options: eval "$(opprof env)"'
+    return "off", f'ask for it: {option}; if {needs} before pytest reads its options: eval "$(opprof env)"'
 
 
 def _store(given: str | None) -> _Finding:

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Tell the parser what may be given to this command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_ingest(actions)
-    what = "print a job's missing ranks, stragglers and device time; 1 when it is inconclusive"
+    what = "print a job's missing ranks, stragglers and device time; exits with 1 if it is inconclusive"
     parser = add_action(actions, "show", _show, what, "night --expect 64")
     parser.add_argument("job", metavar="NAME", help="the job")
     parser.add_argument("--window", metavar="NAME", help="the window (default: the last by name)")
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with a heat map of the ranks")
     _add_tables(parser)
     parser = add_action(
-        actions, "diff", _diff, "compare two jobs op by op; 1 when HEAD regressed", "monday tuesday"
+        actions, "diff", _diff, "compare two jobs op by op; exits with 1 if HEAD regressed", "monday tuesday"
     )
     parser.add_argument("base", metavar="BASE", help="the earlier job")
     parser.add_argument("head", metavar="HEAD", help="the later job")
@@ -69,7 +69,7 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_ingest(actions: Actions) -> None:
-    what = "read a trace or a run per rank into tables; 1 when ranks are missing or failed"
+    what = "read a trace or a run per rank into tables; exits with 1 if ranks are missing or failed"
     parser = add_action(actions, "ingest", _ingest, what, "traces --job night")
     parser.description = (
         "Traces and tables are on disk or at any address of fsspec, such as s3://bucket/traces."

@@ -76,14 +76,14 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.where or args.repo:
         option = "--where" if args.where else "--repo"
-        raise UsageError(f"{option} is for tables: say which with --tables ADDRESS")
+        raise UsageError(f"{option} needs tables: name them with --tables ADDRESS")
     log = history_log(args.store)
     if args.sources:
         print_lines(_imported(log, args.sources))
     elif args.compact:
         print(f"{log.compact()} runs in {len(log.segments())} files")
     elif args.test is None:
-        raise UsageError("say which test's history is wanted: opprof history TEST")
+        raise UsageError("name a test: opprof history TEST")
     if args.test is not None:
         trends, notes = trends_of(log, args.test, metric=args.metric, name=args.name)
         for note in notes:

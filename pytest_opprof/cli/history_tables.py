@@ -28,14 +28,14 @@ def run_on_tables(args: argparse.Namespace) -> list[Trend]:
     if args.sources:
         print("\n".join(_imported(args.tables, args.sources, repo=args.repo)))
     elif args.repo:
-        raise UsageError("--repo names the repository of --import; to ask for one: --where \"repo = 'NAME'\"")
+        raise UsageError("--repo is only for --import. To choose a repository: --where \"repo = 'NAME'\"")
     elif args.compact:
         from pytest_opprof.history.parquet import compact  # noqa: PLC0415
 
         months, joined = compact(args.tables)
         print(f"{counted(joined, 'file')} joined, {counted(months, 'month')} of repositories")
     elif args.test is None:
-        raise UsageError("say what is wanted: opprof history --tables ADDRESS TEST, METRIC or both")
+        raise UsageError("name a test, a metric or both: opprof history --tables ADDRESS TEST METRIC")
     if args.test is None:
         return []
     from pytest_opprof.history.parquet_query import HistoryTables  # noqa: PLC0415
@@ -82,10 +82,10 @@ def _trends(tables: HistoryTables, test: str, metric: str | None, *, name: str |
     node_id = find_test(test, sorted({node_id for _, node_id in known}))
     repos = [repo for repo, each in known if each == node_id]
     if len(repos) > 1:
-        raise UsageError(f"{node_id} is in {', '.join(repos)}: say which, --where \"repo = '{repos[0]}'\"")
+        raise UsageError(f"{node_id} is in {', '.join(repos)}. Choose one: --where \"repo = '{repos[0]}'\"")
     results = tables.results(repos[0], node_id, name=name)
     if not results:
-        raise UsageError(f"{node_id} has no run that is asked for")
+        raise UsageError(f"no run of {node_id} matches --where or --name")
     trends = []
     for path in wanted_metrics(metric, results, has_times_of_ops=True):
         samples = None

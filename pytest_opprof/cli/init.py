@@ -11,7 +11,7 @@ EXAMPLE = "opprof init --try tests/models -k forward"
 _NEXT = """
 next:{}
     pytest --opprof-save=main          on the main branch: record what its tests do
-    pytest --opprof-baseline=main      on yours: fail where they do more
+    pytest --opprof-baseline=main      on your branch: fail if they do more
 """
 
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"{section.path}: [{section.title}] sets everything already")
     kind, _, path = store.uri.partition(":")
-    print(_ignore(args.folder, path) if kind == "dir" else f"nothing of {store.uri} is to be ignored")
+    print(_ignore(args.folder, path) if kind == "dir" else f"{store.uri}: nothing to ignore")
     are_marked = args.try_args is not None and _propose(args.folder, args.try_args)
     print(_NEXT.format("" if are_marked else " mark a test with @pytest.mark.profile, then"), end="")
     return 0
@@ -76,7 +76,7 @@ def _propose(folder: Path, pytest_args: list[str]) -> bool:
             print(f"not marked: {node_id}: {why}")
     section = pytest_section(folder)
     if not lines:
-        print("no test is worth a mark: name the parts that matter with record_function")
+        print("no test to mark: name the parts that matter with record_function")
     elif section.missing({"opprof_mark": lines}):
         section.extend({"opprof_mark": lines})
         print(f"{section.path}: [{section.title}] now sets opprof_mark")
@@ -91,7 +91,7 @@ def _ignore(folder: Path, store: str) -> str:
 
     path = PurePosixPath(store)
     if path.is_absolute() or ".." in path.parts:
-        return f"{store} is outside the project: nothing to ignore"
+        return f"{store}: nothing to ignore, because it is outside the project"
     file = folder / ".gitignore"
     if not file.exists() and not any(
         (parent / ".git").exists() for parent in (folder, *folder.resolve().parents)

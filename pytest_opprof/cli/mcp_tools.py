@@ -51,7 +51,7 @@ _Metric = Annotated[
     str | None, Field(description="such as aten::clone.count (default: op count and CPU time)")
 ]
 _SortKey = Annotated[str, Field(description="largest first", json_schema_extra={"enum": list(SORT_KEYS)})]
-_Offset = Annotated[int, Field(ge=0, description="skip so many; `more` in an answer says how many")]
+_Offset = Annotated[int, Field(ge=0, description="skip this many; `more` in an answer says how many")]
 _Limit = Annotated[int, Field(ge=1, le=200, description="the most to list")]
 _File = Annotated[str | None, Field(description="the file of a comparison, in place of base and head")]
 _Pattern = Annotated[str | None, Field(description="only tests whose id contains or matches this")]

@@ -10,7 +10,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.wording import counted
 
-HELP = "join the runs of shards and ranks; 1 when some are missing"
+HELP = "join the runs of shards and ranks"
 EXAMPLE = "opprof merge -o run.json --expect 2 shard-1.json shard-2.json"
 
 

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         if args.remove:
             remove(file)
     if not found:
-        print_lines(["none of your processes died in a test or while it recorded"])
+        print_lines(["none of your processes died in a test or while recording"])
     return 0
 
 
@@ -86,7 +86,7 @@ def _without_other_projects(files: Sequence[SessionFile]) -> list[SessionFile]:
     if len(own) == len(files):
         return own
     if not sys.stdin.isatty():
-        print_lines([f"{others} of other projects left alone: --all takes them too"])
+        print_lines([f"skipped {others} of other projects: --all reads them too"])
         return own
-    answer = input(f"Take {others} of other projects too? [y/N] ")
+    answer = input(f"Read {others} of other projects too? [y/N] ")
     return list(files) if answer.strip().lower() in {"y", "yes"} else own

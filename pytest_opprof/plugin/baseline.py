@@ -134,4 +134,4 @@ def _spent(folder: Path, run: Run, *, is_committed: bool) -> Iterator[str]:
     if spent:
         many = counted(len(spent), "entry", "entries")
         paths = listed([f"{entry.path} of {entry.test}" for entry in spent], most=_MOST_SPENT)
-        yield f"{run.title} has what was accepted: {many} of accepted.json removed ({paths}); commit it"
+        yield f"{run.title} includes what was accepted: removed {many} of accepted.json ({paths}); commit it"

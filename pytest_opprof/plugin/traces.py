@@ -52,7 +52,7 @@ def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) ->
 
 def _too_many(recording: Recording) -> str:
     events = f"{recording.stats.events:,} events"
-    return f"no trace is kept of {events}, which were summed up: --opprof-traces=DIR writes one of all"
+    return f"no trace of {events} was stored: they were summed up. To write all: --opprof-traces=DIR"
 
 
 def _write(recording: Recording, path: Path) -> None:
@@ -110,13 +110,13 @@ class SessionTraces:
             return ""
         if self._staged_bytes > self._budget:
             return (
-                "the traces of the last tests are not kept: those of the first have the "
+                "traces of later tests were not stored: earlier ones used up the "
                 f"{format_bytes(self._budget)} of opprof_trace_budget"
             )
         if recordings[-1].is_summed:
             return _too_many(recordings[-1])
         if not self._staging.parent.exists():
-            return "traces are not kept: no folder takes temporary files"
+            return "no traces were stored: no folder for temporary files can be written. Set TMPDIR"
         path = self._staging / f"{trace_stem(test.node_id)}{SUFFIX}"
         _write(recordings[-1], path)
         self._staged_bytes += path.stat().st_size

@@ -83,7 +83,7 @@ class _Reader:
                 self._refuse(f"this comes from Elasticsearch, and is not a file of pytest-benchmark; {_HOW}")
             self._refuse(f"this is not a file of pytest-benchmark: it has no list of benchmarks; {_HOW}")
         if not found:
-            self._refuse(f"it has no benchmark; {_HOW} where some have run")
+            self._refuse(f"it has no benchmark; {_HOW} if some ran")
         return found
 
     def _test(self, benchmark: Any, *, at: str) -> TestResult:
@@ -189,5 +189,5 @@ def _own_fingerprint(document: dict[str, Any]) -> dict[str, str]:
 
 def _twice(benchmarks: list[dict[str, Any]]) -> tuple[str, ...]:
     (name, times), *_ = Counter(canonical_node_id(one["fullname"]) for one in benchmarks).most_common(1)
-    told = f"{bounded(name, length=_LONGEST_FIELD)} stands there {times} times: the last is used"
+    told = f"{bounded(name, length=_LONGEST_FIELD)} is listed {times} times: the last entry is used"
     return () if times == 1 else (told,)

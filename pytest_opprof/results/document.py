@@ -176,7 +176,7 @@ def refuse_repeats(keys: Iterable[object], *, where: str, path: str) -> None:
     seen = set()
     for index, key in enumerate(keys):
         if key in seen:
-            raise contradiction(where, path=f"{path}[{index}]", what="it stands in the list twice")
+            raise contradiction(where, path=f"{path}[{index}]", what="it is in the list twice")
         seen.add(key)
 
 

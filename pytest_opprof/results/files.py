@@ -200,7 +200,7 @@ def parse(data: bytes, *, where: str) -> Any:
         found = dict(pairs)
         if len(found) != len(pairs):
             (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-            raise refusal(where, f"the key {ascii(twice)[:80]} stands twice in one object")
+            raise refusal(where, f"the key {ascii(twice)[:80]} occurs twice in one object")
         return found
 
     def number(text: str) -> float:

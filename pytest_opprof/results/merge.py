@@ -95,7 +95,7 @@ def merged(previous: Run | None, run: Run, *, collected: Collected) -> Merged:
         )
     if certain:
         what = f"{counted(len(certain), 'test')} kept from {previous.title} with the counts"
-        notes.append(f"{what}: this run has none of them, and its times are left out")
+        notes.append(f"{what}: this run has no counts of them, so its times are left out")
     if not own:
         return Merged(run=_with_tests_of(previous, run, kept), notes=tuple(notes))
     return Merged(
@@ -118,7 +118,7 @@ def _one_of_them(
         return Merged(run=run, notes=(note,))
     notes = (
         f"{counted(len(exist), 'test')} kept from {previous.title} with the counts",
-        f"{counted(len(run.tests), 'test')} of this run left out: times alone, and {elsewhere}",
+        f"{counted(len(run.tests), 'test')} of this run left out: they have only times, and were {elsewhere}",
     )
     return Merged(run=_with_tests_of(previous, run, exist), notes=notes)
 
@@ -218,7 +218,7 @@ def shared(base: Environment, head: Environment) -> Shared:
         },
         blocking=tuple(words for field, words in different.items() if field in _OF_COUNTS),
         left_out=tuple(
-            f"left out, so that times compare with nothing: {words}"
+            f"times cannot be compared: the environments differ ({words})"
             for field, words in different.items()
             if field in of_times
         ),

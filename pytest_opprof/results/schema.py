@@ -67,7 +67,7 @@ def contract_of(document: object, *, where: str) -> Contract:
             return contract
     if isinstance(document, dict) and "traceEvents" in document:
         raise refusal(where, "this is a trace: `opprof trace show` prints it, and `to-run` makes it a run")
-    raise refusal(where, f"this is not a document of pytest-opprof ('kind' is {_quoted(kind)})")
+    raise refusal(where, f"this is not a file of pytest-opprof ('kind' is {_quoted(kind)})")
 
 
 def validate(document: object, contract: Contract, *, where: str) -> Document:
@@ -87,7 +87,7 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
     found = contract_of(document, where=where)
     assert isinstance(document, dict), "contract_of refuses anything else"
     if found is not contract:
-        raise refusal(where, f"this is a {found}, and a {contract} is needed")
+        raise refusal(where, f"this is a {found}, but a {contract} is needed")
     _refuse_newer(document, contract, where=where)
     upgraded(document, version=contract.schema_version)
     if not _validator(contract).is_valid(document):

@@ -136,7 +136,7 @@ def _each_once(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
     for part in parts:
         first = kept.setdefault(part.run.run_id, part)
         if first is not part:
-            notes.append(f"{part.where} is the same run as {first.where}: it counts once")
+            notes.append(f"{part.where} is the same run as {first.where}: it is counted once")
     return list(kept.values()), notes
 
 
@@ -161,7 +161,7 @@ def _refuse_other_commits(parts: Sequence[Part]) -> None:
         one, other = (each.run.commit.short if each.run.commit else "no commit" for each in (first, part))
         if one != other:
             raise UsageError(
-                f"{first.where} is of {one} and {part.where} of {other}: only runs of one commit join"
+                f"{first.where} is of {one} and {part.where} of {other}: join only runs of one commit"
             )
 
 
@@ -174,7 +174,7 @@ def _environment(parts: Sequence[Part]) -> tuple[Environment, list[str]]:
         if both.blocking:
             raise UsageError(
                 f"{first.where} and {part.where} were measured in different environments "
-                f"({', '.join(both.blocking)}): their counts do not compare, so they do not join"
+                f"({', '.join(both.blocking)}): their counts cannot be compared or joined"
             )
         left_out += [f"{note} ({part.where})" for note in both.left_out]
         environment = Environment(fingerprint=both.fingerprint)
@@ -204,7 +204,7 @@ def _disagreement(before: TestResult, after: TestResult) -> str:
     """What became unstable, in words; may be empty."""
     found = [path for path in after.unstable if path not in before.unstable]
     paths = listed(found, most=_NAMED_AT_MOST)
-    return f"they disagree, so that it is not judged, in {paths}" if found else ""
+    return f"they disagree in {paths}, so these are not judged" if found else ""
 
 
 def _compared(

@@ -115,7 +115,7 @@ def test_a_project_reads_what_an_older_release_stored(monorepo: Project) -> None
     tree = monorepo.git("commit-tree", "-m", "x", made.stdout.decode().strip())
     monorepo.git("update-ref", "refs/opprof/main", tree)
     session = monorepo.pytest(GIT, "--opprof-baseline=main", "-q", cwd="packages/b")
-    assert "opprof: it was stored by a release that did not keep projects apart" in session.told
+    assert "opprof: an older release stored it without its project" in session.told
     monorepo.pytest(GIT, "--opprof-save=main", cwd="packages/b")
     session = monorepo.pytest(GIT, "--opprof-baseline=main", "-q", cwd="packages/b")
     assert session.told == ["opprof: 1 passed · nothing dropped"]
@@ -178,7 +178,7 @@ def test_the_nearest_ancestor_stands_in_for_a_commit_without_a_run(repository: P
     session = repository.pytest("--opprof-baseline=main")
     assert session.exit_code == 0
     assert header(session.stdout)[1] == (
-        f"opprof: took the latest run named 'main': the commit {base[:7]} it was stored under is not an ancestor "
+        f"opprof: using the latest run named 'main': the commit {base[:7]} it was stored under is not an ancestor "
         "of HEAD"
     )
 
@@ -188,7 +188,7 @@ def test_uncommitted_changes_are_kept_apart_and_said(repository: Project) -> Non
     repository.replace("test_it.py", "range(2)", "range(5)")
     saved = repository.pytest("--opprof-save=main")
     assert [path.name.partition("_")[0] for path in repository.stored()] == [f"{base}-dirty"]
-    assert "opprof: the work tree has uncommitted changes, so it is kept as '-dirty'" in saved.told
+    assert "opprof: the work tree has uncommitted changes, so the run is stored as '-dirty'" in saved.told
     session = repository.pytest("--opprof-baseline=main")
     assert session.exit_code == 0
     assert f"opprof: main@{base[:7]}+dirty was measured with uncommitted changes" in session.told
@@ -198,11 +198,11 @@ def test_before_the_first_commit_a_baseline_is_kept_under_its_time(project: Proj
     project.git("init", "-q", "-b", "main")
     project.write("test_it.py", WORK_TWICE)
     saved = project.pytest("--opprof-save=main", "-q")
-    assert "opprof: there is no commit to keep it under, so it is kept under its time" in saved.told
+    assert "opprof: there is no commit, so the run is stored under its time" in saved.told
     session = project.pytest("--opprof-baseline=main", "-q")
     assert session.exit_code == 0
     assert session.told == [
-        "opprof: took the latest run named 'main': the repository has no commit yet",
+        "opprof: using the latest run named 'main': the repository has no commit yet",
         "opprof: 1 passed · nothing dropped",
     ]
 

@@ -100,7 +100,7 @@ def test_recover_removes_what_it_is_asked_to(project: Project, sessions: Path) -
     project.python(*command)
     assert not list(sessions.iterdir())
     done = project.python(*command)
-    assert done.stdout == "none of your processes died in a test or while it recorded\n"
+    assert done.stdout == "none of your processes died in a test or while recording\n"
 
 
 RECOVER = ("-m", "pytest_opprof", "recover", "--remove")
@@ -112,8 +112,8 @@ def test_recover_leaves_other_projects_alone(project: Project, sessions: Path, t
     other = Project(tmp_path / "other")
     done = other.python(*RECOVER, str(sessions))
     assert done.stdout.splitlines() == [
-        "1 session file of other projects left alone: --all takes them too",
-        "none of your processes died in a test or while it recorded",
+        "skipped 1 session file of other projects: --all reads them too",
+        "none of your processes died in a test or while recording",
     ]
     assert list(sessions.iterdir())
     assert "test_it.py::test_dies did not end" in other.python(*RECOVER, str(sessions), "--all").stdout
@@ -127,7 +127,7 @@ def test_recover_asks_on_a_terminal(
     dying(project)
     project.pytest()
     shown = Project(tmp_path / "other").on_a_terminal(*RECOVER, str(sessions), types=answer)
-    assert "Take 1 session file of other projects too? [y/N]" in shown
+    assert "Read 1 session file of other projects too? [y/N]" in shown
     assert ("reading 1 of 1" in shown, "test_dies did not end" in shown) == (is_taken, is_taken)
     assert bool(list(sessions.iterdir())) is not is_taken
 

@@ -77,7 +77,7 @@ def test_the_nearest_run_from_here_is_preferred_and_said(project: Project) -> No
     assert told.startswith(
         f"opprof: main@{commits[1][:7]} was measured in another environment (Python 2.7 -> 3."
     )
-    assert told.endswith(f"): took main@{commits[0][:7]}, the nearest from one like this")
+    assert told.endswith(f"): using main@{commits[0][:7]}, the nearest run that matches")
 
 
 def test_other_hardware_informs_where_only_times_depend_on_it(saved: Project) -> None:

@@ -135,13 +135,11 @@ def test_what_has_no_room_is_left_out_and_said(project: Project) -> None:
     project.write("pytest.ini", (project.folder / "pytest.ini").read_text() + "opprof_trace_budget = 300 B\n")
     project.write("test_it.py", WORK_TWICE)
     session = project.pytest("--opprof-save=main")
-    said = (
-        "no trace is kept of test_it.py::test_it: there is no room for it in the 300 B of opprof_trace_budget"
-    )
+    said = "no trace of test_it.py::test_it was stored: it does not fit into the 300 B of opprof_trace_budget"
     assert f"opprof: {said}" in session.told
     project.replace("test_it.py", "range(2)", "range(3)")
     session = project.pytest("--opprof-baseline=main")
-    assert "traces:   no trace is kept of test_it.py::test_it" in session.stdout
+    assert "traces:   no trace of test_it.py::test_it was stored" in session.stdout
     assert kept(project) == []
 
 
@@ -151,8 +149,8 @@ def test_traces_past_the_budget_are_not_even_written_and_said(project: Project) 
         "test_it.py", WORK_TWICE + "\n    @pytest.mark.profile\n    def test_too():\n        pass\n"
     )
     told = project.pytest("--opprof-save=main", "--opprof-save-processes=1").told
-    of_the_first = "those of the first have the 300 B of opprof_trace_budget"
-    assert f"opprof: the traces of the last tests are not kept: {of_the_first}" in told
+    of_the_first = "earlier ones used up the 300 B of opprof_trace_budget"
+    assert f"opprof: traces of later tests were not stored: {of_the_first}" in told
 
 
 @pytest.mark.slow
@@ -201,9 +199,7 @@ def test_it():
 def test_of_more_events_than_anybody_looks_at_sums_are_kept(project: Project) -> None:
     project.write("test_it.py", LOOP)
     saved = project.pytest("--opprof-save=main")
-    saved.lines.fnmatch_lines(
-        ["opprof: no trace is kept of 420,00? events, which were summed up: --opprof-traces=*"]
-    )
+    saved.lines.fnmatch_lines(["opprof: no trace of 420,00? events was stored: *--opprof-traces=*"])
     assert project.pytest("--opprof-baseline=main").exit_code == pytest.ExitCode.OK
     project.replace("test_it.py", "140_000", "140_001")
     session = project.pytest("--opprof-baseline=main")

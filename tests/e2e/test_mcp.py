@@ -248,7 +248,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("compare_runs", {"base": "main", "head": "../x"}, "is outside the project"),
     ("compare_runs", {"comparison": "../x"}, "is outside the project"),
     ("compare_runs", {"comparison": "absent.json"}, "absent.json: "),
-    ("compare_runs", {"comparison": "run.json"}, "this is a run, and a comparison is needed"),
+    ("compare_runs", {"comparison": "run.json"}, "this is a run, but a comparison is needed"),
     ("compare_runs", {"test": "absent"}, r"the comparison has no test like 'absent' \(3 tests\)"),
     ("show_history", {"test": "absent"}, "the history has no test 'absent'"),
     ("show_history", {"test": "alone", "metric": "ops.cuont"}, "did you mean 'ops.count'"),

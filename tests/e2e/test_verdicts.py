@@ -320,7 +320,7 @@ def test_the_command_line_stands_over_the_marker_and_the_marker_over_the_ini_fil
         ),
         ("--opprof-gate=ranges.cuont=exact", "(did you mean 'ranges.count'?)"),
         ("--opprof-columns=Name,Self_CPU", "unknown column 'Self_CPU' (did you mean 'Self CPU'?)"),
-        ("--opprof-store=nowhere://bucket", "no store of this kind (Protocol not known: nowhere)"),
+        ("--opprof-store=nowhere://bucket", "unknown kind of store (Protocol not known: nowhere)"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_refused_at_once(story: Story, option: str, complaint: str) -> None:

@@ -127,7 +127,7 @@ def test_every_way_to_distribute_gives_the_same_verdicts(
     session.lines.fnmatch_lines(
         [
             "opprof * baseline main (latest, *) * store dir:.opprof",
-            "opprof: took the latest run named 'main': this is not a git repository",
+            "opprof: using the latest run named 'main': this is not a git repository",
             "*2 regressed, 1 missing, 1 new, 9 passed * nothing dropped*",
         ]
     )

@@ -168,7 +168,7 @@ def test_save_from_another_host_keeps_the_other_tests(
         lines = told(capsys, "save", "nightly", "run.json")
     assert lines[1:] == [
         "1 test that did not run kept from nightly@0000000",
-        "left out, so that times compare with nothing: CPU model one -> two",
+        "times cannot be compared: the environments differ (CPU model one -> two)",
     ]
     (entry,) = store.entries("nightly")
     assert len(store.load(entry).tests) == 2
@@ -187,7 +187,7 @@ def test_imported_times_leave_counts_in_place(store: Archive, capsys: pytest.Cap
     _, *notes = told(capsys, "save", "main", "times.json")
     assert notes == [
         "1 test that did not run kept from main@0000000",
-        "1 test kept from main@0000000 with the counts: this run has none of them, and its times are left out",
+        "1 test kept from main@0000000 with the counts: this run has no counts of them, so its times are left out",
     ]
     kept = store.load(store.entries("main")[0]).test(A.node_id)
     assert kept is not None
@@ -204,7 +204,7 @@ def test_remove_takes_a_name_or_a_commit(store: Archive, capsys: pytest.CaptureF
 def test_prune_keeps_the_newest_and_what_git_knows(
     store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told(capsys, "prune") == ["no run is removed for its commit: this is not a git repository"]
+    assert told(capsys, "prune") == ["kept runs whose commits may be gone: this is not a git repository"]
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
     known = git(tmp_path, "rev-parse", "HEAD")
@@ -242,10 +242,10 @@ def test_counts_are_shown_as_reviewed(store: Archive, capsys: pytest.CaptureFixt
 def test_push_and_pull_between_stores(
     store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told(capsys, "push", "main", "--to", "dir:other") == ["main: 2 runs taken over"]
+    assert told(capsys, "push", "main", "--to", "dir:other") == ["main: 2 runs copied"]
     assert open_store("dir:other", root=tmp_path).names() == ("main",)
     shutil.rmtree(".opprof")
-    assert told(capsys, "pull", "--from", "dir:other") == ["main: 2 runs taken over"]
+    assert told(capsys, "pull", "--from", "dir:other") == ["main: 2 runs copied"]
     assert len(store.entries("main")) == 2
     told(capsys, "push", "--to", "counts:ci")
     assert Path("ci/main.counts.json").is_file()
@@ -259,8 +259,8 @@ def test_push_and_pull_by_git(store: Archive, tmp_path: Path, capsys: pytest.Cap
     git(tmp_path / "here", "init", "-q")
     told(capsys, "push", "--to", "git:here")
     pushed = told(capsys, "push", "--store=git:here", "--remote", str(tmp_path / "bare"))
-    assert pushed == ["main: 2 runs taken over", "release-1: 1 run taken over"]
+    assert pushed == ["main: 2 runs copied", "release-1: 1 run copied"]
     told(capsys, "remove", "main", "--store=git:here")
     pulled = told(capsys, "pull", "main", "--store=git:here", "--remote", str(tmp_path / "bare"))
-    assert pulled == ["main: 2 runs taken over"]
+    assert pulled == ["main: 2 runs copied"]
     assert told(capsys, "push", "--store=git:here", code=5)[0].startswith("opprof: git fetch origin failed")

@@ -140,10 +140,10 @@ def test_init_is_safe_to_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ("ignored", "store", "told"),
     [
         (".opprof/\n", "dir:.opprof", "ignores .opprof already"),
-        ("", "dir:/elsewhere", "/elsewhere is outside the project: nothing to ignore"),
-        ("", "dir:../x", "../x is outside the project: nothing to ignore"),
-        ("", "git:", "nothing of git: is to be ignored"),
-        ("", "counts:ci", "nothing of counts:ci is to be ignored"),
+        ("", "dir:/elsewhere", "/elsewhere: nothing to ignore, because it is outside the project"),
+        ("", "dir:../x", "../x: nothing to ignore, because it is outside the project"),
+        ("", "git:", "git:: nothing to ignore"),
+        ("", "counts:ci", "counts:ci: nothing to ignore"),
     ],
 )
 def test_init_ignores_only_what_it_must(

@@ -56,14 +56,14 @@ def test_newest_entry_comes_first(store: Archive) -> None:
 def test_uncommitted_changes_have_a_key_of_their_own(store: Archive) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     saved = store.save("main", run_of(1, dirty=True), collected=NOBODY)
-    assert "the work tree has uncommitted changes, so it is kept as '-dirty'" in saved.notes
+    assert "the work tree has uncommitted changes, so the run is stored as '-dirty'" in saved.notes
     assert set(keys(store)) == {key(1), key(1, dirty=True)}
 
 
 def test_run_without_git_is_kept_under_its_time(store: Archive) -> None:
     saved = store.save("main", simple_run(A), collected=NOBODY)
     assert keys(store) == [f"20260102T000000.000000Z-abc_{FAMILY}"]
-    assert "there is no commit to keep it under, so it is kept under its time" in saved.notes
+    assert "there is no commit, so the run is stored under its time" in saved.notes
 
 
 def test_selection_replaces_only_what_ran(store: Archive) -> None:
@@ -153,7 +153,7 @@ def test_damaged_run_is_one_sentence_and_not_replaced(store: Archive, place: Pla
             act()
     assert store.load(whole).tests == (A,)
     later = store.save("main", run_of(3), collected=NOBODY)
-    assert later.notes[0].startswith("no test was carried over: ")
+    assert later.notes[0].startswith("no test was kept from the previous run: ")
     store.remove("main", is_meant=lambda entry: entry.key == damaged.key)
     store.save("main", run_of(2), collected=NOBODY)
     assert keys(store) == [key(n) for n in (3, 2, 1)]
@@ -166,11 +166,11 @@ def test_runs_of_two_stores_are_joined(store: Archive, tmp_path: Path) -> None:
     other.save("main", run_of(2, B, hours=1), collected=NOBODY)
     other.save("main", run_of(3), collected=NOBODY)
     notes = store.take(other, ["main"])
-    assert notes[0] == "main: 2 runs taken over"
-    assert notes[1] == "main@0000000 is on both sides: joined, what was measured later counts"
+    assert notes[0] == "main: 2 runs copied"
+    assert notes[1] == "main@0000000 was in both stores: they are joined, and the later run wins"
     assert keys(store) == [key(n) for n in (3, 2, 1)]
     assert {test.node_id for test in store.load(store.entries("main")[1]).tests} == {A.node_id, B.node_id}
-    assert store.take(other, ["main"]) == ("main: 0 runs taken over",)
+    assert store.take(other, ["main"]) == ("main: 0 runs copied",)
     other.take(store, ["main"])
     assert [other.load(entry) for entry in other.entries("main")] == [
         store.load(entry) for entry in store.entries("main")
@@ -194,8 +194,8 @@ def test_a_damaged_run_does_not_travel(store: Archive, place: Place, tmp_path: P
     store.save("main", run_of(2), collected=NOBODY)
     place.damage("main", key(2))
     notes = other.take(store, ["main"])
-    assert notes[0] == "main: 1 run taken over"
-    assert notes[1].startswith("left out: ")
+    assert notes[0] == "main: 1 run copied"
+    assert notes[1].startswith("not copied: ")
     assert keys(other) == [key(1)]
 
 
@@ -223,7 +223,7 @@ def test_runs_of_two_families_stand_side_by_side(store: Archive, tmp_path: Path)
         entry.family: {test.node_id for test in store.load(entry).tests} for entry in store.entries("main")
     }
     assert tests == {FAMILY: {A.node_id, B.node_id}, "py3.12-torch2.13": {B.node_id}}
-    assert other.take(store, ["main"]) == ("main: 2 runs taken over",)
+    assert other.take(store, ["main"]) == ("main: 2 runs copied",)
     assert sorted(keys(other)) == sorted(keys(store))
 
 

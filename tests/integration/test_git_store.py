@@ -90,7 +90,9 @@ def test_a_strange_ref_is_passed_over_and_never_written_through(tmp_path: Path, 
     assert store.names() == ("main",)
     assert keys(store) == [key(1)]
     assert store.entries(kind) == ()
-    with pytest.raises(StoreError, match=rf"refs/opprof/{kind} is a symbolic ref, or not one of a commit"):
+    with pytest.raises(
+        StoreError, match=rf"refs/opprof/{kind} is a symbolic ref or does not point to a commit"
+    ):
         store.save(kind, run_of(2), collected=NOBODY)
     assert git(folder, "rev-parse", "main") == tip
 
@@ -163,9 +165,9 @@ def test_refs_that_went_apart_are_joined(tmp_path: Path, bare: Path) -> None:
     theirs.save("main", run_of(2), collected=NOBODY)
     theirs.save("main", run_of(3, later, B, hours=1), collected=NOBODY)
     theirs.save("topic", run_of(2), collected=NOBODY)
-    assert push_refs(ours, ["main"], remote="origin") == ("main: 2 runs taken over",)
+    assert push_refs(ours, ["main"], remote="origin") == ("main: 2 runs copied",)
     notes = push_refs(theirs, ["main", "topic"], remote="origin")
-    assert "main@0000000 is on both sides: joined, what was measured later counts" in notes
+    assert "main@0000000 was in both stores: they are joined, and the later run wins" in notes
     remote = open_store("git:", root=bare)
     assert remote.names() == ("main", "topic")
     assert keys(remote) == [key(n) for n in (3, 2, 1)]
@@ -207,7 +209,7 @@ def test_a_ref_of_the_remote_whose_name_is_no_text_is_passed_over(tmp_path: Path
     subprocess.run(command, cwd=bare, check=True)
     ours.save("main", run_of(2), collected=NOBODY)
     push_refs(ours, ["main"], remote="origin")
-    assert pull_refs(theirs, [], remote="origin") == ("main: 2 runs taken over",)
+    assert pull_refs(theirs, [], remote="origin") == ("main: 2 runs copied",)
     for folder in ("a", "b"):
         # Git tells such a name as it is: read as text it would be an error here.
         told = subprocess.run(
@@ -225,15 +227,15 @@ def test_names_of_which_nothing_can_be_read_hold_no_push_up(
     git(tmp_path, "update-ref", "refs/opprof/team/main", "refs/opprof/damaged")
     place.damage("damaged", key(1))
     nothing = push_refs(store, store.names(), remote=str(bare))
-    assert [note for note in nothing if "left out" not in note] == [
-        "damaged: 0 runs taken over",
-        "team/main: 0 runs taken over",
+    assert [note for note in nothing if "not copied" not in note] == [
+        "damaged: 0 runs copied",
+        "team/main: 0 runs copied",
     ]
     assert open_store("git:", root=bare).names() == ()
     store.save("main", run_of(2), collected=NOBODY)
     notes = push_refs(store, store.names(), remote=str(bare))
-    assert "main: 1 run taken over" in notes
-    (left_out,) = (note for note in notes if note.startswith("left out: "))
+    assert "main: 1 run copied" in notes
+    (left_out,) = (note for note in notes if note.startswith("not copied: "))
     assert f"refs/opprof/damaged:{key(1)}.json: " in left_out
     assert open_store("git:", root=bare).names() == ("main",)
 
@@ -258,7 +260,7 @@ def test_a_remote_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
     for move in (push_refs, pull_refs):
         with pytest.raises(StoreError, match=r"^git fetch nowhere failed: .*\. Nothing was changed$"):
             move(store, ["main"], remote="nowhere")
-    with pytest.raises(UsageError, match="has no remotes: say --to or --from with a store"):
+    with pytest.raises(UsageError, match="has no remotes: name a store with --to or --from"):
         push_refs(open_store("dir:.opprof", root=tmp_path), ["main"], remote="origin")
 
 

@@ -114,7 +114,7 @@ def test_latest_is_taken_with_a_note(project: Project) -> None:
     assert "(latest, " in found.label
     (note,) = found.notes
     assert note == (
-        f"took the latest run named 'main': the commit {other[:7]} it was stored under is not an ancestor of HEAD"
+        f"using the latest run named 'main': the commit {other[:7]} it was stored under is not an ancestor of HEAD"
     )
 
 
@@ -226,7 +226,7 @@ def test_dirty_runs_count_and_are_said(project: Project) -> None:
 def test_unborn_branch_takes_the_latest(project: Project) -> None:
     project.save("main", None)
     found = project.resolve("main")
-    assert found.notes == ("took the latest run named 'main': the repository has no commit yet",)
+    assert found.notes == ("using the latest run named 'main': the repository has no commit yet",)
 
 
 def test_no_repository_takes_the_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,14 +236,14 @@ def test_no_repository_takes_the_latest(tmp_path: Path, monkeypatch: pytest.Monk
     project.save("main", None)
     found = project.resolve("main")
     assert found.run.run_id == "run2"
-    assert found.notes == ("took the latest run named 'main': this is not a git repository",)
+    assert found.notes == ("using the latest run named 'main': this is not a git repository",)
 
 
 def test_no_git_takes_the_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     project = Project(tmp_path)
     project.save("main", None)
-    assert project.resolve("main").notes == ("took the latest run named 'main': git is not installed",)
+    assert project.resolve("main").notes == ("using the latest run named 'main': git is not installed",)
 
 
 def test_missing_baseline_says_how_to_record_one(project: Project) -> None:
@@ -311,7 +311,7 @@ def test_counts_taken_over_are_the_last_to_be_chosen(project: Project) -> None:
     only = project.resolve("main")
     assert only.label == "main (latest)"
     assert only.notes == (
-        "took the latest run named 'main': it was taken over from a counts: store, and is of no commit",
+        "using the latest run named 'main': it was copied from a counts: store and has no commit",
     )
     project.save("main", commit)
     assert "(merge-base, " in project.resolve("main").label
@@ -353,7 +353,7 @@ def test_an_ancestor_from_an_environment_like_this_one_is_preferred(project: Pro
     assert "(nearest ancestor, " in found.label
     assert found.notes == (
         f"main@{third[:7]} was measured in another environment (torch 2.12.0 -> 2.13.0): "
-        f"took main@{first[:7]}, the nearest from one like this",
+        f"using main@{first[:7]}, the nearest run that matches",
     )
 
 
@@ -367,8 +367,8 @@ def test_an_ancestor_is_not_given_up_for_a_run_that_is_none(project: Project) ->
     assert found.run.commit is not None
     assert found.run.commit.id == first
     assert found.notes == (
-        f"main@{first[:7]} was measured in another environment (torch 2.12.0 -> 2.13.0), and no other run near "
-        "it in one like this: what depends on that is inconclusive",
+        f"main@{first[:7]} was measured in another environment (torch 2.12.0 -> 2.13.0). No nearby run "
+        "matches, so metrics that depend on the environment are inconclusive",
     )
 
 

@@ -138,7 +138,7 @@ def test_the_tests_that_have_traces_are_listed(capsys: pytest.CaptureFixture[str
         (["test_z"], 2, "no test 'test_z' with a trace in .opprof/traces (there are: "),
         (["test_x"], 2, "'test_x' names several tests with traces: "),
         (["run.json", "--test=test"], 2, "'test' names several tests with traces: t.py::test_x, u.py"),
-        (["test_y[a/b]", "--side=base"], 2, "no trace of the base is kept; there is: head"),
+        (["test_y[a/b]", "--side=base"], 2, "there is no trace of the base, only of the head"),
         ([".opprof/traces/notes.txt"], 2, "notes.txt: this is not a trace, a run or a comparison"),
         ([X, "--ui=perfetto"], 2, "perfetto: no page"),
     ],

@@ -234,8 +234,8 @@ SESSIONS: Final = (
         name="a baseline of another environment",
         tells="That the nearest baseline was measured elsewhere, and another one was taken.",
         file=_RESOLVE,
-        text='taken, notes=(*taken.notes, f"{what}: took',
-        without='taken, notes=() if what else (f"{what}: took',
+        text='taken, notes=(*taken.notes, f"{what}: using',
+        without='taken, notes=() if what else (f"{what}: using',
         test=f"{_GIT}::test_an_ancestor_from_an_environment_like_this_one_is_preferred",
     ),
     _says(

@@ -27,7 +27,7 @@ def test_what_was_measured_is_kept_and_resumed(project: Project, tmp_path: Path,
     (kept,) = experiments(project)
     done = sorted(path.name for path in kept.glob("first-*.json.gz"))
     assert len(done) == 5
-    resume = f"opprof: 5 processes are kept in .opprof/ab/{kept.name}; go on with: opprof ab HEAD --resume="
+    resume = f"opprof: 5 processes are kept in .opprof/ab/{kept.name}; resume with: opprof ab HEAD --resume="
     assert first.stderr.splitlines() == [resume + kept.name, "opprof: interrupted"]
     assert nothing_left(project)
     other = ab(project, "HEAD", f"--resume={kept.name}", "--seed=6", env=counted)

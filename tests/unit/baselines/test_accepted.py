@@ -114,8 +114,8 @@ def test_readers_words_stay_readable(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("{", "this is not JSON"),
-        ("[]", "this is not a document of pytest-opprof"),
-        ('{"kind": "opprof-run"}', "this is a run, and a accepted is needed"),
+        ("[]", "this is not a file of pytest-opprof"),
+        ('{"kind": "opprof-run"}', "this is a run, but a accepted is needed"),
         ('{"kind": "opprof-accepted", "schema_version": 1}', "'accepted' is missing"),
         ('{"kind": "opprof-accepted", "schema_version": 2, "accepted": []}', "is newer than 1"),
     ],

@@ -138,13 +138,13 @@ def test_counts_that_are_pushed_again_replace_the_former(store: Archive, tmp_pat
     other.take(store, ["main"])
     store.save("main", run_of(2, TWO), collected=Collected(whole_paths=frozenset({"."})))
     assert other.take(store, ["main"]) == (
-        "main: 1 run taken over",
-        "main is on both sides: joined, what was taken over counts",
+        "main: 1 run copied",
+        "main was in both stores: they are joined, and the copied run wins",
     )
     kept = other.load(other.entries("main")[0])
     totals = {test.node_id: test.totals["ops.count"] for test in kept.tests}
     assert totals == {A.node_id: TWO.totals["ops.count"], B.node_id: B.totals["ops.count"]}
-    assert other.take(store, ["main"]) == ("main: 0 runs taken over",)
+    assert other.take(store, ["main"]) == ("main: 0 runs copied",)
 
 
 def test_names_and_removal(store: Archive, tmp_path: Path) -> None:
@@ -165,6 +165,6 @@ def test_a_test_without_counts_keeps_no_other_from_being_kept(store: Archive) ->
 
 def test_run_without_counts_is_refused(store: Archive) -> None:
     bare = dataclasses.replace(A, totals={})
-    with pytest.raises(UsageError, match="main: the run has no exact counts to keep"):
+    with pytest.raises(UsageError, match="main: the run has no exact counts to store"):
         store.save("main", run_of(1, bare), collected=NOBODY)
     assert store.names() == ()

@@ -85,7 +85,7 @@ def test_packed_run_that_a_killed_save_left_is_no_second_one(store: Archive) -> 
 @pytest.mark.parametrize(
     ("uri", "sentence"),
     [
-        ("ftps3://bucket/x", "no store of this kind .* there are dir:PATH, counts:PATH, git:"),
+        ("ftps3://bucket/x", "unknown kind of store .* use dir:PATH, counts:PATH, git:"),
         ("dir:", "the path is missing: write it like dir:.opprof"),
         ("counts:", "the path is missing: write it like counts:.opprof"),
         ("", "the path is missing"),

@@ -146,7 +146,7 @@ def test_store_that_cannot_be_opened_is_one_sentence(port: str, said: str, tmp_p
     with pytest.raises(StoreError) as caught:
         open_store(f"ftp://me:s3cret@127.0.0.1:{port}/x", root=tmp_path)
     address = re.escape(f"ftp://me:***@127.0.0.1:{port}/x")
-    advice = "Check the address, and what it needs to be let in"
+    advice = "Check the address and its credentials"
     assert re.fullmatch(rf"{address} cannot be opened: {said}\. {advice}", str(caught.value))
 
 
@@ -163,7 +163,7 @@ def test_store_that_cannot_be_opened_is_one_sentence(port: str, said: str, tmp_p
 def test_messages_hide_passwords(uri: str, shown: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         open_store(uri, root=tmp_path)
-    assert str(caught.value).startswith(f"--opprof-store={shown}: no store of this kind (")
+    assert str(caught.value).startswith(f"--opprof-store={shown}: unknown kind of store (")
 
 
 def test_places_and_faults_hide_passwords(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:

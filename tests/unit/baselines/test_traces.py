@@ -71,7 +71,7 @@ def test_the_largest_have_no_room_and_are_named(saved: SavedTraces, tmp_path: Pa
     sizes = {IDS[0]: 70, IDS[1]: 30, IDS[2]: 40}
     (note,) = saved.keep(staged(tmp_path / "new", sizes), a_run(1))
     assert note == (
-        "no trace is kept of t.py::test_a: there is no room for it in the 100 B of opprof_trace_budget"
+        "no trace of t.py::test_a was stored: it does not fit into the 100 B of opprof_trace_budget"
     )
     assert there(saved) == {"test_brun1": 30, "test_crun1": 40}
 
@@ -93,7 +93,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "traces").touch()
     saved = SavedTraces(folder=tmp_path / "traces", budget=100)
     (note,) = saved.keep(staged(tmp_path / "new", {IDS[0]: 1}), a_run(1))
-    assert note.startswith("no traces are kept for later: ")
+    assert note.startswith("no traces were stored: ")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_pairs_of_this_session_stay(pairs: TracePairs, tmp_path: Path) -> None:
     head = staged(tmp_path / "new", {IDS[0]: 60}, at=2_000)[IDS[0]]
     assert pairs.put(IDS[0], base=None, head=head) == ""
     later = staged(tmp_path / "new", {IDS[1]: 60}, at=2_000)[IDS[1]]
-    assert pairs.put(IDS[1], base=None, head=later).startswith("no trace is kept of t.py::test_b: ")
+    assert pairs.put(IDS[1], base=None, head=later).startswith("no trace of t.py::test_b was stored: ")
     assert pairs.path(IDS[0], "head").exists()
     assert not later.exists()
 

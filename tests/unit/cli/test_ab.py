@@ -68,7 +68,7 @@ def test_an_early_end_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tmp_
     _Terminal("main", is_quiet=True).unfinished(Kept(tmp_path / "one", PLAN))
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.endswith("go on with: opprof ab main --resume=one\n")
+    assert told.err.endswith("resume with: opprof ab main --resume=one\n")
 
 
 def test_what_is_for_pytest_keeps_its_order(

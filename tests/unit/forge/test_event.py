@@ -48,7 +48,7 @@ def test_other_events_are_of_no_pull_request(tmp_path: Path) -> None:
 
 WRONG = {
     "no JSON": ("{", "this is not JSON"),
-    "key twice": ('{"a": 1, "a": 2}', "stands twice"),
+    "key twice": ('{"a": 1, "a": 2}', "occurs twice"),
     "a list": ("[]", None),
     "no commit": (workflow_run_event(head_sha="main"), "'main' is not a commit"),
     "a short commit": (workflow_run_event(head_sha="abc1234"), "is not a commit"),

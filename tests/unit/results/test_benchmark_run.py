@@ -109,7 +109,7 @@ def test_of_a_test_that_stands_there_twice_the_last_counts(path: Path) -> None:
     run = run_from_benchmarks(path)
     (test,) = run.tests
     assert test.totals["wall_time"].low == 1000
-    assert run.notes[1] == "test_a.py::test_x stands there 2 times: the last is used"
+    assert run.notes[1] == "test_a.py::test_x is listed 2 times: the last entry is used"
 
 
 def test_many_rounds_are_summed_up(path: Path) -> None:

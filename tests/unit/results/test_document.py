@@ -66,7 +66,7 @@ def test_created_stands_near_the_beginning() -> None:
             [{"parent": 0, "name": "x", "count": 1, "self_ns": 1}],
             "tests[0].tree[0].parent: 0 is not an earlier node",
         ),
-        (("tests", 0, "ops", 1, "name"), "aten::mul", "tests[0].ops[1]: it stands in the list twice"),
+        (("tests", 0, "ops", 1, "name"), "aten::mul", "tests[0].ops[1]: it is in the list twice"),
         (("created",), "2026-13-01T00:00:00+00:00", "created: 2026-13-01T00:00:00+00:00 is not a time"),
     ],
     ids=["samples", "sum", "tree", "twice", "time"],

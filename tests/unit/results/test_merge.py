@@ -160,7 +160,7 @@ def test_host_that_counts_the_same_keeps_tests(field: str, told: str) -> None:
     result = merged(previous, head, collected=Collected())
     assert [test.node_id for test in result.run.tests if test.carried_from] == [B.node_id]
     assert result.run.environment.fingerprint == {key: HOST[key] for key in HOST if key != field}
-    notes = [f"left out, so that times compare with nothing: {told}"] if told else []
+    notes = [f"times cannot be compared: the environments differ ({told})"] if told else []
     assert result.notes == (f"1 test that did not run kept from {previous.title}", *notes)
     assert joined([head, previous]).environment == result.run.environment
     assert names(joined([head, previous])) == {A.node_id, B.node_id}
@@ -202,8 +202,8 @@ def test_counts_outrank_times_alone() -> None:
     assert names(result.run) == {A.node_id, B.node_id, OTHER.node_id}
     assert result.notes == (
         "1 test that did not run kept from the run of 2026-01-01 00:00",
-        "1 test kept from the run of 2026-01-01 00:00 with the counts: this run has none of them, "
-        "and its times are left out",
+        "1 test kept from the run of 2026-01-01 00:00 with the counts: this run has no counts of them, "
+        "so its times are left out",
     )
     again = merged(measured_on(timed), measured_on(A, hours=1), collected=Collected())
     assert again.run.tests == (A,)
@@ -226,7 +226,7 @@ def test_times_of_another_environment_leave_counts_where_they_are() -> None:
         assert [replace(test, carried_from=None) for test in found.tests] == list(profiled.tests)
     assert result.notes == (
         f"3 tests kept from {profiled.title} with the counts",
-        "2 tests of this run left out: times alone, and measured in another environment (Python 3.11 -> 3.12)",
+        "2 tests of this run left out: they have only times, and were measured in another environment (Python 3.11 -> 3.12)",
     )
     collected = Collected(node_ids=frozenset({A.node_id, B.node_id}), whole_paths=frozenset({"."}))
     assert names(merged(profiled, timed, collected=collected).run) == {A.node_id, B.node_id}

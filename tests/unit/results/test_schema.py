@@ -81,7 +81,7 @@ OP = ("tests", 0, "ops", 0)
         ((*OP, "name"), "x" * 2000, "tests[0].ops[0].name: 2000 characters are more than 1024"),
         (("tests", 0, "steps"), "5", "tests[0].steps: '5' is not an integer"),
         (("tests", 0, "steps"), 10**9, "tests[0].steps: 1000000000 is more than 100000"),
-        (("tests", 0, "outcome"), "xpass", "tests[0].outcome: 'xpass' is none of passed, failed, skipped"),
+        (("tests", 0, "outcome"), "xpass", "tests[0].outcome: 'xpass' is not one of passed, failed, skipped"),
         (("tests", 0, "gates"), {"a": 1}, "tests[0].gates.a: 1 is not a string"),
         (("tests", 0, "limits"), {"a.b": None}, "tests[0].limits['a.b']: null is not an integer or string"),
         (("tests", 0, "schedule"), {"wait": 1}, "tests[0].schedule: 'skip_first' is missing"),
@@ -106,7 +106,7 @@ def test_refusal_names_the_json_path(path: tuple[Any, ...], value: object, sente
 
 @pytest.mark.parametrize("document", [None, 5, "x", [], {}, {"kind": "sarif"}, {"kind": ["opprof-run"]}])
 def test_foreign_documents_are_refused(document: object) -> None:
-    with pytest.raises(DocumentError, match=r"^x\.json: this is not a document of pytest-opprof"):
+    with pytest.raises(DocumentError, match=r"^x\.json: this is not a file of pytest-opprof"):
         validate(document, Contract.RUN, where="x.json")
 
 
@@ -116,7 +116,7 @@ def test_a_trace_is_told_from_a_document() -> None:
 
 
 def test_the_other_kind_is_named() -> None:
-    with pytest.raises(DocumentError, match="this is a run, and a comparison is needed"):
+    with pytest.raises(DocumentError, match="this is a run, but a comparison is needed"):
         validate(_valid(), Contract.COMPARISON, where="x.json")
     assert contract_of(_valid(), where="x.json") is Contract.RUN
 

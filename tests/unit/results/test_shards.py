@@ -89,7 +89,7 @@ def test_disagreeing_duplicates_are_not_judged() -> None:
     assert test.unstable == ("ops.count", "aten::mul.count")
     (note,) = joined.notes
     assert note == (
-        "t.py::a is in 1.json and 2.json: they disagree, so that it is not judged, in ops.count, aten::mul.count"
+        "t.py::a is in 1.json and 2.json: they disagree in ops.count, aten::mul.count, so these are not judged"
     )
 
 
@@ -113,7 +113,7 @@ def test_same_run_counts_once() -> None:
     one = part(1, result_of("a", processes=1))
     joined = join([one, replace(one, where="copy.json")])
     assert joined.run.tests[0].processes == 1
-    assert joined.notes == ("copy.json is the same run as 1.json: it counts once",)
+    assert joined.notes == ("copy.json is the same run as 1.json: it is counted once",)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_shards_of_ranks_join_both_ways() -> None:
 
 
 def test_other_commits_do_not_join() -> None:
-    with pytest.raises(UsageError, match=r"1\.json is of 1111111 and 2\.json of 1111111\+dirty: only"):
+    with pytest.raises(UsageError, match=r"1\.json is of 1111111 and 2\.json of 1111111\+dirty: join only"):
         join([part(1), part(2, commit=replace(COMMIT, dirty=True))])
     with pytest.raises(UsageError, match=r"2\.json of no commit"):
         join([part(1), part(2, commit=None)])
@@ -258,7 +258,9 @@ def test_fields_of_times_alone_are_left_out_where_they_differ() -> None:
         [part(1, result_of("a")), part(2, result_of("b"), fingerprint=FINGERPRINT | {"cpu_model": "two"})]
     )
     assert joined.run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
-    assert joined.notes == ("left out, so that times compare with nothing: CPU model one -> two (2.json)",)
+    assert joined.notes == (
+        "times cannot be compared: the environments differ (CPU model one -> two) (2.json)",
+    )
 
 
 def test_fields_of_times_stay_left_out() -> None:
