@@ -140,8 +140,8 @@ class profile(Averaged):  # noqa: N801  # torch's name
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         if acc_events:
             warnings.warn(
-                "acc_events: accepted, but this profile is entered once and has nothing to add up; "
-                "pytest_opprof.profile records cycle after cycle",
+                "acc_events has no effect: this profile is entered only once. To record several cycles, use "
+                "pytest_opprof.profile",
                 stacklevel=2,
             )
         self.use_cpu = use_cpu

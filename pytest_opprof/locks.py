@@ -68,7 +68,7 @@ def _is_held(descriptor: int, *, shared: bool) -> bool:
 
 def _too_long(descriptor: int, limit_s: float) -> str:
     waited = f" after {limit_s:g} s" if limit_s else ""
-    return f"{_holder(descriptor) or 'another process'} still holds it{waited}: end it, or let it go on"
+    return f"{_holder(descriptor) or 'another process'} still holds it{waited}: end it, or let it finish"
 
 
 def _holder(descriptor: int) -> str:

@@ -15,7 +15,7 @@ from pytest_opprof.capture.torch_ops import imported_torch
 __all__ = ["cuda_perf_counter"]
 
 _HOST_ALONE: Final = (
-    "cuda_perf_counter: CUDA was not in use in this process, and its times are those of the host alone"
+    "cuda_perf_counter: CUDA was not in use in this process, so its times are only those of the host"
 )
 
 

@@ -62,11 +62,11 @@ def _reason(number: int) -> str:
     if number in {errno.EACCES, errno.EPERM}:
         level = _PARANOID.read_text(encoding="ascii").strip() if _PARANOID.exists() else "unknown"
         return (
-            f"not allowed (kernel.perf_event_paranoid is {level}; 2 or less is needed, "
-            "or a container's filter forbids perf_event_open)"
+            f"not allowed: kernel.perf_event_paranoid is {level} (2 or less is needed), "
+            "or a container's filter forbids perf_event_open"
         )
     if number in {errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP}:
-        return "the machine has no such counter, as many virtual ones"
+        return "this machine has no such counter (many virtual machines have none)"
     if number == errno.ENOSYS:
         return "the kernel was built without perf_event_open, or a container's filter hides it"
     return os.strerror(number)

@@ -116,7 +116,7 @@ def other_profiler() -> str | None:
     profiler = sys.modules.get("torch.autograd.profiler") if torch is not None else None
     if profiler is None or not getattr(profiler, "_is_profiler_enabled", False):
         return None
-    return "torch.profiler is recording in this process and has CUPTI: use one of the two at a time"
+    return "torch.profiler is recording in this process and holds CUPTI: use one profiler at a time"
 
 
 def _candidates() -> Iterator[str]:

@@ -81,7 +81,6 @@ class CudaSource:
             self.problem = later if later and later != self.memory_problem else None
         elif self._is_wanted and cuda.is_started() and self.problem is None:
             self.problem = (
-                "CUDA was started in the middle of what was recorded, of which its part is missing: "
-                "begin with a warm-up step"
+                "CUDA started during the recording, so its events are missing: begin with a warm-up step"
             )
         self._is_recording = False

@@ -45,11 +45,11 @@ class Injection:
             return str(error)
         named = os.environ.get(self.variable)
         if named and named != ours:
-            return f"{self.name} is collected by another tool: {self.variable}={named}"
+            return f"another tool collects {self.name}: {self.variable}={named}"
         early = [caller for caller in self.callers if caller in sys.modules]
         if early and not named:
             return (
-                f"{early[0]} was imported before the {self.name} collector could be named: "
+                f"{early[0]} was imported before the {self.name} collector was set up: "
                 f"export {self.variable}={ours} before pytest starts"
             )
         os.environ[self.variable] = ours

@@ -24,8 +24,8 @@ _MONITORING: Final[Any] = getattr(sys, "monitoring", None)  # since 3.12
 _TOOL_IDS: Final = (4, 3)
 _TOOL_NAME: Final = "pytest-opprof instructions"
 _OWN: Final = str(Path(__file__).parents[1]) + os.sep
-_THREADS: Final = "other threads ran Python code meanwhile, and how much of it depends on the machine"
-_DISPLACED: Final = "the test set a trace function of its own, of which Python 3.11 has one"
+_THREADS: Final = "other threads ran Python code at the same time, and how much depends on the machine"
+_DISPLACED: Final = "the test set its own trace function, and Python 3.11 has only one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ class InstructionCounter:
         if tracer is not None:
             module = getattr(tracer, "__module__", None) or type(tracer).__module__
             raise CaptureUnavailableError(
-                f"Python instructions cannot be counted beside {module.partition('.')[0]}, which holds the "
-                "trace function, of which Python 3.11 has one; Python 3.12 and later count beside it"
+                f"Python instructions cannot be counted: {module.partition('.')[0]} holds the only trace "
+                "function of Python 3.11. Stop it, or use Python 3.12 or later"
             )
 
 

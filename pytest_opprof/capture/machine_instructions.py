@@ -48,8 +48,8 @@ class MachineInstructionCounter:
         counts = self._own_file()
         if counts is None:
             raise CaptureUnavailableError(
-                "machine instructions were not counted: this process does not run under QEMU, as workers of "
-                "pytest-xdist do not; run `opprof replay` without -n"
+                "machine instructions were not counted: this process does not run under QEMU (pytest-xdist's "
+                "workers never do). Run `opprof replay` without -n"
             )
         self._path.unlink()
         return Counted((_by_function(counts),))

@@ -94,13 +94,13 @@ def require() -> None:
 def _unsupported() -> str | None:
     """Why this platform or interpreter has no native modules of ours."""
     if sys.platform != "linux":
-        return f"pytest-opprof records on Linux, and this is {_SYSTEMS.get(sys.platform, sys.platform)}"
+        return f"pytest-opprof records only on Linux, and this is {_SYSTEMS.get(sys.platform, sys.platform)}"
     if sys.implementation.name != "cpython":
-        return f"pytest-opprof records in CPython, and this is {platform.python_implementation()}"
+        return f"pytest-opprof records only in CPython, and this is {platform.python_implementation()}"
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return "pytest-opprof needs the global interpreter lock, and this Python is free-threaded"
     if "musl" in str(sysconfig.get_config_var("SOABI")):
-        return "pytest-opprof records with glibc, and this Python was built for musl"
+        return "pytest-opprof records only with glibc, and this Python was built for musl"
     return None
 
 
@@ -127,14 +127,16 @@ def _absence() -> Absence | None:
     if importlib.util.find_spec("pytest_opprof._collector") is None:
         if _is_pure():
             return Absence(reason="pytest-opprof was installed with OPPROF_NATIVE=off")
-        return Absence(reason="pytest-opprof lacks its native modules, install it again", is_fault=True)
+        return Absence(
+            reason="the native modules of pytest-opprof are missing: install it again", is_fault=True
+        )
     try:
         importlib.import_module("pytest_opprof._fast")
         importlib.import_module("pytest_opprof._collector")
     except ImportError as error:
         if error.name is None:  # raised by `_fast` itself
             raise
-        reason = f"the native modules of pytest-opprof cannot be loaded, install it again: {error}"
+        reason = f"the native modules of pytest-opprof cannot be loaded ({error}): install it again"
         return Absence(reason=reason, is_fault=True)
     return None
 

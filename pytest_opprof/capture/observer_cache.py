@@ -80,7 +80,9 @@ class Place:
         try:
             self._record.unlink(missing_ok=True)
         except OSError as error:
-            raise CaptureUnavailableError(f"{self.path} cannot be loaded, nor removed: {error}") from error
+            raise CaptureUnavailableError(
+                f"{self.path} can neither be loaded nor removed: {error}"
+            ) from error
 
     @contextlib.contextmanager
     def locked(self, *, limit_s: float) -> Iterator[None]:
@@ -99,7 +101,7 @@ class Place:
             try:
                 hold(descriptor, limit_s=limit_s)
             except TimeoutError as error:
-                raise CaptureUnavailableError(f"{path}: {error.strerror}; it compiles the same") from error
+                raise CaptureUnavailableError(f"{path}, the lock on compiling: {error.strerror}") from error
             yield
         finally:
             os.close(descriptor)

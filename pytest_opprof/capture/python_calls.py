@@ -22,8 +22,8 @@ _MONITORING: Final[Any] = getattr(sys, "monitoring", None)
 # 2 is what cProfile takes; 0, 1 and 5 belong to debuggers, coverage and optimizers.
 _TOOL_IDS: Final = (3, 4)
 _DISPLACED: Final = (
-    "Python calls were recorded in part: cProfile, viztracer or sys.setprofile took the profile function of "
-    "a thread for itself, of which Python 3.11 has one; Python 3.12 and later record beside them"
+    "Python calls were recorded only in part: cProfile, viztracer or sys.setprofile took a thread's only "
+    "profile function. Do not use them together, or use Python 3.12 or later"
 )
 
 

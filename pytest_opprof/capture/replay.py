@@ -23,8 +23,8 @@ _GUEST: Final = "OPPROF_REPLAY_CPU"
 _NO_RANDOM_ADDRESSES: Final = 0x0040000  # of personality(2)
 _ONE_THREAD: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _NEEDED: Final = (
-    "It takes QEMU's user mode, 4.2 to 8.2, with plugins, as Debian 12 has it (apt install qemu-user): "
-    "elsewhere run it in a container such as python:3.13-bookworm"
+    "It needs QEMU 4.2 to 8.2, in user mode with plugins (Debian 12: apt install qemu-user). "
+    "Elsewhere run it in a container such as python:3.13-bookworm"
 )
 
 
@@ -54,7 +54,7 @@ class Replay:
             CaptureUnavailableError: This machine has no QEMU that can do it.
         """
         if (found := platform.machine()) != "x86_64":
-            raise CaptureUnavailableError(f"opprof replay runs on x86-64 alone, and this machine is {found}")
+            raise CaptureUnavailableError(f"opprof replay runs only on x86-64, and this machine is {found}")
         program = shutil.which(QEMU)
         if program is None:
             raise CaptureUnavailableError(f"opprof replay needs {QEMU}, which was not found. {_NEEDED}")
@@ -65,7 +65,7 @@ class Replay:
         nothing = shutil.which("true") or "/bin/true"
         trial = subprocess.run([*command, nothing], capture_output=True, text=True, check=False)
         if trial.returncode:
-            said = next(iter(trial.stderr.splitlines()), f"it ended with {trial.returncode}")
+            said = next(iter(trial.stderr.splitlines()), f"it exited with {trial.returncode}")
             raise CaptureUnavailableError(
                 f"{program} cannot count the instructions of the CPU {cpu!r}: {said}. {_NEEDED}"
             )

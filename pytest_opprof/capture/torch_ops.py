@@ -141,7 +141,7 @@ class IttOps:
         """
         if not torch.profiler.itt.is_available():
             raise CaptureUnavailableError(
-                f"the ops of torch {torch.__version__} cannot be had by ITT either: it was built without"
+                f"torch {torch.__version__} cannot report its ops through ITT: it was built without ITT"
             )
         if not injection.ITT.is_armed:
             raise CaptureUnavailableError(

@@ -47,7 +47,7 @@ def folded_lines(
         UsageError: There is no such kind of stacks, or torch does not write it.
     """
     if stacks not in _NODES or (compat == "torch" and stacks != "python"):
-        raise UsageError(f"stacks is {stacks!r}; there are {', '.join(_NODES)}, and torch writes python")
+        raise UsageError(f"stacks is {stacks!r}; use {', '.join(_NODES)} (compat='torch': only python)")
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {list(METRICS)}")
     attribute = METRICS[0] if metric == METRICS[0] else "self_device_time_total"

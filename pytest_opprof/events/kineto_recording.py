@@ -48,8 +48,8 @@ class KinetoRecording(ResultColumns):
             listing = _Listing(result)
         except AttributeError as error:
             raise UsageError(
-                f"{type(result).__name__}.events() gave something that is not an event of Kineto's: {error}; "
-                "give what torch's profile.kineto_results is"
+                f"{type(result).__name__}.events() returned something that is not a Kineto event: {error}; "
+                "pass torch's profile.kineto_results"
             ) from error
         columns, order = listing.columns()
         super().__init__(columns)

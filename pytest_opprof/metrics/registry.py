@@ -111,7 +111,7 @@ OP_FAMILIES: tuple[OpFamily, ...] = (
                 "aten::empty_strided": _ALLOCATES,
                 "aten::new_empty": _ALLOCATES,
                 "aten::new_empty_strided": _ALLOCATES,
-                "aten::resize_": "may allocate a tensor's memory anew",
+                "aten::resize_": "may reallocate a tensor's memory",
             }
         ),
         core=frozenset({"aten::empty", "aten::empty_strided", "aten::resize_"}),

@@ -85,7 +85,7 @@ def warn_of_missing(activities: Collection[ProfilerActivity]) -> None:
     devices = sorted(activity.name for activity in missing)
     if devices:
         warnings.warn(
-            f"{' and '.join(devices)} activity is not available here: nothing of it will be in the results",
+            f"{' and '.join(devices)} activity is not available here: the results will not include it",
             stacklevel=4,
         )
 
@@ -129,6 +129,6 @@ def _activity(member: object) -> ProfilerActivity:
 def _warn_of_types(chosen: Mapping[Any, Any]) -> None:
     names = ", ".join(sorted({str(name) for types in chosen.values() for name in types}))
     warnings.warn(
-        f"activity types ({names or 'none'}) are not chosen one by one here: all of an activity is recorded",
+        f"activity types ({names or 'none'}) cannot be chosen one by one: all of an activity is recorded",
         stacklevel=7,
     )

@@ -74,7 +74,7 @@ def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfi
     check_counters(settings.performance_events)
     if settings.without_meaning:
         warnings.warn(
-            f"experimental_config: {', '.join(settings.without_meaning)}: accepted, but means nothing here",
+            f"experimental_config: {', '.join(settings.without_meaning)}: accepted, but has no effect",
             stacklevel=4,
         )
     if settings.trace_only and with_stack:

@@ -55,4 +55,4 @@ def tensorboard_trace_handler(
 def warn_of_python_export(*, asked: bool) -> None:
     """Of ``use_python_export``."""
     if asked:
-        warnings.warn("use_python_export: accepted, but there is one way to write a trace here", stacklevel=3)
+        warnings.warn("use_python_export: accepted, but has no effect", stacklevel=3)

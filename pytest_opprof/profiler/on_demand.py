@@ -84,7 +84,7 @@ class _Attached:
 
         if request["action"] == "start":
             if self._profile is not None:
-                raise UsageError("somebody else is attached already")
+                raise UsageError("another opprof attach is already recording it")
             attached = KinetoProfile(**request["options"])
             attached.start()
             self._profile = attached

@@ -138,7 +138,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         if self._stepper.was_started:
             return (
                 f": the profiler was stopped at step {self.step_num}, "
-                "before its schedule came to record; take more steps, or wait for fewer"
+                "before its schedule recorded anything; take more steps, or shorten wait and warmup"
             )
         return ": this profiler was never started; use it in a with statement"
 

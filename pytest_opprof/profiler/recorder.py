@@ -172,12 +172,12 @@ class CycleRecorder:
             gc.callbacks.remove(self._note_collection)
         enabled.run_on_profiler_stop()
         recording = self._collector.stop(most_events=self._options.keep_events)
-        self._tell(CUDA, "CUDA was not recorded, or not all of it: {}")
+        self._tell(CUDA, "CUDA was not recorded, or only in part: {}")
         for reason in set(self._collector.lapses.values()) if self._options.tells else ():
             warnings.warn(reason, stacklevel=6)
         if recording.stats.uncounted_threads:
             warnings.warn(
-                f"counters: {recording.stats.uncounted_threads} threads could not open theirs and have none: "
+                f"counters: {recording.stats.uncounted_threads} threads could not open their counters: "
                 "raise the limit of open files (ulimit -n)",
                 stacklevel=6,
             )

@@ -55,7 +55,7 @@ def _inflated(file: BinaryIO, head: bytes, *, where: Path | str) -> Iterator[byt
                 piece = inflater.decompress(packed, _PIECE)
             except zlib.error as error:
                 raise DocumentError(
-                    f"{where}: the gzip data is damaged: {error}. Get the file anew"
+                    f"{where}: the gzip data is damaged: {error}. Get the file again"
                 ) from error
             yield piece
             packed = inflater.unconsumed_tail
@@ -63,5 +63,5 @@ def _inflated(file: BinaryIO, head: bytes, *, where: Path | str) -> Iterator[byt
             if not packed and len(piece) < _PIECE and not inflater.eof:
                 packed = file.read(_PIECE)
                 if not packed:
-                    raise DocumentError(f"{where}: the gzip data is cut off. Get the file anew")
+                    raise DocumentError(f"{where}: the gzip data is cut off. Get the file again")
         packed = (inflater.unused_data or file.read(_PIECE)).lstrip(b"\0")

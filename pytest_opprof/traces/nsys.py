@@ -31,7 +31,7 @@ def load_nsys(path: str | os.PathLike[str]) -> EventList:
     with opened(Path(path)) as database:
         if not database.has("StringIds"):
             raise DocumentError(
-                f"{path} has no table StringIds, as every export of nsys has; make it with "
+                f"{path} has no table StringIds, which every export of nsys has; make it with "
                 "`nsys export --type sqlite report.nsys-rep`, and for nvprof take load_nvprof"
             )
         events = list(_events(database))

@@ -52,9 +52,7 @@ def load_nvprof(path: str | os.PathLike[str]) -> EventList:
     """
     with opened(Path(path)) as database:
         if not database.has(_MARKERS) and not database.has(_KERNELS):
-            raise DocumentError(
-                f"{path} has neither markers nor kernels of nvprof's; for nsys take load_nsys"
-            )
+            raise DocumentError(f"{path} has neither markers nor kernels from nvprof; for nsys use load_nsys")
         events = list(_events(database))
     return EventList([KinetoRecording(DatabaseResult(events))])
 

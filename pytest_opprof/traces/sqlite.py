@@ -78,7 +78,7 @@ class Database:
         """
         value = row[column]
         if not isinstance(value, int):
-            raise DocumentError(f"{self.path}: {column} is {value!r:.80} where a whole number is due")
+            raise DocumentError(f"{self.path}: {column} is {value!r:.80} instead of a whole number")
         return value
 
     def time(self, row: dict[str, Any], column: str) -> int:

@@ -76,7 +76,7 @@ def test_without_cuda_the_clock_is_the_hosts_and_says_so_once(pytester: pytest.P
     result.stdout.fnmatch_lines(["waits: 0 inits: 0"])
     said = [line for line in result.outlines if "CUDA was not in use" in line]
     assert said == [
-        "cuda_perf_counter: CUDA was not in use in this process, and its times are those of the host alone"
+        "cuda_perf_counter: CUDA was not in use in this process, so its times are only those of the host"
     ]
 
 

@@ -101,7 +101,7 @@ def told_by(project: Project, made: Path, *, system: str | None) -> Told:
 
 
 def reason(system: str) -> str:
-    return f"pytest-opprof records on Linux, and this is {SYSTEMS[system]}"
+    return f"pytest-opprof records only on Linux, and this is {SYSTEMS[system]}"
 
 
 @pytest.fixture(scope="module", params=SYSTEMS)
@@ -229,7 +229,7 @@ def test_a_broken_installation_skips_no_gate(project: Project) -> None:
     for arguments, code in (((), 0), (("--opprof-baseline=main",), pytest.ExitCode.USAGE_ERROR)):
         done = project.pytest(*arguments, plugins=("broken",), env={"PYTHONPATH": path}, writes_run=False)
         assert done.exit_code == code
-        assert "pytest-opprof lacks its native modules, install it again" in done.told[0]
+        assert "the native modules of pytest-opprof are missing: install it again" in done.told[0]
 
 
 def test_sessions_without_marked_tests_say_nothing(project: Project, system: str) -> None:

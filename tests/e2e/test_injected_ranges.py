@@ -43,4 +43,4 @@ def test_header_says_who_was_too_early(project: Project) -> None:
     project.write("test_it.py", MARKED)
     project.write("early.py", "import nvtx")
     session = project.pytest("-p", "early", "--opprof-capture=ranges,nvtx", "-o", "pythonpath=.")
-    assert "nvtx was imported before the NVTX collector could be named: export NVTX_INJ" in session.stdout
+    assert "nvtx was imported before the NVTX collector was set up: export NVTX_INJ" in session.stdout

@@ -129,7 +129,7 @@ def test_python_calls_that_are_lost_to_a_tool_are_said(beside: Session, name: st
     lost = python_is_recorded(beside) and name in TAKES_THE_PROFILE_FUNCTION
     if beside.outcomes[name] == "skipped":
         pytest.skip("the tool is not installed")
-    sentence = "Python calls were recorded in part: cProfile, viztracer or sys.setprofile took the profile"
+    sentence = "Python calls were recorded only in part: cProfile, viztracer or sys.setprofile took a thread"
     assert any(reason.startswith(sentence) for reason in test.unheard.values()) == lost
     assert ("python" in test.sources) == (python_is_recorded(beside) and not lost)
     assert any(line.startswith(f"opprof: {test.node_id}: {sentence}") for line in beside.told) == lost

@@ -218,7 +218,7 @@ def test_collections_are_ranges_when_asked_for() -> None:
 def test_settings_of_kineto_are_named_in_a_warning(setting: str, value: object) -> None:
     given: dict[str, Any] = {setting: value}
     config = _ExperimentalConfig(**given)
-    with pytest.warns(UserWarning, match=f"experimental_config: {setting}: accepted, but means nothing here"):
+    with pytest.warns(UserWarning, match=f"experimental_config: {setting}: accepted, but has no effect"):
         _KinetoProfile(experimental_config=config)
 
 

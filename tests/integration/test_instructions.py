@@ -97,7 +97,7 @@ def test_a_debugger_keeps_the_trace_function() -> None:
 
     sys.settrace(trace)
     try:
-        with pytest.raises(CaptureUnavailableError, match="which holds the trace function"):
+        with pytest.raises(CaptureUnavailableError, match="holds the only trace function"):
             InstructionCounter()
         assert sys.gettrace() is trace
     finally:

@@ -115,7 +115,7 @@ def test_arming_after_torch_is_too_late() -> None:
         environment=UNARMED,
     )
     reason, armed = said
-    assert reason.startswith("torch was imported before the ITT collector could be named: export INTEL_LIB")
+    assert reason.startswith("torch was imported before the ITT collector was set up: export INTEL_LIB")
     assert armed is False
 
 
@@ -125,7 +125,7 @@ def test_collector_of_another_tool_stays() -> None:
         environment=UNARMED | {"INTEL_LIBITTNOTIFY64": "/opt/vtune/lib.so"},
     )
     assert said == [
-        "ITT is collected by another tool: INTEL_LIBITTNOTIFY64=/opt/vtune/lib.so",
+        "another tool collects ITT: INTEL_LIBITTNOTIFY64=/opt/vtune/lib.so",
         False,
     ]
 

@@ -156,5 +156,5 @@ def test_arming_after_the_package_is_too_late() -> None:
         environment=UNARMED,
     )
     reason, armed = said
-    assert reason.startswith("nvtx was imported before the NVTX collector could be named: export NVTX_INJ")
+    assert reason.startswith("nvtx was imported before the NVTX collector was set up: export NVTX_INJ")
     assert armed is False

@@ -102,7 +102,7 @@ def test_results_before_there_are_any_say_why(call: Callable[[profile], object],
         prof.step()
         with pytest.raises(UsageError, match="no cycle has ended by step 1"):
             call(prof)
-    with pytest.raises(UsageError, match="stopped at step 1, before its schedule came to record"):
+    with pytest.raises(UsageError, match="stopped at step 1, before its schedule recorded anything"):
         call(prof)
 
 

@@ -159,7 +159,7 @@ def _metadata(make: Make, tmp_path: Path) -> None:
 def _use_python_export(make: Make, tmp_path: Path) -> None:
     """There is one way to write a trace, which is said."""
     prof = run(make)
-    with warns("use_python_export: accepted, but there is one way to write a trace here"):
+    with warns("use_python_export: accepted, but has no effect"):
         prof.export_chrome_trace(tmp_path / "True.json", use_python_export=True)
     prof.export_chrome_trace(tmp_path / "False.json", use_python_export=False)
     texts = [(tmp_path / f"{value}.json").read_text() for value in (False, True)]

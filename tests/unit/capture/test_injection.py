@@ -40,7 +40,7 @@ def test_arming_after_the_caller_says_what_to_export(
     monkeypatch.setitem(sys.modules, caller, sys)
     reason = injection.arm()
     assert reason is not None
-    assert reason.startswith(f"{caller} was imported before the {injection.name} collector could be named")
+    assert reason.startswith(f"{caller} was imported before the {injection.name} collector was set up")
     assert f"export {injection.variable}={library_path()} before pytest starts" in reason
     assert injection.variable not in os.environ
     assert not injection.is_armed
@@ -50,7 +50,7 @@ def test_arming_after_the_caller_says_what_to_export(
 def test_collector_of_another_tool_stays(injection: Injection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(injection.variable, "/opt/tool.so")
     name, variable = injection.name, injection.variable
-    assert injection.arm() == f"{name} is collected by another tool: {variable}=/opt/tool.so"
+    assert injection.arm() == f"another tool collects {name}: {variable}=/opt/tool.so"
     assert os.environ[injection.variable] == "/opt/tool.so"
     assert not injection.is_armed
 

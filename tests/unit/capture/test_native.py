@@ -33,13 +33,13 @@ def test_here_are_native_modules() -> None:
 def test_other_systems_are_named(system: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", system)
     absence = native._absence()
-    assert absence == Absence(reason=f"pytest-opprof records on Linux, and this is {name}")
+    assert absence == Absence(reason=f"pytest-opprof records only on Linux, and this is {name}")
 
 
 def test_other_implementations_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "implementation", SimpleNamespace(name="pypy"))
     monkeypatch.setattr(platform, "python_implementation", lambda: "PyPy")
-    assert native._absence() == Absence(reason="pytest-opprof records in CPython, and this is PyPy")
+    assert native._absence() == Absence(reason="pytest-opprof records only in CPython, and this is PyPy")
 
 
 def test_free_threaded_builds_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_free_threaded_builds_are_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_musl_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     config_variables(monkeypatch, SOABI="cpython-312-x86_64-linux-musl")
-    reason = "pytest-opprof records with glibc, and this Python was built for musl"
+    reason = "pytest-opprof records only with glibc, and this Python was built for musl"
     assert native._absence() == Absence(reason=reason)
 
 
@@ -64,12 +64,16 @@ def test_musl_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         pytest.param(
             "Root-Is-Purelib: false\n",
-            Absence(reason="pytest-opprof lacks its native modules, install it again", is_fault=True),
+            Absence(
+                reason="the native modules of pytest-opprof are missing: install it again", is_fault=True
+            ),
             id="damaged",
         ),
         pytest.param(
             None,
-            Absence(reason="pytest-opprof lacks its native modules, install it again", is_fault=True),
+            Absence(
+                reason="the native modules of pytest-opprof are missing: install it again", is_fault=True
+            ),
             id="never installed",
         ),
     ],
@@ -95,9 +99,7 @@ def test_modules_that_cannot_be_loaded_are_a_fault(monkeypatch: pytest.MonkeyPat
     absence = native._absence()
     assert absence is not None
     assert absence.is_fault
-    assert absence.reason.startswith(
-        "the native modules of pytest-opprof cannot be loaded, install it again: "
-    )
+    assert absence.reason.startswith("the native modules of pytest-opprof cannot be loaded (")
 
 
 def test_all_is_imported_and_names_one_error() -> None:

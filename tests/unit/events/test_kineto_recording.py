@@ -219,7 +219,7 @@ def test_something_else_is_refused() -> None:
         def trace_start_ns(self) -> int:
             return 0
 
-    with pytest.raises(UsageError, match="gave something that is not an event of Kineto's"):
+    with pytest.raises(UsageError, match="is not a Kineto event"):
         KinetoRecording(Result())
 
 

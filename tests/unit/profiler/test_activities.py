@@ -27,7 +27,7 @@ def test_cpu_is_what_is_looked_at_unless_told() -> None:
 
 
 def test_dicts_name_activities_too() -> None:
-    with pytest.warns(UserWarning, match=r"activity types \(GPU_MEMCPY\) are not chosen one by one here"):
+    with pytest.warns(UserWarning, match=r"activity types \(GPU_MEMCPY\) cannot be chosen one by one"):
         assert parse_activities([CPU, {CUDA: ["GPU_MEMCPY"]}]) == {CPU, CUDA}
 
 
@@ -62,7 +62,7 @@ def test_missing_devices_are_warned_of_in_one_sentence() -> None:
     with pytest.warns(UserWarning, match="CUDA") as caught:
         warn_of_missing({CPU, CUDA, ProfilerActivity.XPU})
     assert [str(warning.message) for warning in caught] == [
-        "CUDA and XPU activity is not available here: nothing of it will be in the results"
+        "CUDA and XPU activity is not available here: the results will not include it"
     ]
 
 

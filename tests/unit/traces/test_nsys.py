@@ -77,7 +77,7 @@ def test_export_without_devices_has_its_ranges(tmp_path: Path) -> None:
 
 
 def test_another_database_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="no table StringIds, as every export of nsys has"):
+    with pytest.raises(DocumentError, match="no table StringIds, which every export of nsys has"):
         load_nsys(write_nsys(tmp_path / "a.sqlite", other=[{"id": 1}]))
 
 

@@ -78,7 +78,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
 
 def test_text_where_a_number_is_due_is_refused(tmp_path: Path) -> None:
     rows = nested(kernels=[("soon", 10_400, 3, 9)])
-    with pytest.raises(DocumentError, match="start is 'soon' where a whole number is due"):
+    with pytest.raises(DocumentError, match="start is 'soon' instead of a whole number"):
         load_nvprof(write_nvprof(tmp_path / "a.db", rows))
 
 
