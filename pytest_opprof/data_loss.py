@@ -33,7 +33,7 @@ def losses_of_recording(
         yield f"Too many names: {names_overflowed} events share the name (overflow)"
     if sampling < 1:
         share = format_share(sampling)
-        yield f"Sampled: {share} of torch's ops were recorded; their counts and sums are of these"
+        yield f"Sampled: {share} of torch's ops were recorded; counts and sums cover only these"
 
 
 def losses_of_test(test: TestResult) -> Iterator[str]:
@@ -48,7 +48,7 @@ def losses_of_test(test: TestResult) -> Iterator[str]:
     if test.ops_omitted:
         yield f"Rows not kept: {test.ops_omitted}"
     if capture.device_gap:
-        yield f"CUDA, not whole: {capture.device_gap}"
+        yield f"CUDA is incomplete: {capture.device_gap}"
 
 
 def calls_outside_tree(test: TestResult) -> int:

@@ -17,7 +17,7 @@ from pytest_opprof.metrics import MetricPath
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_quantity
 
-SPENT = "the baseline was measured with it"
+SPENT = "the baseline already includes it"
 _LONGEST_REASON = 1_000
 _OVER_LIMIT = "it is over a limit of its own: raise that in the test's marker"
 
@@ -69,7 +69,7 @@ def accepted_of(
     """
     why = " ".join(reason.split())
     if not why or len(why) > _LONGEST_REASON:
-        raise UsageError(f"--reason: say why in 1 to {_LONGEST_REASON} characters: it is what reviewers read")
+        raise UsageError(f"--reason: write 1 to {_LONGEST_REASON} characters for the reviewers")
     test = comparison.test(node_id)
     if test is None:
         near = _near(node_id, [test.node_id for test in comparison.tests])
@@ -115,7 +115,7 @@ def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -
         return SPENT
     if entry.base is not None and not rule.allows(entry.about.rise(base, entry.base), base=base):
         values = [format_quantity(value, unit=entry.about.unit) for value in (entry.base, base)]
-        return f"the baseline improved from {values[0]} to {values[1]} since"
+        return f"the baseline has since improved from {values[0]} to {values[1]}"
     return ""
 
 
@@ -130,7 +130,7 @@ def _why_nothing(test: TestComparison) -> str:
     if test.broken_limits:
         return _OVER_LIMIT
     verdict = test.verdict.label if test.verdict else "not judged"
-    return f"nothing of it regressed in the last comparison: it was {verdict}"
+    return f"nothing to accept: it was {verdict} in the last comparison"
 
 
 def _near(text: str, known: Iterable[str]) -> str:

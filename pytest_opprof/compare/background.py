@@ -15,7 +15,7 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
 
-_WHY = "there is more in the background"
+_WHY = "the background does more"
 
 
 def with_moved_work(changes: Sequence[Change]) -> list[Change]:

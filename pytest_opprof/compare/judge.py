@@ -43,8 +43,8 @@ from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import CERTIFICATE, TestResult
 from pytest_opprof.results.samples import Samples, range_text
 
-# An earlier test may have patched a library or filled a cache.
-_UNCONFIRMED = "the baseline is of one process, and other tests may change what this one runs"
+# A library may have been patched, or a cache been filled, by a test before.
+_UNCONFIRMED = "one process measured the baseline, and other tests may change what this one runs"
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day"
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
 
@@ -321,7 +321,7 @@ class _Comparer:
             return replace(change, verdict=Verdict.REGRESSED, reason=f"no longer accepted {words}: {ended}")
         if entry.value is not None and rule.allows(change.about.rise(entry.value, head), base=entry.value):
             return replace(change, verdict=Verdict.ACCEPTED, reason=f"accepted {words}")
-        return replace(change, verdict=Verdict.REGRESSED, reason=f"more than was accepted, {words}")
+        return replace(change, verdict=Verdict.REGRESSED, reason=f"accepted only {words}")
 
     def _objection(self, change: Change, base: Samples, head: Samples) -> str:
         if unheard := self._unheard(change.about):
@@ -343,7 +343,7 @@ class _Comparer:
         """Both values of a metric that can no longer be a gate."""
         what = "became nondeterministic"
         if self.base.processes < CERTIFICATE:
-            what = "not the same each time (nor was the base certified)"
+            what = "varies (and the base is not certified)"
         where = "from one measurement to the next" if _disagrees(self.head, change) else "from step to step"
         more = " (more in every step)" if head.low > before else ""
         return f"{what}: {before} before, {head.low} to {head.high} {where}{more}"
@@ -357,7 +357,7 @@ class _Comparer:
         )
         if more_often or (rule is not None and rule.is_asked_for):
             return change
-        return replace(change, verdict=Verdict.CHANGED, reason="only ranges that are new")
+        return replace(change, verdict=Verdict.CHANGED, reason="only new ranges")
 
 
 def _is_moved_by_edits(metric: Metric) -> bool:

@@ -65,7 +65,7 @@ def refuse_stale(comparison: Comparison, folder: Path) -> None:
     if not (measured.dirty and repository.commit_of("HEAD^") == measured.id):
         raise UsageError(
             f"the last comparison is of {measured.short}, and {here[:7]} is checked out. Run the tests "
-            "again, or name a file of opprof compare -o with --comparison"
+            "again, or name a comparison file: --comparison FILE"
         )
 
 

@@ -111,7 +111,7 @@ def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
         verdict, reason = Verdict.REGRESSED, ""
     else:
         verdict = Verdict.INCONCLUSIVE
-        reason = f"between {value.low} and {value.high} in a step, which step is not known"
+        reason = f"{value.low} to {value.high} in a step; the exact value is unknown"
     if value is not None and verdict in {Verdict.PASS, Verdict.REGRESSED}:
         beside = _in_background(path, test)
         with_it = _pass_if(bound.holds(value.low + beside) and bound.holds(value.high + beside))
@@ -189,14 +189,14 @@ def _unknowable(path: MetricPath, test: TestResult) -> str:
         return f"needs {unheard} capture, which did not run{f': {reason}' if reason else ''}"
     if test.capture.is_sampled and not _is_recorded_whole(path, test):
         share = format_share(test.capture.sampled_ppm / EVERY_PPM)
-        return f"{share} of the ops were recorded, by sampling"
+        return f"only {share} of the ops were recorded (sampling)"
     gap = test.capture.device_gap if _is_about_devices(path) else ""
     if gap or path.metric.family is Family.TIME:
         return gap
     if not test.capture.is_complete:
         return "events were dropped, so counts are too low"
     if path.op is not None and (test.ops_omitted or test.capture.names_overflowed):
-        return "there were too many names to keep a row of each"
+        return "too many names: some ops have no row of their own"
     return ""
 
 

@@ -26,8 +26,7 @@ def nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str,
     measured = [pair for pair in pairs if pair.head is not None and ran(pair.head)]
     if base is None or not measured or any(pair.base is not None for pair in measured):
         return ()
-    many = "is the 1 test" if len(base.tests) == 1 else f"are the {len(base.tests)} tests"
-    return (f"nothing was compared: none of the tests that ran {many} of {base.title}",)
+    return (f"nothing was compared: {base.title} has none of the tests that ran",)
 
 
 def skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -> tuple[str, ...]:
@@ -43,7 +42,7 @@ def skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -
     if base is None or not names:
         return ()
     told = listed(names, most=_MOST_TOLD, last=", and ")
-    return (f"skipped, so no gate held {counted(len(names), 'test')} to {base.title}: {told}",)
+    return (f"not compared with {base.title}: {counted(len(names), 'skipped test')}: {told}",)
 
 
 def views_guessed(base: Run | None, pairs: Iterable[TestPair]) -> tuple[str, ...]:
@@ -51,7 +50,7 @@ def views_guessed(base: Run | None, pairs: Iterable[TestPair]) -> tuple[str, ...
     both = ((pair.base, pair.head) for pair in pairs)
     if base is None or not any(before and after and is_guessed(before, after) for before, after in both):
         return ()
-    return (f"{base.title} counts views as ops: which of them are views is taken from this run",)
+    return (f"{base.title} counts views as ops: this run decides which ops are views. Save it again",)
 
 
 def ran(test: TestResult) -> bool:
@@ -72,7 +71,7 @@ def unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
     ]
     if told:
         tests_told = listed(told, most=_MOST_TOLD, last=", and ")
-        yield f"not gated, as the baseline varies by the process: {tests_told}"
+        yield f"not gated, because the baseline varies between processes: {tests_told}"
 
 
 def measured_elsewhere(tests: Iterable[TestComparison], base: Run | None, head: Run) -> Iterator[str]:

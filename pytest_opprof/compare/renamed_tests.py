@@ -54,7 +54,7 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
     for text in texts:
         sides = [side.strip() for side in text.split(_ARROW)]
         if len(sides) != _SIDES or not all(sides):
-            raise UsageError(f"{where}: {text!r} is not a renaming: write it like 'test_a.py -> test_b.py'")
+            raise UsageError(f"{where}: {text!r} is not a rename: write it like 'test_a.py -> test_b.py'")
         renames.append(Renamed(old=sides[0], new=sides[1]))
     return tuple(renames)
 
@@ -85,5 +85,5 @@ def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str
 
 def _note(rename: Renamed, count: int, run: Run) -> str:
     if not count:
-        return f"{run.title} has no test to rename by '{rename}': that line can go"
+        return f"{run.title} has no test to rename by '{rename}': remove this rename"
     return f"{counted(count, 'test')} of {run.title} compared under another name: {rename}"

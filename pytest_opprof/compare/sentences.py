@@ -14,7 +14,7 @@ from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
 
 _MOST_ADVISORIES = 20
-_NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judged"
+_NOTHING_CERTAIN = "nothing could be judged: every gate varies between steps"
 
 
 def verdict_of(found: Judgement) -> Verdict | None:
@@ -49,10 +49,10 @@ def sentence_of(
         sentences.append(f"{name_of(leading)}: {leading.reason}")
     elif verdict is Verdict.CHANGED:
         told = _moved(found, base) or _slight(found, base) or _of_views(found, base)
-        sentences.append(told or f"other ops than {base.title}, and no total rose")
+        sentences.append(told or f"other ops than {base.title}, but no total rose")
     elif verdict is None:
         varies = any(change.reason and change.rule for change in found.changes)
-        sentences.append(_NOTHING_CERTAIN if varies else "no gate holds what it runs")
+        sentences.append(_NOTHING_CERTAIN if varies else "no gate covers what it runs")
     sentences.append("" if is_broken else of_limits)
     return "; ".join(filter(None, sentences))
 
@@ -101,7 +101,9 @@ def _limit_words(limit: LimitResult) -> str:
     if limit.verdict is Verdict.INCONCLUSIVE or limit.value is None:
         return f"the limit on {limit.path} cannot be judged: {limit.reason}"
     unit = parse_path(limit.path, where="limits").metric.unit
-    return f"{limit.path} is {range_text(limit.value, unit=unit)} in each step, and {limit.limit} is allowed"
+    return (
+        f"{limit.path} is {range_text(limit.value, unit=unit)} in each step, but the limit is {limit.limit}"
+    )
 
 
 def advisories_of(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:

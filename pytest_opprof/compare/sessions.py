@@ -206,11 +206,11 @@ def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:
 def _beside_times(
     bare: TestComparison, before: TestResult, *, base: Run, is_gated: bool, trust: Trust
 ) -> TestComparison:
-    """A test beside a baseline that has only its times, which cannot be judged."""
-    told = "so that no gate can be judged" if is_gated else "which inform and fail nothing"
+    """A test beside a baseline that has nothing but its times: nothing can be judged by them."""
+    told = "so no gate can be judged" if is_gated else "which are shown but not gated"
     nothing = Judgement(changes=(), judged=0)
     of_limits = (limit.verdict for limit in bare.limits)
-    sentences = (about_limits(bare.limits), f"{base.title} has its times alone, {told}")
+    sentences = (about_limits(bare.limits), f"{base.title} has only its times, {told}")
     return replace(
         bare,
         verdict=worst((*of_limits, Verdict.INCONCLUSIVE if is_gated else None)),
@@ -223,7 +223,7 @@ def _missing(pair: TestPair, entry: Acceptance | None) -> TestComparison:
     reason = "its file was collected without it"
     if entry is not None and pair.base is not None:
         if not entry.is_spent(pair.base):
-            told = f"missing, as was accepted ({entry.reason})"
+            told = f"missing, and accepted ({entry.reason})"
             return TestComparison(node_id=pair.node_id, verdict=Verdict.ACCEPTED, reason=told, base=pair.base)
         reason += f", which is no longer accepted ({entry.reason}): {SPENT}"
     return TestComparison(node_id=pair.node_id, verdict=Verdict.MISSING, reason=reason, base=pair.base)

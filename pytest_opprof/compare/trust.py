@@ -104,7 +104,7 @@ class Trust:
     def _other_views(self, metric: Metric) -> str:
         """A base that counts views as ops can be converted (`compare.views`); a head cannot."""
         is_other = self.base.tells_views and not self.head.tells_views and Source.OPS in self.head.sources
-        return "views count as ops in this run alone" if metric is OPS_COUNT and is_other else ""
+        return "only this run counts views as ops" if metric is OPS_COUNT and is_other else ""
 
     def _of_memory(self, fields: frozenset[str]) -> frozenset[str]:
         """The fields, without those of memory that neither side watched."""
@@ -139,7 +139,7 @@ class Trust:
         if metric.scope is Scope.OP or metric is OPS_COUNT:
             for test, side in ((self.base, "the base"), (self.head, "this run")):
                 if test.capture.names_overflowed:
-                    return f"{side} had too many names to keep a row of each"
+                    return f"too many names in {side}: some ops have no row of their own"
         return ""
 
     def _device_gap(self, through: Metric) -> str:
@@ -159,7 +159,7 @@ class Trust:
         for test, side in ((self.base, "the base"), (self.head, "this run")):
             if test.capture.is_sampled:
                 share = format_share(test.capture.sampled_ppm / EVERY_PPM)
-                return f"{side} recorded {share} of the ops, by sampling"
+                return f"{side} recorded only {share} of the ops (sampling)"
         return ""
 
 

@@ -27,7 +27,7 @@ def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], G
     who = counted(len(told), "test has counts", "tests have counts")
     held = "it to its" if len(told) == 1 else "them to their"
     which = listed(told, most=_MOST_TOLD, last=", and ")
-    return f"{who} that vary, so gates hold {held} range alone: {which}"
+    return f"{who} that vary, so gates only hold {held} range: {which}"
 
 
 def _varying(test: TestResult, gates: Gates) -> Iterator[str]:

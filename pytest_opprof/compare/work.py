@@ -97,7 +97,7 @@ def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Ch
         is_of_elements = left >= 0 and _constant(base, OPS_COUNT.name) == _constant(head, OPS_COUNT.name)
     if not is_of_elements:
         return change
-    return replace(change, verdict=Verdict.CHANGED, reason="of add and mul alone, judged by their bytes")
+    return replace(change, verdict=Verdict.CHANGED, reason="only of add and mul, which bytes judge")
 
 
 def without_consequences(

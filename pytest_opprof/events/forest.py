@@ -141,7 +141,7 @@ def losses_of(forests: Sequence[EventForest]) -> list[str]:
         sampling=min((each.sampling for each in stats), default=1.0),
     )
     torn = sum(each.device_dropped for each in stats)
-    gap = [f"CUDA, not whole: {torn} records of devices were dropped"] if torn else []
+    gap = [f"CUDA is incomplete: {torn} device records were dropped"] if torn else []
     if any(each.device_partial for each in stats):
-        gap.append("CUDA, not whole: CUPTI handed over a part of the records of devices")
+        gap.append("CUDA is incomplete: CUPTI delivered only some of the device records")
     return [*notes, *gap]

@@ -42,8 +42,7 @@ class BenchmarkStepping(Stepping):
     def step(self) -> None:
         """Refused: the steps are the benchmarked calls."""
         self.problem = self.problem or (
-            "the test takes a benchmark's fixture, so that what it benchmarks is called once for each step: "
-            "leave out opprof.step()"
+            "each call of the benchmarked function is a step already: leave out opprof.step()"
         )
 
     def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
@@ -140,9 +139,7 @@ class BenchmarkStepping(Stepping):
                 Collector.instance().pause(paused=False)
 
     def _unrepeatable(self, error: BaseException) -> str:
-        call = (
-            f"call {self.calls + 1} of what is benchmarked raised {type(error).__name__} when it was profiled"
-        )
+        call = f"profiled call {self.calls + 1} of the benchmarked function raised {type(error).__name__}"
         if isinstance(error, CaptureBusyError):
             return f"the benchmark profiles itself: {call}. Leave out its own profiler, or the marker"
         return (
@@ -154,9 +151,9 @@ class BenchmarkStepping(Stepping):
         if self.calls >= self.request.calls:
             return None
         if can_be_followed(self.fixture):
-            return "the test never called its benchmark fixture, so that there was nothing to profile"
+            return "the test never called its benchmark fixture, so there was nothing to profile"
         kind = f"{type(self.fixture).__module__}.{type(self.fixture).__qualname__}"
         return (
-            f"its benchmark fixture ({kind}) does not show what it times, and is left alone: take the opprof "
-            "fixture too, and call opprof.benchmark(benchmark, function, ...)"
+            f"its benchmark fixture ({kind}) hides the function that it times: take the opprof fixture too, "
+            "and call opprof.benchmark(benchmark, function, ...)"
         )

@@ -35,10 +35,10 @@ from pytest_opprof.wording import counted, listed
 _HASH_SEED: Final = "PYTHONHASHSEED"
 _DOCUMENT: Final = "run.json"
 _ENDED: Final = "ended"
-_ALL_LOOKS_S: Final = 30.0  # all second looks of a session together
-_LOOK_S: Final = 0.2  # between two updates of the progress
-_WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some
-_ALONE: Final = "not certified: --opprof-save-processes=1 leaves nobody to confirm what this process measured"
+_ALL_LOOKS_S: Final = 30.0  # what the second looks of a session may take together
+_LOOK_S: Final = 0.2  # between two looks at how far the processes are, where somebody watches
+_WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some of them
+_ALONE: Final = "not certified: --opprof-save-processes=1 starts no process to confirm what this one measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
             for test in seen
         )
     lost = [test.node_id for test in seen if test.is_usable and test.processes < processes]
-    why = f"not certified in {processes} processes, as a fresh one could not measure it"
+    why = f"not certified in {processes} processes, because a fresh process could not measure it"
     return Certified(tests=seen, note=f"{why}: {listed(lost, most=1)}" if lost else None)
 
 

@@ -189,8 +189,8 @@ def _keep_last(session: OpprofSession, comparison: Comparison) -> None:
     try:
         keep_last(session.folder, comparison)
     except OpprofError as error:
-        if comparison.counts[Verdict.REGRESSED] or comparison.counts[Verdict.MISSING]:  # else not asked
-            session.notes[f"`opprof accept` will not know of this comparison: {error}"] = None
+        if comparison.counts[Verdict.REGRESSED] or comparison.counts[Verdict.MISSING]:  # else nobody asks
+            session.notes[f"`opprof accept` cannot use this comparison: {error}"] = None
 
 
 def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:

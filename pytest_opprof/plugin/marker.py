@@ -135,7 +135,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
     arguments = {name: value for name, value in given if value is not None or name not in _MAY_BE_NONE}
     if mark.args:
         if len(mark.args) > 1 or "activities" in arguments:
-            raise UsageError(f"{where}: all arguments but `activities` are given by name")
+            raise UsageError(f"{where}: pass all arguments except `activities` by name")
         arguments["activities"] = mark.args[0]
     check_names(arguments, where=where)
     steps_itself = "opprof" in getattr(item, "fixturenames", ())
@@ -193,10 +193,10 @@ def _beside(mark: pytest.Mark, suite: Mapping[str, Any]) -> Mapping[str, Any]:
 def refusal_of(item: pytest.Item) -> str:
     """Why a marked test cannot be profiled; "" if it can."""
     if not isinstance(item, pytest.Function):
-        return "only test functions and methods can be profiled, and this is none"
+        return "only test functions and methods can be profiled, and this is neither"
     if hasattr(item.obj, "hypothesis"):
         return (
-            "a hypothesis test draws other examples each time, so its ops have no fixed number; profile a "
+            "a hypothesis test draws new examples each time, so its number of ops varies; profile a "
             "plain test with one of its examples"
         )
     return ""
@@ -281,4 +281,4 @@ def _calls_of(own: Callable[[int], object], *, where: str) -> int:
             raise UsageError(f"{where}: {error}") from None
         if action is ProfilerAction.RECORD_AND_SAVE:
             return step + 1
-    raise UsageError(f"{where}: its schedule answers no RECORD_AND_SAVE in {_MOST_CALLS} steps")
+    raise UsageError(f"{where}: its schedule returns no RECORD_AND_SAVE in {_MOST_CALLS} steps")

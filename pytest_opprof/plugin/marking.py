@@ -68,7 +68,7 @@ def parse_mark(line: str) -> MarkLine:
     excludes, is_expression, *words, rest = match.groups()
     word = next(filter(None, words), "")
     if excludes and rest:
-        raise UsageError(f"opprof_mark: {line!r} takes tests out, so it has no arguments: {rest}")
+        raise UsageError(f"opprof_mark: {line!r} excludes tests, so it cannot have arguments: {rest}")
     arguments = parse_arguments(rest, where=f"opprof_mark: {line!r}")
     check_names(arguments, where=f"opprof_mark: {line!r}")
     return MarkLine(

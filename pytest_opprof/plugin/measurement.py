@@ -120,7 +120,7 @@ def _measurement(stepping: Stepping) -> Measurement:
     no_ops = stepping.unheard.get("ops") or Collector.instance().problems.get("ops")
     if no_ops and imported_torch() is not None and stepping.sources & OF_TORCH:
         return Measurement(
-            status=MeasurementStatus.INCONCLUSIVE, reason=f"torch's ops were not seen: {no_ops}"
+            status=MeasurementStatus.INCONCLUSIVE, reason=f"torch's ops were not recorded: {no_ops}"
         )
     return Measurement()
 

@@ -32,7 +32,7 @@ from pytest_opprof.report.terminal import header_lines
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.wording import listed
 
-_NOT_TIMED: Final = "no steps were timed: under xdist other tests run beside them (leave out -n)"
+_NOT_TIMED: Final = "no steps were timed: pytest-xdist runs other tests at the same time. Leave out -n"
 
 
 def open_session(
@@ -103,8 +103,8 @@ def _stand_aside(config: pytest.Config) -> None:
     """Profile nothing: CodSpeed would measure that too. But refuse to skip a requested gate."""
     if config.stash[OPTIONS].asks_for_something:
         problem = (
-            "opprof: CodSpeed measures this session, so that nothing can be profiled, compared or saved in "
-            "it: pass --opprof=off here, and run opprof in a session of its own"
+            "opprof: CodSpeed measures this session, so opprof cannot profile, compare or save in it: "
+            "pass --opprof=off here, and run opprof in a separate session"
         )
         _refuse(config, [problem])
     config.stash[ASIDE] = "opprof: CodSpeed measures this session: marked tests are not profiled in it"
@@ -157,7 +157,7 @@ def _note_what_is_missing(session: OpprofSession, chosen: Iterable[pytest.Item])
             tests.setdefault(what, []).append(item.name)
     for what, names in tests.items():
         who = listed(names, most=1)
-        session.notes[f"{what}: nothing of it is captured by this release (asked for by {who})"] = None
+        session.notes[f"{what}: not supported, so it was not recorded (asked for by {who})"] = None
     if any("cuda" in item.stash[PLAN].request.activities for item in chosen) and not has_driver():
         session.notes[problem_sentence(CUDA, open_cuda().reason)] = None
 
@@ -191,7 +191,7 @@ def _problems(session: OpprofSession) -> list[str]:
     except OpprofError as error:
         return [str(error)]
     late = session.config.stash.get(ARMING, [])
-    no_recovery = None if collector.session_path else "no folder takes a session file: no crash recovery"
+    no_recovery = None if collector.session_path else "no writable session folder: no crash recovery"
     problems = problem_sentences(collector.problems)
     session.said.update(problems)
     return [*problems, *late, *filter(None, [no_recovery])]

@@ -109,8 +109,8 @@ def _why_not(item: pytest.Item, test: TestResult) -> str:
     if _count(test) is None:
         return "its Python instructions were not counted, or varied"
     return (
-        f"of its sizes only {item.stash[PLAN].request.size}={_size(item):g} was counted in this process: run "
-        "all of them, with xdist under --dist loadfile"
+        f"only {item.stash[PLAN].request.size}={_size(item):g} was counted in this process: run all sizes in "
+        "one process (with pytest-xdist: --dist loadfile)"
     )
 
 

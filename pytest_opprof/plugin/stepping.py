@@ -165,8 +165,7 @@ class Stepping:
         """
         del fixture, function, args, kwargs
         raise UsageError(
-            "opprof.benchmark(): the test takes no fixture to benchmark with, and is being profiled itself: "
-            "make `benchmark` an argument of the test"
+            "opprof.benchmark(): the test has no benchmark fixture: make `benchmark` an argument of the test"
         )
 
     @property
@@ -351,8 +350,8 @@ class Stepping:
         with self._own_faults():
             if "torch" in sys.modules and not self._had_torch and Collector.instance().recording:
                 self.doubt = (
-                    f"torch was first imported in step {stepper.step_num}, so that its ops were not "
-                    "seen: import it before the test, or give the marker a warm-up step"
+                    f"torch was first imported in step {stepper.step_num}, so its ops were not recorded: "
+                    "import it before the test, or give the marker a warm-up step"
                 )
             if is_last:
                 self._stop()

@@ -105,8 +105,8 @@ class TimedSteps:
         self.is_open = False
         if self.wanted and not self._steps:
             self.reason = (
-                "the test ended with its schedule: go on and call opprof.step(), or give the marker a "
-                "shorter schedule"
+                "the test ended with its schedule, so no steps were left to time: call opprof.step() more "
+                "often, or give the marker a shorter schedule"
             )
 
     def begin_step(self) -> None:

@@ -45,4 +45,4 @@ def _undone(options: Options) -> Iterator[str]:
     for path in filter(None, files):
         yield f"{shown(path)} was not written"
     if parse_fail_on(options.fail_on).unmeasured:
-        yield "this fails by --opprof-fail-on"
+        yield "--opprof-fail-on makes this fail"

@@ -64,7 +64,7 @@ def github_annotations(comparison: Judged) -> str:
             others = all_of_kind[len(shown) :]
             tests = sum(len(one.tests) for one in others)
             more = f"{len(others)} more causes ({tests} tests)"
-            rest = "see the job's summary, or the comparison document"
+            rest = "see the job's summary, or the comparison file"
             lines.append(_command(kind, {"title": "opprof"}, f"{more}: {rest}"))
     return "".join(f"{line}\n" for line in lines)
 

@@ -25,7 +25,7 @@ _MOST_TEXT_LINES = 2
 _NARROWEST_NAME = 20
 _EDITED = "changed in this branch"
 _EDITED_COLUMN = 4
-_UNCERTAIN = "this line calls it most often; nobody knows which line does more"
+_UNCERTAIN = "this line calls it most often; which line does more is unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

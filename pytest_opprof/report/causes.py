@@ -127,7 +127,7 @@ def cause_words(cause: CommonCause) -> str:
     first = cause.tests[0]
     if cause.is_missing:
         file = first.node_id.partition("::")[0]
-        return f"missing, as {file} was collected without {'it' if len(cause.tests) == 1 else 'them'}"
+        return f"missing, because {file} was collected without {'it' if len(cause.tests) == 1 else 'them'}"
     told = [_beginning(one) for one in cause.beginnings]
     told += [f"{limit.path} over its limit ({limit.limit})" for limit in first.broken_limits]
     return "; ".join(told)

@@ -54,7 +54,7 @@ def collective_lines(found: Sequence[Collective], *, rows: int, width: int) -> l
     return [
         *table(_COLLECTIVES, cells, width=width, names=0, right=_COLLECTIVES[1:]),
         *more,
-        f"A collective's time holds the wait for the last rank, so its bandwidth is a lower bound{known}",
+        f"A collective's time includes the wait for the last rank, so its bandwidth is a lower bound{known}",
     ]
 
 

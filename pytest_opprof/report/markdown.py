@@ -41,8 +41,8 @@ _MOST_CAUSES = 10
 _HEADERS = ("test", "verdict", "metric", "base", "head", "change", "why")
 _NUMBERS = ("base", "head", "change")
 _SELF_REPORTED = (
-    "The numbers are the pull request's own: its code measured itself. Verdicts were computed anew from "
-    "them, against a baseline of this repository."
+    "The pull request's own code measured these numbers. This repository judged them again, against its own "
+    "baseline."
 )
 
 
@@ -95,7 +95,7 @@ def job_summary(
     self_reported: bool = False,
 ) -> str:
     """The summary of a job of GitHub Actions: as `markdown_comment`, with room for more."""
-    rest = _linked("the comparison document", links.document)
+    rest = _linked("the comparison file", links.document)
     return _page(comparison, limit=limit_bytes, rest=rest, links=links, self_reported=self_reported)
 
 
@@ -120,7 +120,7 @@ def _page(
     summary = Summary.of(comparison)
     said = [_SELF_REPORTED, ""] if self_reported else []
     head = [*filter(None, [marker]), *_headline(summary), *said]
-    known = {"Job": links.summary, "Comparison document": links.document, "Traces": links.traces}
+    known = {"Job": links.summary, "Comparison file": links.document, "Traces": links.traces}
     linked = [link(label, address) for label, address in known.items() if address]
     foot = [" · ".join(linked)] if linked else []
     # Room for the sentences that count what is missing.

@@ -237,7 +237,7 @@ def time_totals(comparison: TimeComparison) -> str:
 def control_in_words(control: Control) -> str:
     """An A/B's comparison of the base with itself: ``nothing flagged, noise floor 1.9 %``."""
     if control.noise_ppm is None:
-        return "no two processes of the base, so no noise floor"
+        return "no noise floor: fewer than two base processes"
     floor = f"noise floor {format_quantity(control.noise_ppm, unit=Unit.PPM)} ({control.noisiest})"
     more = ", ..." if len(control.flagged) > _MOST_NAMES else ""
     flagged = ", ".join(control.flagged[:_MOST_NAMES]) + more
@@ -257,7 +257,7 @@ def _losses(comparison: Comparison) -> str:
     if truncated:
         told.append(f"{counted(truncated, 'recording')} cut off")
     of_tests = {
-        "with devices recorded in part": torn,
+        "with incomplete device records": torn,
         "with too many names": nameless,
         "with rows left out": omitted,
         "sampled": sampled,

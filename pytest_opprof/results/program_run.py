@@ -45,7 +45,7 @@ def run_of_program(
         outcome=Outcome.PASSED if passed else Outcome.FAILED,
         measurement=Measurement(
             status=MeasurementStatus.INCONCLUSIVE,
-            reason=bounded_text(f"torch's ops were not seen: {no_ops}"),
+            reason=bounded_text(f"torch's ops were not recorded: {no_ops}"),
         )
         if no_ops
         else Measurement(),

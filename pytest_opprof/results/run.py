@@ -161,13 +161,13 @@ class CaptureStats:
     def device_gap(self) -> str:
         """What is missing of device work, in words; empty if nothing is."""
         gaps = [
-            (self.device_dropped, "record of devices was dropped", "records of devices were dropped"),
+            (self.device_dropped, "device record was dropped", "device records were dropped"),
             (self.unmatched_launches, "launch has no kernel on record", "launches have no kernel on record"),
             (self.unmatched_kernels, "kernel has no launch on record", "kernels have no launch on record"),
             (self.untimed_work, "kernel, copy or fill has no time", "kernels, copies or fills have no time"),
         ]
         found = [counted(*gap) for gap in gaps if gap[0]]
-        partial = ["CUPTI handed over a part of the records of devices"] if self.device_partial else []
+        partial = ["CUPTI delivered only some of the device records"] if self.device_partial else []
         return ", ".join(partial + found)
 
 

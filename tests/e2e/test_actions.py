@@ -236,7 +236,7 @@ def test_what_was_uploaded_becomes_a_comment(uploaded: Uploaded, api: GitHubApi,
     (body,) = api.bodies
     for page in (body, job.summary):
         assert "### opprof: REGRESSED: 1 test" in page
-        assert "The numbers are the pull request's own" in page
+        assert "The pull request's own code measured these numbers" in page
     assert {asked.headers["authorization"] for asked in api.server.asked if "repos" in asked.path} == {
         f"Bearer {TOKEN}"
     }

@@ -58,8 +58,8 @@ def test_other_fixtures_of_that_name_are_left_alone(project: Project) -> None:
     assert session.result("test_setting").totals["ranges.count"].low == 1
     assert session.result("test_stopwatch_by_name").totals["ranges.count"].low == 2
     assert session.result("test_stopwatch").measurement.reason == (
-        "its benchmark fixture (test_it.Stopwatch) does not show what it times, and is left alone: take the "
-        "opprof fixture too, and call opprof.benchmark(benchmark, function, ...)"
+        "its benchmark fixture (test_it.Stopwatch) hides the function that it times: take the opprof "
+        "fixture too, and call opprof.benchmark(benchmark, function, ...)"
     )
 
 
@@ -111,7 +111,7 @@ def test_a_gate_is_never_skipped_for_codspeed(codspeed: Project) -> None:
     session = codspeed.pytest(*MEASURES, "--opprof-baseline=main", plugins=CODSPEED, writes_run=False)
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
     (told,) = session.told
-    assert told.startswith("ERROR: opprof: CodSpeed measures this session, so that nothing can be profiled")
+    assert told.startswith("ERROR: opprof: CodSpeed measures this session, so opprof cannot profile")
 
 
 def test_codspeeds_own_fixture_is_followed_on_request(codspeed: Project) -> None:

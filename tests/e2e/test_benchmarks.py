@@ -156,25 +156,24 @@ MEASURED = {
 }
 ERRORS = {
     "test_fails_when_recorded": (
-        "cannot be repeated: call 2 of what is benchmarked raised RuntimeError when it was profiled. Build its "
+        "cannot be repeated: profiled call 2 of the benchmarked function raised RuntimeError. Build its "
         "state in the setup of benchmark.pedantic(), or set warmup=0, active=1"
     ),
     "test_setup_fails_later": (
-        "cannot be repeated: call 1 of what is benchmarked raised OSError when it was profiled. Build its "
+        "cannot be repeated: profiled call 1 of the benchmarked function raised OSError. Build its "
         "state in the setup of benchmark.pedantic(), or set warmup=0, active=1"
     ),
     "test_profiles_what_it_benchmarks": (
-        "the benchmark profiles itself: call 2 of what is benchmarked raised CaptureBusyError when it was "
-        "profiled. Leave out its own profiler, or the marker"
+        "the benchmark profiles itself: profiled call 2 of the benchmarked function raised "
+        "CaptureBusyError. Leave out its own profiler, or the marker"
     ),
     "test_steps_itself_as_well": (
-        "the test takes a benchmark's fixture, so that what it benchmarks is called once for each step: leave "
-        "out opprof.step()"
+        "each call of the benchmarked function is a step already: leave out opprof.step()"
     ),
     "test_hidden_from_us": (
         "cannot be repeated: call 2 raised FixtureAlreadyUsed. Make `benchmark` an argument of the test"
     ),
-    "test_unused": "the test never called its benchmark fixture, so that there was nothing to profile",
+    "test_unused": "the test never called its benchmark fixture, so there was nothing to profile",
 }
 
 

@@ -156,15 +156,15 @@ def test_one_kernel_more_fails_the_test(sessions: tuple[Project, Session, Sessio
 def test_presets_fail_what_waits_or_copies(sessions: tuple[Project, Session, Session]) -> None:
     _, saved, _ = sessions
     assert saved.outcomes["test_keeps_them"] == "passed"
-    assert "syncs.count is 1 in each step, and <= 0 is allowed" in saved.failures["test_waits"]
-    assert "host_copies.count is 1 in each step, and <= 0 is allowed" in saved.failures["test_copies"]
+    assert "syncs.count is 1 in each step, but the limit is <= 0" in saved.failures["test_waits"]
+    assert "host_copies.count is 1 in each step, but the limit is <= 0" in saved.failures["test_copies"]
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("test_drops", "records of devices were dropped"),
-        ("test_taken", "CUPTI handed over a part of the records of devices"),
+        ("test_drops", "device records were dropped"),
+        ("test_taken", "CUPTI delivered only some of the device records"),
     ],
 )
 def test_what_is_not_whole_is_inconclusive(

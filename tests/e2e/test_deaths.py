@@ -247,7 +247,7 @@ def test_without_a_session_file_the_header_says_so(project: Project) -> None:
     """No file may be as long as a session's: the recording is in memory that dies with its process."""
     quota = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))\n"
     project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
-    told = "opprof: no folder takes a session file: no crash recovery"
+    told = "opprof: no writable session folder: no crash recovery"
     assert told not in project.pytest().told
     project.write("conftest.py", quota)
     session = project.pytest()

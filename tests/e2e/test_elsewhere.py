@@ -207,7 +207,7 @@ def test_who_must_measure_fails_on_unmeasured(project: Project, workers: tuple[s
     plugins = ("xdist",) if workers else ()
     done = session(project, "darwin", "--opprof-fail-on=regressed,unmeasured", *workers, plugins=plugins)
     assert done.exit_code == 1
-    assert done.told[-1] == f"opprof: not measured: {reason('darwin')}; this fails by --opprof-fail-on"
+    assert done.told[-1] == f"opprof: not measured: {reason('darwin')}; --opprof-fail-on makes this fail"
     assert done.outcomes == {"test_it": "passed"}
 
 

@@ -109,7 +109,7 @@ def test_a_baseline_without_a_test_in_common_is_said(saved: Project) -> None:
     (saved.folder / "test_it.py").rename(saved.folder / "test_other.py")
     session = saved.pytest("--opprof-baseline=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED, "its file was collected, and is gone"
-    sentence = "opprof: nothing was compared: none of the tests that ran is the 1 test of main"
+    sentence = "opprof: nothing was compared: main has none of the tests that ran"
     assert sentence in session.told
     selected = saved.pytest("--opprof-baseline=main", "test_other.py")
     assert selected.exit_code == 0

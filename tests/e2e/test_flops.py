@@ -42,6 +42,6 @@ def test_each_step_has_its_flops(sessions: tuple[Project, Session, Session]) -> 
 def test_more_flops_with_the_same_ops_are_a_regression(sessions: tuple[Project, Session, Session]) -> None:
     _, _, compared = sessions
     told = compared.failures["test_products"]
-    assert "aten::mm.flops is 1.54 KFLOPs in each step, and <= 1.02 KFLOPs is allowed" in told
+    assert "aten::mm.flops is 1.54 KFLOPs in each step, but the limit is <= 1.02 KFLOPs" in told
     lines = pytest.LineMatcher(told.splitlines())
     lines.fnmatch_lines_random(["REGRESSED: *", "all FLOPs*1*->*1*+*"])

@@ -302,7 +302,7 @@ def test_torch_first_imported_in_a_step_is_inconclusive(project: Project, torch_
     measurement = session.result("test_imports").measurement
     assert (measurement.status, measurement.reason) == (
         "inconclusive",
-        "torch was first imported in step 0, so that its ops were not seen: import it before the test, or "
+        "torch was first imported in step 0, so its ops were not recorded: import it before the test, or "
         "give the marker a warm-up step",
     )
     assert session.exit_code == 0, "nobody asked for a verdict on it"

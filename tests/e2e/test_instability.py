@@ -133,7 +133,7 @@ def test_one_process_alone_certifies_nothing_and_says_so(project: Project) -> No
     project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
     project.replace("pytest.ini", "[pytest]", "[pytest]\nopprof_save_processes = 1")
     saved = project.pytest("--opprof-save=main")
-    sentence = "not certified: --opprof-save-processes=1 leaves nobody to confirm what this process measured"
+    sentence = "not certified: --opprof-save-processes=1 starts no process to confirm what this one measured"
     assert f"opprof: {sentence}" in saved.told
     run = stored(project)
     assert run.notes == (sentence,)
@@ -198,7 +198,7 @@ def varying(project: Project) -> Project:
     project.write("test_it.py", VARYING)
     saved = project.pytest("--opprof-save=main")
     assert (
-        "opprof: 2 tests have counts that vary, so gates hold them to their range alone: "
+        "opprof: 2 tests have counts that vary, so gates only hold them to their range: "
         "test_it.py::test_by_step (ranges.count 1 to 3), test_it.py::test_by_process (ranges.count 1 to 3)"
     ) in saved.told
     return project
@@ -234,7 +234,7 @@ def test_a_count_in_its_range_is_measured_and_one_beyond_what_processes_showed_i
     session = varying.pytest("--opprof-baseline=main")
     assert session.exit_code == 0
     session.lines.fnmatch_lines(["1 passed, 2 measured * nothing dropped"])
-    note = "not gated, as the baseline varies by the process: test_it.py::test_by_process (ranges, total: 1 to 3; now 5)"
+    note = "not gated, because the baseline varies between processes: test_it.py::test_by_process (ranges, total: 1 to 3; now 5)"
     assert f"opprof: {note}" in session.told
 
 

@@ -115,8 +115,8 @@ def test_a_test_is_called_as_its_schedule_says(
 
 def test_what_cannot_be_captured_is_said(scheduled: tuple[Project, Session]) -> None:
     _, session = scheduled
-    assert [line for line in session.told if "nothing of it is captured" in line] == [
-        "opprof: activity xpu: nothing of it is captured by this release "
+    assert [line for line in session.told if "not supported" in line] == [
+        "opprof: activity xpu: not supported, so it was not recorded "
         "(asked for by test_more_than_there_is and 1 more)",
     ]
     assert session.result("test_more_than_there_is").activities == ("cpu", "xpu")
@@ -133,15 +133,15 @@ def test_without_the_cpu_only_ranges_are_seen(scheduled: tuple[Project, Session]
 REFUSED = {
     "warmpu=1": "unknown argument 'warmpu' (did you mean 'warmup'?)",
     "frobnicate=1": "unknown argument 'frobnicate' (there are: activities, schedule, ",
-    "['cpu'], ['cpu']": "all arguments but `activities` are given by name",
-    "['cpu'], activities=['cpu']": "all arguments but `activities` are given by name",
+    "['cpu'], ['cpu']": "pass all arguments except `activities` by name",
+    "['cpu'], activities=['cpu']": "pass all arguments except `activities` by name",
     "active='3'": "active must be a whole number, not '3'",
     "wait=True": "wait must be a whole number, not True",
     "active=0": "Invalid profiler schedule arguments",
     "warmup=-1": "Invalid profiler schedule arguments",
     "schedule=3": "`schedule` is a function from a step's number to a ProfilerAction",
     "schedule=print": "the schedule answered None for step 0",
-    "schedule=lambda step: A.NONE": "its schedule answers no RECORD_AND_SAVE in 10000 steps",
+    "schedule=lambda step: A.NONE": "its schedule returns no RECORD_AND_SAVE in 10000 steps",
     "schedule=lambda step: A.NONE, active=1": "`schedule` and `active` cannot both be given",
     "activities=['gpu']": "unknown activity 'gpu'; there are cpu, cuda",
     "activities=[]": "activities is empty",
@@ -201,7 +201,7 @@ def test_a_hypothesis_test_is_its_own_error_alone(project: Project) -> None:
     assert session.outcomes == {"test_property": "passed", "test_plain": "passed"}
     assert session.result("test_plain").is_usable
     assert session.result("test_property").measurement.status == "error"
-    assert session.banner.startswith("test_it.py::test_property: a hypothesis test draws other examples")
+    assert session.banner.startswith("test_it.py::test_property: a hypothesis test draws new examples")
 
 
 def test_a_marker_of_a_deselected_test_is_nobodys_business(project: Project) -> None:
@@ -242,7 +242,7 @@ def test_only_functions_can_be_profiled(project: Project) -> None:
     session = project.pytest("--opprof-save=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     assert session.banner == (
-        "test_it.txt::test_it.txt: only test functions and methods can be profiled, and this is none"
+        "test_it.txt::test_it.txt: only test functions and methods can be profiled, and this is neither"
     )
 
 

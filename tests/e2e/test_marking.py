@@ -136,7 +136,7 @@ def test_what_an_option_marks_is_certified(suite: Project, option: tuple[str, ..
         ("--opprof-mark=. warmup", "'warmup' are not arguments of the marker; write them as in Python"),
         ("--opprof-mark=. f(x)", "'f(x)' are not arguments of the marker"),
         ("--opprof-mark=. warmpu=1", "unknown argument 'warmpu' (did you mean 'warmup'?)"),
-        ("--opprof-mark=!. warmup=1", "takes tests out, so it has no arguments: warmup=1"),
+        ("--opprof-mark=!. warmup=1", "excludes tests, so it cannot have arguments: warmup=1"),
         ('--opprof-mark=-k "a and"', "is not a -k expression"),
         ("--opprof-profile=active", "opprof_profile: 'active' are not arguments of the marker"),
         ("--opprof-profile=actve=1", "opprof_profile: unknown argument 'actve'"),

@@ -110,7 +110,7 @@ def test_a_limit_cannot_be_passed_by_moving_work_to_a_pool(project: Project) -> 
     ):
         assert session.failures[test].startswith(f"INCONCLUSIVE: {cannot.format(path, own)}")
     assert session.failures["test_own"].startswith(
-        "REGRESSED: work.count is 1 in each step, and <= 0 is allowed"
+        "REGRESSED: work.count is 1 in each step, but the limit is <= 0"
     )
 
 

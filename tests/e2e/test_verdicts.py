@@ -222,7 +222,7 @@ def test_the_failure_names_the_op_and_what_to_do(story: Story) -> None:
         ]
     )
     limit = story.compared.failures["test_limit"]
-    assert "work.count is 3 in each step, and <= 2 is allowed" in limit
+    assert "work.count is 3 in each step, but the limit is <= 2" in limit
     assert "intended? raise the limit in the test's marker" in limit
 
 
@@ -254,7 +254,7 @@ def test_what_failed_in_the_second_process_is_not_certified_and_said(story: Stor
     assert test is not None
     assert test.processes == 1
     sentence = (
-        "not certified in 2 processes, as a fresh one could not measure it: "
+        "not certified in 2 processes, because a fresh process could not measure it: "
         "test_it.py::test_fails_in_another_process"
     )
     assert f"opprof: {sentence}" in story.saved.told

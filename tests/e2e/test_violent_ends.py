@@ -208,7 +208,7 @@ def test_without_any_folder_it_records_and_says_what_is_lost(project: Project, u
     project.write("test_it.py", RECORDS.format(before="pass"))
     session = pytest_without_shared_memory(project, env={"OPPROF_DIR": str(unwritable)})
     assert session.returncode == 0, session.stdout + session.stderr
-    assert "no folder takes a session file: no crash recovery" in session.stdout
+    assert "no writable session folder: no crash recovery" in session.stdout
 
 
 # A container whose whole file system is read-only: Python finds no folder for temporary files.
@@ -231,7 +231,7 @@ def test_without_a_temporary_folder_it_records_and_says_what_is_lost(project: Pr
         project.pytest("--opprof-save=main")
     session = pytest_without_shared_memory(project, "-p", "nowhere", "--capture=sys", *filter(None, [option]))
     assert session.returncode == 0, session.stdout + session.stderr
-    assert "no folder takes a session file: no crash recovery" in session.stdout
+    assert "no writable session folder: no crash recovery" in session.stdout
     (test,) = read_run(project.folder / "run.json").tests
     assert (test.measurement.status, test.steps > 0) == (MeasurementStatus.OK, True)
 

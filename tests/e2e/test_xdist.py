@@ -229,7 +229,7 @@ def test_without_a_wish_the_workers_find_something_all_the_same(project: Project
     )
     session = project.pytest("-n", "2", plugins=XDIST, writes_run=False)
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
-    assert "work.count is 2 in each step, and <= 1 is allowed" in session.failures["test_limit"]
+    assert "work.count is 2 in each step, but the limit is <= 1" in session.failures["test_limit"]
     session.lines.fnmatch_lines(["*= opprof =*", "*1 regressed, 5 measured * nothing dropped"])
     off = project.pytest("-n", "2", "--opprof=off", plugins=XDIST, writes_run=False)
     assert off.exit_code == 0

@@ -19,7 +19,7 @@ from pytest_opprof.results.trace_run import run_from_trace
 torch = pytest.importorskip("torch")
 
 MANY = 40_000
-NOTE = "Sampled: 1% of torch's ops were recorded; their counts and sums are of these"
+NOTE = "Sampled: 1% of torch's ops were recorded; counts and sums cover only these"
 
 
 def run_ops(count: int) -> None:

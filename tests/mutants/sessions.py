@@ -60,7 +60,7 @@ SESSIONS: Final = (
     ),
     _says(
         name="torch that cannot be observed",
-        tells="That torch was there, and its ops were not seen.",
+        tells="That torch was there, and its ops were not recorded.",
         file="pytest_opprof/plugin/measurement.py",
         text="    if no_ops and imported_torch() is not None and stepping.sources & OF_TORCH:",
         without="    if False:",

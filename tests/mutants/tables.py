@@ -156,7 +156,7 @@ TABLES: Final = (
         name="devices in the last line",
         tells="Of how many tests devices are recorded in part.",
         file=_SUMMARY,
-        text='        "with devices recorded in part": torn,\n',
+        text='        "with incomplete device records": torn,\n',
         without="",
         test="tests/unit/report/test_terminal.py::test_kernels_have_a_column_where_there_are_any",
     ),

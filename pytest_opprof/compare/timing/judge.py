@@ -173,7 +173,7 @@ class _Evidence:
         if noise_ppm <= self.settings.min_effect * EVERY_PPM:
             return ""
         noise = format_quantity(noise_ppm, unit=Unit.PPM)
-        return f"a change of less than {noise} would not be seen: so much does its base differ from itself"
+        return f"a change below {noise} would not be seen, because its base differs from itself by that much"
 
 
 def _with_exact(found: TestTimes, exact: TestComparison | None) -> TestTimes:
@@ -253,4 +253,4 @@ def _notes(base: Sequence[Run], head: Sequence[Run]) -> tuple[str, ...]:
     """What differs between the sides besides the code."""
     different = differences(base[0].environment, head[0].environment)
     words = [text for field, text in different.items() if field not in _OF_THE_HOST]
-    return (f"not the code alone: {', '.join(words)}",) if words else ()
+    return (f"not only the code differs: {', '.join(words)}",) if words else ()

@@ -104,8 +104,8 @@ def disturbances(tests: Mapping[str, Readings], *, settings: TimeSettings) -> It
         if fastest and others:
             told[is_left_out].append(f"{others} of {len(processes)} processes of {node_id}")
     for is_left_out, words in told.items():
-        more = f" and of {len(words) - _MOST_TOLD} tests more" if len(words) > _MOST_TOLD else ""
-        what = "these are left out" if is_left_out else "too many to leave them out"
+        more = f" and of {len(words) - _MOST_TOLD} more tests" if len(words) > _MOST_TOLD else ""
+        what = "these are left out" if is_left_out else "too many to leave out"
         if words:
             yield f"the machine was disturbed in {', '.join(words[:_MOST_TOLD])}{more}: {what}"
 
@@ -185,7 +185,7 @@ def _other_workload(test: Readings) -> Refusal | None:
     if before == after and len(before) == 1:
         return None
     told = f"{_steps(before)} in the base, {_steps(after)} in the head"
-    return Refusal(verdict=Verdict.INCONCLUSIVE, reason=f"the sides did other work: {told}")
+    return Refusal(verdict=Verdict.INCONCLUSIVE, reason=f"base and head did different work: {told}")
 
 
 def _not_timed(test: Readings) -> Refusal | None:

@@ -115,7 +115,7 @@ def too_noisy(noise_ppm: int, *, settings: TimeSettings) -> str:
     if noise_ppm <= settings.max_noise * EVERY_PPM:
         return ""
     noise, most = (_percent(ppm) for ppm in (noise_ppm, round(settings.max_noise * EVERY_PPM)))
-    return f"its base differs from itself by {noise}, and {most} is the most: is the machine busy?"
+    return f"its base differs from itself by {noise}, over the limit of {most}: is the machine busy?"
 
 
 def verdict_on(
@@ -162,7 +162,7 @@ def _unconfirmed(
 ) -> tuple[Verdict, str]:
     """The verdict if only the first round was significant, and the sentence's end."""
     if _is_seen(second, direction, settings=settings):
-        return Verdict.INCONCLUSIVE, f"; {_told(second, direction)} and not sure in {again}"
+        return Verdict.INCONCLUSIVE, f"; {_told(second, direction)} but not certain in {again}"
     noise_ppm = _halves(second.base_ns).distance_ppm
     if noise_ppm >= first.distance_ppm:
         noise = _percent(noise_ppm)
@@ -178,8 +178,8 @@ def _doubtful(
         return Verdict.PASS, f", and gone in {again}"
     told = f"; {_told(second, direction)} in {again}"
     if combined_p((p_of(first, direction), p_of(second, direction))) < FALSE_DISCOVERIES:
-        return Verdict.INCONCLUSIVE, f"{told}, and not sure"
-    return Verdict.PASS, f"{told}: not told apart from noise"
+        return Verdict.INCONCLUSIVE, f"{told}, but not certain"
+    return Verdict.PASS, f"{told}: within noise"
 
 
 def _is_seen(sides: Sides, direction: Direction, *, settings: TimeSettings) -> bool:

@@ -28,7 +28,7 @@ _PAGE = """<!doctype html>
 <header><h1>{title}</h1></header>
 <main id="fleet">
 <pre class="code scroll" tabindex="0">{lines}</pre>
-<noscript>Figures and tables are drawn by the script of this page, which is switched off.</noscript>
+<noscript>This page's script draws the figures and tables. Turn on JavaScript.</noscript>
 </main>
 <script type="application/json" id="index">{data}</script>
 <script>{script}</script>

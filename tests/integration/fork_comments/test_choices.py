@@ -109,7 +109,7 @@ def test_artifact_cannot_raise_a_limit(job: Job) -> None:
     job.upload(uploaded(tests=[test]))
     job.comment("--gate", "ops.count=off")
     assert job.verdict is Verdict.REGRESSED
-    assert "aten::mul.count is 5 in each step, and <= 4 is allowed" in job.body
+    assert "aten::mul.count is 5 in each step, but the limit is <= 4" in job.body
 
 
 @pytest.mark.parametrize("node_id", [TEST, "tests/test_a.py::test_another"])

@@ -17,7 +17,7 @@ def test_regression_is_commented_as_the_pull_requests_own_numbers(job: Job) -> N
     assert job.verdict is Verdict.REGRESSED
     for page in (job.body, job.summary):
         assert "### opprof: REGRESSED: 1 test" in page
-        assert "The numbers are the pull request's own" in page
+        assert "The pull request's own code measured these numbers" in page
         assert "`main@aaaaaaa` → `bbbbbbb`" in page
         assert "compared with main@aaaaaaa (merge-base" in page
         assert "`aten::mul`" in page

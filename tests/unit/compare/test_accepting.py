@@ -93,7 +93,7 @@ def test_a_rise_past_it_regresses_again() -> None:
     test = found(BASE, more, *accepted(compared(BASE, HEAD)))
     assert test.verdict is Verdict.REGRESSED
     assert test.reason.startswith("4 more ops in each step than main")
-    assert test.reason.endswith(", more than was accepted, up to 7 (so)")
+    assert test.reason.endswith(", accepted only up to 7 (so)")
     assert {change.verdict for change in test.changes if change.op == "aten::clone"} == {Verdict.ACCEPTED}
 
 
@@ -125,7 +125,7 @@ def test_it_ends_with_a_baseline_that_was_measured_with_it() -> None:
     again = replace(BASE, accepted={entry.path: entry.created for entry in entries})
     test = found(again, HEAD, *entries)
     assert test.verdict is Verdict.REGRESSED
-    assert test.reason == f"{ENDED} up to 7 (so): the baseline was measured with it"
+    assert test.reason == f"{ENDED} up to 7 (so): the baseline already includes it"
     later = [replace(entry, created=NOW + timedelta(seconds=1)) for entry in entries]
     assert found(again, HEAD, *later).verdict is Verdict.ACCEPTED
 
@@ -135,7 +135,9 @@ def test_it_ends_with_a_baseline_that_is_better_than_it_was() -> None:
     fewer, more = simple_test({"aten::mul": 3}), simple_test({"aten::mul": 5})
     test = found(fewer, HEAD, *entries)
     assert test.verdict is Verdict.REGRESSED
-    assert test.reason.endswith("no longer accepted up to 7 (so): the baseline improved from 4 to 3 since")
+    assert test.reason.endswith(
+        "no longer accepted up to 7 (so): the baseline has since improved from 4 to 3"
+    )
     assert found(more, HEAD, *entries).verdict is Verdict.ACCEPTED
     older = [replace(entry, base=None) for entry in entries]
     assert found(fewer, HEAD, *older).verdict is Verdict.ACCEPTED
@@ -172,8 +174,8 @@ def test_a_limit_is_raised_where_it_stands() -> None:
 @pytest.mark.parametrize(
     ("node_id", "metric", "reason", "sentence"),
     [
-        (TEST, None, "  \n", "--reason: say why in 1 to 1000 characters"),
-        (TEST, None, "x" * 1001, "--reason: say why in 1 to 1000 characters"),
+        (TEST, None, "  \n", "--reason: write 1 to 1000 characters"),
+        (TEST, None, "x" * 1001, "--reason: write 1 to 1000 characters"),
         ("test_x", None, "so", f"no test 'test_x' (did you mean '{TEST}'?)"),
         ("tests/test_a.py::test_y", None, "so", f"(did you mean '{TEST}'?)"),
         ("entirely different", None, "so", "the last comparison has no test 'entirely different'"),
@@ -193,7 +195,7 @@ def test_what_cannot_be_meant_is_refused(
 
 @pytest.mark.parametrize(("head", "verdict"), [(BASE, "PASS"), (simple_test({"aten::mul": 1}), "IMPROVED")])
 def test_what_did_not_regress_needs_no_acceptance(head: TestResult, verdict: str) -> None:
-    with pytest.raises(UsageError, match=f"nothing of it regressed in the last comparison: it was {verdict}"):
+    with pytest.raises(UsageError, match=f"nothing to accept: it was {verdict}"):
         accepted(compared(BASE, head))
 
 

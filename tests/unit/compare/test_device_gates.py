@@ -24,8 +24,8 @@ FUSED = cuda_test({"aten::add": {**ADD, "kernels": 2}, "aten::to": {}})
 COPIES = cuda_test({"aten::add": ADD, "aten::to": {**COPY, "syncs": 1}})
 NO_CUDA = simple_test({"aten::add": 1, "aten::to": 1})
 GAPS = {
-    "device_partial": "CUPTI handed over a part of the records of devices",
-    "device_dropped": "1 record of devices was dropped",
+    "device_partial": "CUPTI delivered only some of the device records",
+    "device_dropped": "1 device record was dropped",
     "unmatched_launches": "1 launch has no kernel on record",
     "unmatched_kernels": "1 kernel has no launch on record",
     "untimed_work": "1 kernel, copy or fill has no time",
@@ -148,7 +148,7 @@ def test_presets_hold_where_devices_were_seen(preset: str) -> None:
 def test_a_budget_is_not_kept_by_what_was_lost() -> None:
     lost = CaptureStats(device_dropped=3)
     assert judged(replace(PLAIN, capture=lost), "no_sync") == [
-        (Verdict.INCONCLUSIVE, "3 records of devices were dropped")
+        (Verdict.INCONCLUSIVE, "3 device records were dropped")
     ]
     assert judged(replace(COPIES, capture=lost), {"syncs.count": 0, "copies.bytes": "< 8"}) == [
         (Verdict.REGRESSED, "aten::to (1)"),

@@ -144,7 +144,7 @@ def test_nothing_that_stayed_nothing_is_no_pass_beside_what_ran() -> None:
     assert compared(uneven, uneven).verdict is None
     off = replace(ranges, gates={"ranges.count": "off"})
     found = compared(off, off)
-    assert (found.verdict, found.reason) == (None, "no gate holds what it runs")
+    assert (found.verdict, found.reason) == (None, "no gate covers what it runs")
     own = replace(off, gates={"ranges.count": "off", "forward.count": "exact"})
     assert compared(own, own).verdict is Verdict.PASS
     assert compared(simple_test({}), simple_test({})).verdict is Verdict.PASS
@@ -200,7 +200,7 @@ def test_broken_limit_leads_the_sentence() -> None:
     found = compared(base, head)
     assert found.verdict is Verdict.REGRESSED
     assert found.reason.startswith(
-        "aten::item.count is 1 in each step, and <= 0 is allowed (and 1 more limit); 2 more ops in each step"
+        "aten::item.count is 1 in each step, but the limit is <= 0 (and 1 more limit); 2 more ops in each step"
     )
 
 

@@ -124,7 +124,7 @@ def test_a_sample_proves_only_the_worst_of_counts() -> None:
     assert judged({"aten::item.self_cpu_time_total": "<= 1 s"}, sampled) == [Verdict.INCONCLUSIVE]
     assert judged({"aten::item.self_cpu_time_total": "< 0 s"}, sampled) == [Verdict.INCONCLUSIVE]
     (result,) = evaluate_limits(replace(sampled, limits={"aten::mul.count": 0}))
-    assert result.reason == "1% of the ops were recorded, by sampling"
+    assert result.reason == "only 1% of the ops were recorded (sampling)"
 
 
 def test_ranges_of_a_sample_are_known() -> None:

@@ -40,7 +40,7 @@ def test_a_name_that_begins_alike_is_another(other: str) -> None:
 def test_a_test_under_the_new_name_stays() -> None:
     found, notes = names(["a.py::test_x", "b.py::test_x"], "a.py -> b.py")
     assert found == ["a.py::test_x", "b.py::test_x"]
-    assert notes == ("main has no test to rename by 'a.py -> b.py': that line can go",)
+    assert notes == ("main has no test to rename by 'a.py -> b.py': remove this rename",)
 
 
 def test_two_tests_do_not_become_one() -> None:
@@ -50,5 +50,5 @@ def test_two_tests_do_not_become_one() -> None:
 
 @pytest.mark.parametrize("text", ["a.py", "a.py ->", "-> b.py", "a -> b -> c", ""])
 def test_what_has_no_two_sides_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"opprof_rename: '.*' is not a renaming: write it like"):
+    with pytest.raises(UsageError, match=r"opprof_rename: '.*' is not a rename: write it like"):
         parse_renames([text], where="opprof_rename")

@@ -89,7 +89,7 @@ def test_skipped_and_failed_tests_are_not_run() -> None:
     found = compared(base, head)
     assert found.not_run == 2
     assert not found.counts
-    assert found.notes[-1] == f"skipped, so no gate held 1 test to {base.title}: tests/test_a.py::a"
+    assert found.notes[-1] == f"not compared with {base.title}: 1 skipped test: tests/test_a.py::a"
 
 
 def test_failed_base_makes_a_test_new() -> None:
@@ -99,7 +99,7 @@ def test_failed_base_makes_a_test_new() -> None:
 
 def test_tests_that_are_all_new_are_said() -> None:
     base = simple_run(named("a"), named("b"), name="main")
-    told = "nothing was compared: none of the tests that ran are the 2 tests of main"
+    told = "nothing was compared: main has none of the tests that ran"
     assert compared(base, simple_run(named("x"), named("y")), notes=("first",)).notes == ("first", told)
     assert compared(base, simple_run(named("a"), named("y"))).notes == ()
     assert compared(base, simple_run()).notes == ()
@@ -150,7 +150,7 @@ def times_alone(*durations_ns: int) -> TestResult:
 def test_a_baseline_of_times_alone_informs_and_judges_nothing() -> None:
     (found,) = compared(simple_run(times_alone(9_000, 2_000)), simple_run(times_alone(4_000, 8_000))).tests
     assert found.verdict is None
-    assert found.reason.endswith("has its times alone, which inform and fail nothing")
+    assert found.reason.endswith("has only its times, which are shown but not gated")
     assert found.advisories == ("wall time 2.0 µs -> 4.0 µs (fastest of 2 steps; not gated)",)
     (found,) = compared(simple_run(times_alone(2_000)), simple_run(named("a"))).tests
     assert (found.verdict, found.changes) == (None, ())
@@ -161,7 +161,7 @@ def test_no_gate_passes_beside_times_alone() -> None:
     base, head = simple_run(times_alone(2_000)), simple_run(times_alone(4_000))
     (found,) = compared(base, head, policy=policy).tests
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.reason.endswith("has its times alone, so that no gate can be judged")
+    assert found.reason.endswith("has only its times, so no gate can be judged")
 
 
 def test_times_alone_are_no_answer_to_a_baseline_of_counts() -> None:

@@ -18,7 +18,7 @@ def test_uncertain_baseline_is_advisory() -> None:
     found = compared(base, simple_test({"aten::mul": 5}))
     assert found.verdict is None
     assert found.changes[0].verdict is None
-    assert found.reason == "nothing was the same in every step, so nothing could be judged"
+    assert found.reason == "nothing could be judged: every gate varies between steps"
     fewer = compared(base, simple_test({"aten::mul": 3}))
     assert fewer.verdict is None
     assert fewer.changes[0].verdict is None
@@ -50,7 +50,7 @@ def test_more_in_each_step_than_an_uncertain_base_ever_had_regresses(now: Sample
                 8,
                 None,
                 (
-                    "not gated, as the baseline varies by the process: tests/test_a.py::test_x "
+                    "not gated, because the baseline varies between processes: tests/test_a.py::test_x "
                     "(ops, total: 4 to 6; now 8)",
                 ),
             )
@@ -84,7 +84,7 @@ def test_rise_that_nobody_can_judge_hides_no_improvement() -> None:
     assert verdicts(found.tests[0])["aten::item"] is None
     assert found.tests[0].verdict is Verdict.IMPROVED
     assert found.notes == (
-        "not gated, as the baseline varies by the process: tests/test_a.py::test_x "
+        "not gated, because the baseline varies between processes: tests/test_a.py::test_x "
         "(aten::item: 4 to 6; now 7)",
     )
 
@@ -102,7 +102,7 @@ def test_advisories_past_the_cap_are_counted() -> None:
 
 @pytest.mark.parametrize(
     ("processes", "words"),
-    [(2, "became nondeterministic"), (1, "not the same each time (nor was the base certified)")],
+    [(2, "became nondeterministic"), (1, "varies (and the base is not certified)")],
     ids=["certified", "uncertified"],
 )
 def test_count_that_became_uncertain_is_inconclusive(processes: int, words: str) -> None:

@@ -20,10 +20,10 @@ def note(*tests: TestResult, gates: Gates | None = None) -> str:
 def test_a_save_names_tests_with_a_gate_that_varies() -> None:
     many = [replace(UNEVEN, node_id=f"t.py::{at}") for at in range(5)]
     assert note(EVEN, many[0]) == (
-        "1 test has counts that vary, so gates hold it to its range alone: t.py::0 (ops.count 1 to 3)"
+        "1 test has counts that vary, so gates only hold it to its range: t.py::0 (ops.count 1 to 3)"
     )
     assert note(*many).startswith(
-        "5 tests have counts that vary, so gates hold them to their range alone: t.py::0"
+        "5 tests have counts that vary, so gates only hold them to their range: t.py::0"
     )
     assert note(*many).endswith("t.py::2 (ops.count 1 to 3), and 2 more")
 

@@ -97,7 +97,7 @@ def test_a_run_that_counts_views_as_ops_is_no_rise() -> None:
     found = compared(VIEWED, older(VIEWED))
     assert (found.verdict, found.reason) == (
         Verdict.INCONCLUSIVE,
-        "ops, total: views count as ops in this run alone",
+        "ops, total: only this run counts views as ops",
     )
 
 
@@ -112,7 +112,7 @@ def test_a_gate_on_views_needs_to_know_them() -> None:
 def test_a_guess_is_told(base: TestResult, notes: int) -> None:
     sides = [simple_run(test, name="main") for test in (base, VIEWED)]
     found = compare_runs(*sides, created=_NOW, opprof_version="0.1.0")
-    told = "main counts views as ops: which of them are views is taken from this run"
+    told = "main counts views as ops: this run decides which ops are views. Save it again"
     assert found.notes == (told,) * notes
 
 

@@ -121,8 +121,8 @@ LOSSES: dict[str, Any] = {
     "dropped": (12, "Events not recorded: 12 (they are missing from this table)"),
     "truncated": (True, "The recording was cut off when its byte budget was used up"),
     "names_overflowed": (3, "Too many names: 3 events share the name (overflow)"),
-    "device_dropped": (4, "CUDA, not whole: 4 records of devices were dropped"),
-    "device_partial": (True, "CUDA, not whole: CUPTI handed over a part of the records of devices"),
+    "device_dropped": (4, "CUDA is incomplete: 4 device records were dropped"),
+    "device_partial": (True, "CUDA is incomplete: CUPTI delivered only some of the device records"),
 }
 
 

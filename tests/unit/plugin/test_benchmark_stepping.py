@@ -42,4 +42,4 @@ def test_a_call_that_raises_leaves_no_window_open(make_item: MakeItem) -> None:
         assert not Collector.instance().recording
     assert calls[-1]
     assert stepping.problem is not None
-    assert "raised FileExistsError when it was profiled" in stepping.problem
+    assert "profiled call 2 of the benchmarked function raised FileExistsError" in stepping.problem

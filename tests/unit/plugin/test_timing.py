@@ -125,7 +125,9 @@ def test_a_test_that_ends_with_its_schedule_has_no_times(make_item: MakeItem) ->
     )
     stepping = run(item, timed_steps=4)
     assert stepping.problem is None
-    assert stepping.timed.reason.startswith("the test ended with its schedule: go on")
+    assert stepping.timed.reason.startswith(
+        "the test ended with its schedule, so no steps were left to time: call opprof.step()"
+    )
     result = measured(TestResult(node_id="t.py::test_it"), stepping)
     assert "wall_time" not in result.totals
     assert result.timing == Timing(steps=0, reason=stepping.timed.reason)

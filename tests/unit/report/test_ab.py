@@ -70,7 +70,7 @@ def test_what_did_not_run_says_why() -> None:
         "the test failed in 12 of 12 processes of the base and in 12 of 12 processes of the head",
     ]
     assert shown[-2:] == [
-        "control (base against base): no two processes of the base, so no noise floor",
+        "control (base against base): no noise floor: fewer than two base processes",
         "1 not run · 12 processes a side",
     ]
 

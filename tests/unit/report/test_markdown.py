@@ -108,9 +108,9 @@ def test_links_are_those_of_the_caller() -> None:
     for page in pages(markdown_comment(cloning(), links=links, self_reported=True)):
         assert [(text_of(link), link.get("href")) for link in page.iter("a")] == [
             ("Job", "https://ci.example/run/1?a=b%20c"),
-            ("Comparison document", "https://ci.example/d"),
+            ("Comparison file", "https://ci.example/d"),
         ]
-        assert "The numbers are the pull request's own" in text_of(page)
+        assert "The pull request's own code measured these numbers" in text_of(page)
     assert "own" not in markdown_comment(cloning())
     with pytest.raises(UsageError, match=r"'javascript:x' is not an address"):
         markdown_comment(cloning(), links=Links(traces="javascript:x"))

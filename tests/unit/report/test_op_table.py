@@ -40,9 +40,9 @@ def test_table_reads_as_torchs() -> None:
         (CaptureStats(names_overflowed=3), "Too many names: 3 events share the name (overflow)"),
         (
             CaptureStats(sampled_ppm=10_000),
-            "Sampled: 1% of torch's ops were recorded; their counts and sums are of these",
+            "Sampled: 1% of torch's ops were recorded; counts and sums cover only these",
         ),
-        (CaptureStats(device_dropped=4), "CUDA, not whole: 4 records of devices were dropped"),
+        (CaptureStats(device_dropped=4), "CUDA is incomplete: 4 device records were dropped"),
     ],
     ids=["dropped", "cut off", "nameless", "sampled", "devices"],
 )
@@ -149,7 +149,7 @@ def test_what_devices_did_has_columns_on_request() -> None:
 
 def test_devices_recorded_in_part_are_told() -> None:
     torn = replace(CUDA, capture=CaptureStats(device_dropped=7))
-    assert op_table(torn)[-1] == "CUDA, not whole: 7 records of devices were dropped"
+    assert op_table(torn)[-1] == "CUDA is incomplete: 7 device records were dropped"
 
 
 def test_empty_test_has_an_empty_table() -> None:

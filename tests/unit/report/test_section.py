@@ -35,7 +35,7 @@ def test_section_has_verdict_op_cause_and_next_step() -> None:
 
 # docs/comparing.md shows this.
 REWRITTEN = """\
-CHANGED: other ops than main@1a2b3c4, and no total rose
+CHANGED: other ops than main@1a2b3c4, but no total rose
 
 op                                      metric  base  head  change  cause
 aten::mul + aten::add -> aten::addcmul  count     20    10     -10  fused in range 'forward'
@@ -134,7 +134,7 @@ def test_limits_have_rows_and_advice() -> None:
     (test,) = compared(None, simple_run(head)).tests
     lines = failure_section(test, baseline=None, width=110)
     assert lines == [
-        "REGRESSED: aten::item.count is 1 in each step, and <= 0 is allowed",
+        "REGRESSED: aten::item.count is 1 in each step, but the limit is <= 0",
         "",
         "limit             allowed  measured  verdict",
         "aten::item.count  <= 0     1         over",

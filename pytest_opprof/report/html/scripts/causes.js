@@ -48,7 +48,7 @@ function commandLine(text) {
       said.replaceChildren("copied");
     } catch { // a browser that does not let pages copy, or not those from a file
       getSelection().selectAllChildren(command);
-      said.replaceChildren("selected: copy it with your keys");
+      said.replaceChildren("selected: copy it from the keyboard");
     }
   };
   return make("p", { class: "command" },

@@ -142,7 +142,7 @@ class FlameGraph {
 
   legendParts() {
     if (!this.isDifference) {
-      return [...kindShades("op", "range", "call"), "Of one step, on average. Each box stands under its caller."];
+      return [...kindShades("op", "range", "call"), "One step, on average. Each box is under its caller."];
     }
     const much = this.weight === "time" ? "; less than 5 % of time is not coloured" : "";
     return ["less ", ...["down3", "down2", "down1", "same", "up1", "up2", "up3"].map(shade),

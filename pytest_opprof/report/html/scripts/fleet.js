@@ -82,7 +82,7 @@ function showDifference(found) {
   ]);
   const titles = ["op", "why it fails", `calls, ${found.base}`, `calls, ${found.head}`, "ranks with more",
     `p10 · median · p90, ${found.base}`, `p10 · median · p90, ${found.head}`];
-  return [section("Ops that changed; time on its own in a step, over the ranks", ...longTable(titles, rows))];
+  return [section("Ops that changed; self time in a step, over the ranks", ...longTable(titles, rows))];
 }
 
 const told = JSON.parse(document.getElementById("index").textContent);

@@ -145,7 +145,7 @@ function opSection(test, find) {
     change: (event) => { wanted.changed = event.target.checked; apply(); } }), "only what changed in counts or bytes");
   apply();
   const omitted = ["base", "head"].filter((side) => test[side]?.ops_omitted)
-    .map((side) => `${test[side].ops_omitted} more ops of the ${side} are not in the document. `).join("");
+    .map((side) => `${test[side].ops_omitted} more ops of the ${side} are not in the file. `).join("");
   return section("Ops", make("div", { class: "controls" }, field.element, test.base && test.head ? changed : null, count),
-    table.element, make("p", { class: "legend" }, `In one step; of times, the fastest step. ${omitted}`));
+    table.element, make("p", { class: "legend" }, `Counts of one step; times of the fastest step. ${omitted}`));
 }

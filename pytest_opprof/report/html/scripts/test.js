@@ -18,7 +18,7 @@ function changeSection(test) {
   const hidden = test.changes.length - telling.length;
   const all = make("label", {}, make("input", { type: "checkbox",
     change: (event) => fill(event.target.checked ? test.changes : telling) }),
-    `also ${hidden} that other rows tell better`);
+    `also ${hidden} changes that other rows explain better`);
   fill(telling);
   return section("What changed", place, hidden ? make("div", { class: "controls" }, all) : null);
 }
@@ -54,7 +54,7 @@ function totalSection(test) {
   const key = make("p", { class: "legend" },
     draw("svg", { class: "key", width: 12, height: 12, "aria-hidden": "true" }, marker("base", 6, 6)), "base ",
     draw("svg", { class: "key", width: 12, height: 12, "aria-hidden": "true" }, marker("head", 6, 6)),
-    "head, step by step. Of times, the change is that of the fastest step.");
+    "head, step by step. The change of a time is that of the fastest step.");
   return section("Totals in a step", plainTable("Totals", ["total", "base", "head", "change", "steps"], rows,
     { numbers: ["base", "head", "change"] }), key);
 }
@@ -71,7 +71,7 @@ function timeSection({ times }) {
     side.quartile = lowerQuartileOf(side.values);
     side.title += `, lower quartile ${preciseTime(side.quartile)}`;
   }
-  const noise = times.noise_ppm === null ? "" : `the base against itself differs by ${quantity(times.noise_ppm, "ppm")}`;
+  const noise = times.noise_ppm === null ? "" : `the base differs from itself by ${quantity(times.noise_ppm, "ppm")}`;
   const ops = times.ops.map((op) => ({
     cells: [op.name, preciseTime(op.base_ns), preciseTime(op.head_ns), difference(op.head_ns - op.base_ns, "ns"),
       String(op.base_count), String(op.head_count), op.is_significant ? "yes" : "no"],

@@ -83,7 +83,7 @@ def test_a_second_look_that_sees_nothing_passes() -> None:
 
 def test_two_looks_that_are_unsure_together_are_inconclusive() -> None:
     test = second_look(near(4 * MS, seed=1, spread=0.15), near(round(4.3 * MS), seed=101, spread=0.15))
-    assert (test.verdict, test.reason[-14:]) == (Verdict.INCONCLUSIVE, ", and not sure")
+    assert (test.verdict, test.reason[-17:]) == (Verdict.INCONCLUSIVE, ", but not certain")
 
 
 def test_two_looks_that_say_nothing_together_pass() -> None:
@@ -92,7 +92,7 @@ def test_two_looks_that_say_nothing_together_pass() -> None:
         side(noisy[0]), side(noisy[1]), confirmation=(side(noisy[0]), side(noisy[1])), settings=LENIENT
     )
     assert test.verdict is Verdict.PASS
-    assert test.reason.endswith("not told apart from noise")
+    assert test.reason.endswith("within noise")
 
 
 def test_what_was_never_sure_must_be_beyond_doubt_among_many() -> None:
@@ -106,7 +106,7 @@ def test_unsure_confirmation_is_inconclusive() -> None:
     wide = near(round(4.3 * MS), seed=101, spread=0.15)
     again = (side(near(4 * MS, seed=1, spread=0.15)), side(wide))
     found = judged(side(BASE), side(SLOWER), confirmation=again)
-    assert (found.verdict, "not sure in" in found.reason) == (Verdict.INCONCLUSIVE, True)
+    assert (found.verdict, "not certain in" in found.reason) == (Verdict.INCONCLUSIVE, True)
 
 
 def test_confirmation_without_the_test_is_inconclusive() -> None:

@@ -44,7 +44,7 @@ def test_where_too_few_would_be_left_all_are_judged() -> None:
     assert found.tests[0].times is not None
     assert len(found.tests[0].times.base_ns) == 12
     assert found.notes == (
-        f"the machine was disturbed in 5 of 24 processes of {TEST}: too many to leave them out",
+        f"the machine was disturbed in 5 of 24 processes of {TEST}: too many to leave out",
     )
 
 
@@ -54,7 +54,7 @@ def test_many_disturbed_tests_are_told_in_one_sentence() -> None:
     runs[0] = replace(runs[0], tests=tuple(replace(test, timing=timing) for test in runs[0].tests))
     (note,) = compare_times(runs, many_tests([SAME] * 5)).notes
     assert note.count("1 of 24 processes of tests/test_a.py::test_") == 3
-    assert note.endswith(" and of 2 tests more: these are left out")
+    assert note.endswith(" and of 2 more tests: these are left out")
 
 
 def test_a_machine_that_was_slower_at_first_is_judged_at_its_speed_then() -> None:

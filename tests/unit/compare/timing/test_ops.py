@@ -51,7 +51,7 @@ def test_largest_part_is_named_where_nothing_is_significant() -> None:
     base = runs(8 * MS, [1 * MS] * 4 + [9 * MS] * 8)
     head = runs(12 * MS, [MS // 2] * 2 + [5 * MS] * 10)
     found = judged(base, head)
-    assert found.cause == "mostly aten::mm +4.00 ms: same calls, slower (by itself not told apart from noise)"
+    assert found.cause == "mostly aten::mm +4.00 ms: same calls, slower (by itself within noise)"
 
 
 def test_rounds_together_tell_an_op_from_noise() -> None:

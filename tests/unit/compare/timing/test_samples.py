@@ -45,7 +45,7 @@ INCONCLUSIVE, ERROR = Verdict.INCONCLUSIVE, Verdict.ERROR
                 | {"totals": {**test.totals, WALL_TIME.name: Samples.of([4 * MS] * 4)}}
             ),
             (INCONCLUSIVE, INCONCLUSIVE),
-            "the sides did other work: ",
+            "base and head did different work: ",
             id="other-number-of-timed-steps",
         ),
         pytest.param(
@@ -57,7 +57,7 @@ INCONCLUSIVE, ERROR = Verdict.INCONCLUSIVE, Verdict.ERROR
         pytest.param(
             without_time,
             (INCONCLUSIVE, INCONCLUSIVE),
-            "the sides did other work: ",
+            "base and head did different work: ",
             id="vanished-with-its-steps",
         ),
         pytest.param(
