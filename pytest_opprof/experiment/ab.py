@@ -222,8 +222,8 @@ class _Experiment:
         """What is measured must stay what it is."""
         if head_of(self.top).key != self.head.key:
             raise ExperimentError(
-                "the head's files changed while they were measured: start anew, and leave them alone "
-                "until it ends"
+                "the head's files changed during the experiment: start again, and do not edit them until it "
+                "ends"
             )
 
     def _named(self, run: Run, side: Side) -> Run:
@@ -257,7 +257,7 @@ class _Experiment:
             sides = " and ".join(f"{count} of the {side}" for side, count in sorted(died.items()))
             yield f"processes that died and were run again: {sides}"
         if self.kept.plan.base == self.head.key:
-            yield "base and head are the same code: this says how quiet the machine is, and nothing else"
+            yield "base and head are the same code: this only shows how quiet the machine is"
 
 
 @contextlib.contextmanager

@@ -90,7 +90,7 @@ def question_of(
     if oldest is None:
         raise UsageError(
             f"no commit before {newest[:7]} has a run in {store.uri}: "
-            f"say with --good=REV where {metric} was right"
+            f"name a commit where {metric} was right: --good=REV"
         )
     return Question(pattern=metric, test=test, good=oldest, bad=newest, setup=setup, python=python)
 
@@ -161,11 +161,11 @@ class Bisection:
         commits = _first_parents(self._question, repository=self._repository)
         head = Git(self._repository).head()
         if head is not None and head.dirty and head.id == commits[-1]:
-            self._say("uncommitted changes are left out: commit them to have them looked at")
+            self._say("uncommitted changes are ignored: commit them to include them")
         good = self._question.good
         if Git(self._repository).merge_base(good, commits[-1]) != good:
             self._say(
-                f"--good={good[:7]} is not below --bad={commits[-1][:7]}: "
+                f"--good={good[:7]} is not an ancestor of --bad={commits[-1][:7]}: "
                 f"the search begins at their merge base {commits[0][:7]}"
             )
         self._say(f"{len(commits) - 1} commits from {commits[0][:7]} to {commits[-1][:7]}")
@@ -211,8 +211,8 @@ class Bisection:
             if first != again:
                 what = again.reason or str(again.value)
                 raise ExperimentError(
-                    f"{self._target.path} of {self._target.test} is not the same each time at {commit[:7]}: "
-                    f"{first.value}, then {what}. What changes by itself cannot be bisected"
+                    f"{self._target.path} of {self._target.test} varies at {commit[:7]}: {first.value}, then "
+                    f"{what}. A metric that varies cannot be bisected"
                 )
 
     def _told(self, commit: str) -> CommitValue:
@@ -230,8 +230,8 @@ def _first_parents(question: Question, *, repository: Path) -> Sequence[str]:
     base = Git(repository).merge_base(question.good, question.bad)
     if base in {None, question.bad}:
         raise UsageError(
-            f"--good={question.good[:7]} is not below --bad={question.bad[:7]}, nor on a branch from there: "
-            "bisect goes over the commits between"
+            f"no commits lie between --good={question.good[:7]} and --bad={question.bad[:7]}: name a --good "
+            "that is an ancestor of --bad"
         )
     listed = git(repository, "rev-list", "--first-parent", "--reverse", f"{base}..{question.bad}").split()
     # Of a good commit that came in by a merge, the line has what it was merged into.

@@ -50,20 +50,20 @@ class BisectState:
             DocumentError: The file is not the state of a bisection.
         """
         if not self._path.exists():
-            raise UsageError(f"there is nothing to resume: no {shown(self._path)}. Leave --resume out")
+            raise UsageError(f"there is nothing to resume: no {shown(self._path)}. Leave out --resume")
         document = parse(read_bytes(self._path), where=shown(self._path))
         try:
             asked = Question(**document["question"])
             known = {str(commit): _measured(found) for commit, found in document["measured"].items()}
         except (KeyError, TypeError, AttributeError) as error:
-            msg = f"{shown(self._path)} is not a state of opprof bisect. Leave --resume out to begin anew"
+            msg = f"{shown(self._path)} is not the state of a bisection. Leave out --resume to start again"
             raise DocumentError(msg) from error
         if asked != self._question:
             was, now = asdict(asked), asdict(self._question)
             field = next(name for name in now if was[name] != now[name])
             raise UsageError(
-                f"{shown(self._path)} is of another bisection: {field} was {was[field]!r}, and is "
-                f"{now[field]!r}. Leave --resume out to begin anew"
+                f"{shown(self._path)} is of another bisection: its {field} is {was[field]!r}, not "
+                f"{now[field]!r}. Leave out --resume to start again"
             )
         self.measured = {commit: found for commit, found in known.items() if found.value is not None}
 

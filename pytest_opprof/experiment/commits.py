@@ -63,9 +63,9 @@ def base_of(text: str, head: Head, *, folder: Path) -> str:
     repository = Git(folder)
     tip = repository.commit_of(text)
     if tip is None:
-        raise UsageError(f"BASE is a branch, tag or commit, and git knows no {text!r} here or at origin")
+        raise UsageError(f"git knows no branch, tag or commit {text!r}, here or at origin. Name another BASE")
     found = repository.merge_base(head.commit.id, tip)
     if found is None:
         more = "git fetch --unshallow" if repository.is_shallow else "name another BASE"
-        raise UsageError(f"HEAD and {text} have no commit in common in the history at hand: {more}")
+        raise UsageError(f"HEAD and {text} have no common commit in the local history: {more}")
     return found

@@ -236,7 +236,7 @@ def named(top: Path, name: str) -> Kept:
         )
     kept = _read(home / name)
     if kept.is_finished:
-        raise UsageError(f"--resume={name}: it is finished; leave out --resume to measure anew")
+        raise UsageError(f"--resume={name}: it is finished; leave out --resume to measure again")
     return kept
 
 

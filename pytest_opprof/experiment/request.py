@@ -63,7 +63,7 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
         if different := kept.plan.differences(wanted):
             raise UsageError(
                 f"--resume={request.resume}: that experiment has another {' and another '.join(different)}: "
-                "leave out --resume to measure anew"
+                "leave out --resume to measure again"
             )
         return kept
     if request.resume:
@@ -72,7 +72,7 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
             if kept.plan == _plan(request, base=base, head=head, prefix=prefix, like=like):
                 return kept
         raise UsageError(
-            "--resume: no unfinished experiment measures just this; leave it out to start one. "
+            "--resume: no unfinished experiment has these options; leave out --resume to start one. "
             f"Unfinished: {resumable(top)}"
         )
     plan = _plan(request, base=base, head=head, prefix=prefix)

@@ -177,7 +177,7 @@ def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int
 
 def _built(spot: Spot, *, side: Side, setup: str) -> Spot:
     if not spot.folder.is_dir():
-        raise ExperimentError(f"the {side} has no folder {spot.folder}: start where both sides have one")
+        raise ExperimentError(f"the {side} has no folder {spot.folder}: start in a folder of both sides")
     spot.place.mkdir()
     return made_ready(spot, setup=setup, side=side, whose=f"the {side}")
 
@@ -304,7 +304,7 @@ def _wanted(listing: Listing) -> list[ListedTest]:
     wanted = [test for test in listing.tests if test.is_marked and test.is_chosen]
     if not wanted:
         raise ExperimentError(
-            "no test with @pytest.mark.profile is among those asked for: mark one, or name others"
+            "none of the selected tests has @pytest.mark.profile: mark one, or select others"
         )
     return wanted
 

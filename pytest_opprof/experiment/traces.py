@@ -36,7 +36,7 @@ def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, top: Path)
         try:
             refused = pairs.put(node_id, base=_last_trace(base, node_id), head=ours)
         except StoreError as error:
-            yield f"no traces of what regressed are kept: {error}"
+            yield f"no traces of regressed tests were stored: {error}"
             return
         told.append(refused or f"traces: {pair_words(node_id, pairs, missing='the base left none')}")
     yield from told[:_MOST_TOLD]

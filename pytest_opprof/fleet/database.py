@@ -33,7 +33,7 @@ class Database:
         )
         self.files = {window: window.manifest() for window in windows}
         if not any(one.status is Status.OK for files in self.files.values() for one in files):
-            raise UsageError(f"{windows[0].address} has no rank that was read: opprof fleet ingest says why")
+            raise UsageError(f"no rank of {windows[0].address} could be read: opprof fleet ingest says why")
         files, _ = needed("fsspec.core").url_to_fs(windows[0].address)
         self._is_local = "file" in files.protocol
         if not self._is_local:

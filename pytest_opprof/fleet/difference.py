@@ -78,7 +78,7 @@ def compare(
     changed = [op for op in ops if op is not None]
     changed.sort(key=lambda op: (not op.reason, -abs(op.head_ns.p50 - op.base_ns.p50), op.name))
     if not is_enough:
-        fewest = f"{len(base)} and {len(head)} windows, {FEWEST_WINDOWS} of each are needed"
+        fewest = f"{len(base)} and {len(head)} windows, but {FEWEST_WINDOWS} of each are needed"
         notes.append(f"times are not gated: {fewest}")
     return FleetDifference(
         base=base[0].job,

@@ -68,7 +68,7 @@ class Window:
             with files.open(path, "rb") as opened:
                 rows = needed("pyarrow.parquet").read_table(opened).to_pylist()
         except (OSError, ValueError) as error:
-            raise StoreError(f"{self.address} has no manifest that can be read: {error}") from error
+            raise StoreError(f"the manifest of {self.address} cannot be read: {error}") from error
         return [
             RankFile(
                 **{key: value for key, value in row.items() if key in known}

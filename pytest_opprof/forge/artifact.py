@@ -58,9 +58,9 @@ def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
     except _DAMAGED as error:
         raise _refusal(where, "the zip is damaged") from error
     if len(plain) != info.file_size:
-        raise _refusal(where, "a file in it is not as large as it says")
+        raise _refusal(where, "a file in it does not have its declared size")
     if plain.startswith(_GZIP):
-        raise _refusal(where, "its document is packed twice")
+        raise _refusal(where, "its file is compressed twice")
     return plain
 
 
@@ -74,19 +74,19 @@ def _refuse_directory(data: bytes, *, where: str) -> None:
     # With a comment, or a second record for more than 4 GiB, two readers may see two lists.
     before = data[-_END.size - _ZIP64_BYTES : -_END.size]
     if signature != _END_SIGNATURE or comment or before.startswith(_ZIP64_SIGNATURE):
-        raise _refusal(where, "it is not a zip as GitHub's upload-artifact makes them")
+        raise _refusal(where, "it is not a zip from GitHub's upload-artifact")
     if size > _LONGEST_DIRECTORY:
-        raise _refusal(where, "it holds many files, and one is expected")
+        raise _refusal(where, "it holds too many files: one is expected")
 
 
 def _only_member(archive: zipfile.ZipFile, *, name: str, where: str) -> zipfile.ZipInfo:
     members = archive.infolist()
     if len(members) != 1:
-        raise _refusal(where, f"it holds {len(members)} files, and one is expected, {name}")
+        raise _refusal(where, f"it holds {len(members)} files, but only {name} is expected")
     (info,) = members
     # `filename` is what Python makes of the name, `orig_filename` what stands there.
     if info.filename != name or info.orig_filename != name:
-        raise _refusal(where, f"it holds {info.orig_filename[:80]!a}, and {name} is expected")
+        raise _refusal(where, f"it holds {info.orig_filename[:80]!a}, but {name} is expected")
     return info
 
 
@@ -98,11 +98,11 @@ def _refuse_member(info: zipfile.ZipInfo, *, where: str) -> None:
     if info.flag_bits & _ENCRYPTED:
         raise _refusal(where, f"{info.filename} is encrypted")
     if info.compress_type not in _METHODS:
-        raise _refusal(where, f"{info.filename} is packed by a method that is not read here")
+        raise _refusal(where, f"{info.filename} uses an unsupported compression method")
     if info.file_size > MAX_UNPACKED_BYTES:
         raise _refusal(where, f"{info.filename} has more than {MAX_UNPACKED_BYTES} bytes unpacked")
     if info.file_size > max(_RATIO_FROM_BYTES, info.compress_size * _MOST_RATIO):
-        raise _refusal(where, f"{info.filename} is more than {_MOST_RATIO} times as large unpacked")
+        raise _refusal(where, f"{info.filename} unpacks to more than {_MOST_RATIO} times its size")
 
 
 def _refusal(where: str, what: str) -> DocumentError:

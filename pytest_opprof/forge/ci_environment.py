@@ -162,5 +162,5 @@ def _needed(environment: Mapping[str, str], name: str, *, whose: str) -> str:
 def _number(environment: Mapping[str, str], name: str, *, whose: str) -> int:
     text = _needed(environment, name, whose=whose)
     if not _NUMBER.fullmatch(text):
-        raise UsageError(f"{name} is {text[:80]!a}, and {whose} has a number there")
+        raise UsageError(f"{name} is {text[:80]!a}, but {whose} sets it to a number")
     return int(text)

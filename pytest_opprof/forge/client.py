@@ -188,9 +188,9 @@ class Api:
                 told = answer.message
             pause = self._retry.pause(tried, answer.headers if answer else {})
             if tried >= self._retry.tries:
-                raise ForgeError(f"{asked}: {told}, {tried} times. Run it again when {self.name} is well")
+                raise ForgeError(f"{asked}: {told}, {tried} times. Try again once {self.name} is available")
             if waited + pause > self._retry.longest_s:
-                raise ForgeError(f"{asked}: {told}. Run it again after {self._retry.until(pause)}")
+                raise ForgeError(f"{asked}: {told}. Try again after {self._retry.until(pause)}")
             self._retry.sleep(pause)
             waited += pause
 

@@ -25,7 +25,7 @@ from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.results.files import store_error
 
 DEFAULT_CONFIGURATION = "default"
-_NOWHERE = "nothing was commented: this job is of no pull request"
+_NOWHERE = "no comment was written: this job belongs to no pull request"
 
 
 class When(StrEnum):
@@ -80,7 +80,7 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
     """
     event = read_event(job.event)
     if isinstance(event, Completed):
-        raise UsageError("this job runs for another workflow's run (workflow_run): say --from-event")
+        raise UsageError("this job runs for another workflow's run (workflow_run): add --from-event")
     judged = _named(judged, wish)
     if event is None:
         _append(job.summary, job_summary(judged, links=Links(summary=job.page)))
@@ -134,7 +134,7 @@ def comment_from_event(
     """
     event = read_event(job.event)
     if not isinstance(event, Completed):
-        raise UsageError("--from-event is for workflows that run on workflow_run: this event is none")
+        raise UsageError("--from-event is for workflows that run on workflow_run, and this one does not")
     with open_github(job.api_url, token=job.checked_token()) as api:
         found = compare_uploaded(api, event, baselines=baselines, now=now)
         if isinstance(found, Compared):

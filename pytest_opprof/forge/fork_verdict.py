@@ -99,7 +99,7 @@ def compare_uploaded(
         OpprofError: Our own store, baseline or list of accepted values cannot be read.
     """
     if event.cause != _PULL_REQUEST:
-        return NoResult(reason=f"the run that ended was not of a pull request but of the event {event.cause}")
+        return NoResult(reason=f"the finished run was for the event {event.cause}, not for a pull request")
     pull_request = _pull_request_of(api, event)
     if isinstance(pull_request, NoResult):
         return pull_request
@@ -108,7 +108,7 @@ def compare_uploaded(
     except DocumentError as error:
         return NoResult(reason=str(error), pull_request=pull_request, is_refused=True)
     if head is None:
-        reason = f"the run that ended has uploaded no artifact {ARTIFACT}: look there for why"
+        reason = f"the finished run uploaded no artifact {ARTIFACT}: its log says why"
         return NoResult(reason=reason, pull_request=pull_request)
     base, notes = _baseline(api, event, pull_request, baselines=baselines, here=head.environment, now=now)
     head, held = _held_to(base, head)
@@ -171,7 +171,7 @@ def _uploaded_run(api: Api, event: Completed) -> Run | None:
         return None
     where = f"artifact {artifact.number} of run {event.run}"
     if artifact.run != event.run or artifact.head != event.head:
-        raise DocumentError(f"{where}: it is of another run or commit. It was not used")
+        raise DocumentError(f"{where}: it belongs to another run or commit. It was not used")
     if artifact.size > MAX_ARTIFACT_BYTES:
         raise DocumentError(f"{where}: it has more than {MAX_ARTIFACT_BYTES} bytes. It was not used")
     data = download_artifact(api, event.repository, artifact, most=MAX_ARTIFACT_BYTES)
@@ -180,8 +180,8 @@ def _uploaded_run(api: Api, event: Completed) -> Run | None:
     if run.commit is None or run.commit.id != event.head:
         measured = run.commit.id[:_SHORT] if run.commit else "no commit"
         raise DocumentError(
-            f"{place}: it measured {measured}, and the pull request is at {event.head[:_SHORT]}: "
-            "check out github.event.pull_request.head.sha there. It was not used"
+            f"{place}: it measured {measured}, but the pull request is at {event.head[:_SHORT]}, so it was "
+            "not used. Check out github.event.pull_request.head.sha in the measuring workflow"
         )
     # Its names for itself, its branch and its notes are its own: no reader could tell them from ours.
     return replace(run, name=None, notes=(), commit=Commit(id=event.head, dirty=run.commit.dirty))
@@ -237,5 +237,5 @@ def _held_to(base: Run | None, head: Run) -> tuple[Run, list[str]]:
         have = counted(others, "test has", "tests have")
         notes.append(f"{have} other gates or limits in the pull request: they hold once it is merged")
     if left_out := len(before.keys() - {test.node_id for test in head.tests}):
-        notes.append(f"{left_out} of the baseline's tests are not in what the pull request has uploaded")
+        notes.append(f"{left_out} of the baseline's tests are not in the pull request's upload")
     return replace(head, tests=tuple(tests)), notes

@@ -79,20 +79,20 @@ def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str
     head = conversation.head()
     if head != marker.head:
         return (
-            f"nothing was written: the pull request is at {head[:_SHORT]} by now, "
-            f"and {marker.head[:_SHORT]} was measured"
+            f"nothing was written: {marker.head[:_SHORT]} was measured, and the pull request is now at "
+            f"{head[:_SHORT]}"
         )
     found = _ours(conversation, conversation.author(), marker, head)
     if found and found[0][0].rank(head) > marker.rank(head):
         return "nothing was written: the comment has a newer result"
     if not found and not creates:
-        return "nothing was written: there is no comment yet, and this is not worth one"
+        return "nothing was written: there is no comment yet, and no failure to report"
     if found and conversation.update(found[0][1].number, body):
         author, done = found[0][1].author, "updated the comment"
     else:
         author, done = conversation.create(body).author, "wrote a comment"
     removed = _settle(conversation, author, marker, body)
-    return f"{done}{f', and removed {removed} that said the same' if removed else ''}"
+    return f"{done}{f', and removed duplicates: {removed}' if removed else ''}"
 
 
 def _settle(conversation: Conversation, author: Author, marker: Marker, body: str) -> int:

@@ -126,7 +126,7 @@ def _entry(line: bytes) -> DefinitionEntry | RunEntry | None:
 
 def _defined(digest: str, text: str) -> DefinitionEntry:
     if digest_of(text) != digest:
-        raise ValueError("the line is not what was written")
+        raise ValueError("the line differs from what was written")
     document = json.loads(text)
     definition = Definition(digest=digest, text=text)
     if "fingerprint" in document:

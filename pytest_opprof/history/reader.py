@@ -94,11 +94,10 @@ class HistoryReader:
     def notes(self) -> tuple[str, ...]:
         """Sentences for the user: what was passed over."""
         found = [
-            f"{shown(self._folder / name)}: damaged lines passed over: {count}"
-            for name, count in self._damaged
+            f"{shown(self._folder / name)}: damaged lines skipped: {count}" for name, count in self._damaged
         ]
         if self._lost:
-            found.append(f"results passed over, as the lines that define them are lost: {self._lost}")
+            found.append(f"results skipped, because the lines that define them are lost: {self._lost}")
         return tuple(found)
 
     def tests(self) -> list[str]:

@@ -106,7 +106,7 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
         whole = [test for test in found if test.endswith(f"::{text}")]
         if len(whole) == 1:
             return whole[0]
-        raise UsageError(f"{text!r} is a part of {listed(found, most=_NAMED_AT_MOST)}: give more of it")
+        raise UsageError(f"{text!r} matches {listed(found, most=_NAMED_AT_MOST)}: give a longer part")
     if not tests:
         raise UsageError(f"{where} is empty. Record tests with pytest --opprof-save=NAME")
     names = {test.rpartition("::")[2]: test for test in reversed(tests)} | {test: test for test in tests}
@@ -134,8 +134,8 @@ def wanted_metrics(
     path = parse_path(metric, where="METRIC")
     if path.op is not None and path.metric.family is not Family.EXACT and not has_times_of_ops:
         raise UsageError(
-            f"{metric}: the history keeps the times of whole tests ({TOTAL_SELF_CPU_TIME.name}), and of ops "
-            f"what is exact ({path.op}.{COUNT.name}). For the times of an op compare two runs: opprof compare"
+            f"{metric}: the history has times only of whole tests ({TOTAL_SELF_CPU_TIME.name}), and exact "
+            f"metrics of ops ({path.op}.{COUNT.name}). For times of an op, compare two runs: opprof compare"
         )
     return (path,)
 

@@ -116,7 +116,7 @@ def test_good_on_a_release_branch_begins_at_the_merge_base(project: Project) -> 
     done = bisect(project, "--good=release")
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == (
-        f"--good={release[:7]} is not below --bad={commits[2][:7]}: "
+        f"--good={release[:7]} is not an ancestor of --bad={commits[2][:7]}: "
         f"the search begins at their merge base {commits[0][:7]}"
     )
     assert f"{commits[2]} changed work.count from 2 to 5" in done.stdout
@@ -309,8 +309,8 @@ def history(make_project: MakeProject) -> tuple[Project, list[str]]:
             ("test_model.py::test_step", "work.count", "--good=nowhere"),
             "--good=nowhere: git knows no such commit",
         ),
-        (("test_model.py::test_step", "work.count", "--good=HEAD", "--bad=HEAD~1"), "is not below --bad"),
-        (("test_model.py::test_step", "work.count", "--good=HEAD"), "is not below --bad"),
+        (("test_model.py::test_step", "work.count", "--good=HEAD", "--bad=HEAD~1"), "no commits lie between"),
+        (("test_model.py::test_step", "work.count", "--good=HEAD"), "no commits lie between"),
         (
             ("test_model.py::test_step", "work.count", "--good=HEAD~1", "--resume"),
             "there is nothing to resume",

@@ -239,7 +239,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("show_run", {"run": "/etc/passwd"}, "'/etc/passwd' is outside the project /.*/project: only its own"),
     ("show_run", {"run": "../project-reports/1.json"}, "is outside the project"),
     ("show_run", {"run": "link.json"}, "'link.json' is outside the project"),
-    ("show_run", {"run": "run.json", "test": "test_"}, "'test_' is a part of .*: give more of it"),
+    ("show_run", {"run": "run.json", "test": "test_"}, "'test_' matches .*: give a longer part"),
     ("show_run", {"run": "run.json", "test": "none"}, "run.json has no test 'none'"),
     ("show_run", {"run": "main", "test": "alone", "sort_by": "cuont"}, "did you mean 'count'"),
     ("compare_runs", {"base": "main"}, "compare_runs takes one of these"),

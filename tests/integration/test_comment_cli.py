@@ -159,7 +159,7 @@ def test_event_without_a_pull_request_is_no_failure(
 ) -> None:
     (folder / "event.json").write_text('{"ref": "refs/heads/main"}', encoding="utf-8")
     assert main(["comment", "risen.json"]) == 0
-    assert capsys.readouterr().out == "nothing was commented: this job is of no pull request\n"
+    assert capsys.readouterr().out == "no comment was written: this job belongs to no pull request\n"
     assert "REGRESSED" in (folder / "summary.md").read_text(encoding="utf-8")
     assert github.server.asked == []
 

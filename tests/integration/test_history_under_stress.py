@@ -61,7 +61,7 @@ def test_killed_writer_costs_its_own_run_alone(tmp_path: Path, written: int) -> 
     muls, notes = asked(log)
     assert muls == [7, 8]
     assert len(notes) == 1
-    assert notes[0].endswith(".jsonl: damaged lines passed over: 1")
+    assert notes[0].endswith(".jsonl: damaged lines skipped: 1")
     log.append([record_on_day(99, mul=9)])
     assert asked(log)[0] == [7, 8, 9]
     assert log.compact() == 3

@@ -92,7 +92,7 @@ def test_app_whose_name_is_not_known_still_ends_with_one_comment(github: Stage) 
     assert isinstance(github.api, GitHubApi)
     github.api.writer = ("my-app[bot]", 5)
     github.keep(body_of("one"))
-    assert github.keep(body_of("two", run=2)) == "wrote a comment, and removed 1 that said the same"
+    assert github.keep(body_of("two", run=2)) == "wrote a comment, and removed duplicates: 1"
     assert github.api.bodies == [body_of("two", run=2)]
 
 
@@ -128,9 +128,7 @@ def test_limit_of_github_is_waited_for(github: Stage, reply: Reply, pause: float
 
 def test_limit_that_lasts_too_long_says_until_when(github: Stage) -> None:
     github.api.server.fail("GET", limited(x_ratelimit_remaining="0", x_ratelimit_reset="1003600"))
-    with pytest.raises(
-        ForgeError, match=r"403: API rate limit exceeded\. Run it again after 1970-01-12 14:46"
-    ):
+    with pytest.raises(ForgeError, match=r"403: API rate limit exceeded\. Try again after 1970-01-12 14:46"):
         github.keep(body_of("one"))
     assert github.waited == []
 

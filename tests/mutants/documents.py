@@ -251,8 +251,8 @@ DOCUMENTS: Final = (
         name="damaged lines of a history",
         tells="How many lines of a history could not be read.",
         file="pytest_opprof/history/reader.py",
-        text="            for name, count in self._damaged\n",
-        without="            for name, count in self._damaged[:0]\n",
+        text=" for name, count in self._damaged\n",
+        without=" for name, count in self._damaged[:0]\n",
         test="tests/unit/history/test_reader.py::test_damaged_and_half_lines_are_told",
     ),
     _says(

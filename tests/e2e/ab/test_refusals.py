@@ -56,13 +56,13 @@ def test_where_all_tests_fail_in_the_base_nothing_passes(project: Project) -> No
 def test_without_a_marked_test_there_is_nothing_to_measure(project: Project) -> None:
     told = ab(project, "HEAD", "tests/test_it.py::test_unmarked")
     assert told.code == 9
-    assert "no test with @pytest.mark.profile is among those asked for" in told.stderr
+    assert "none of the selected tests has @pytest.mark.profile" in told.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("nothing-such",), "BASE is a branch, tag or commit, and git knows no 'nothing-such' here"),
+        (("nothing-such",), "git knows no branch, tag or commit 'nothing-such'"),
         (("HEAD", "--processes=7"), "--processes=7: it must be a number from 8 to 1000"),
         (("HEAD", "--steps=0"), "--steps=0: it must be a number from 1 to 1000"),
         (("HEAD", "--max-time=-1"), "--max-time=-1.0: it must be a number from 0 to 3600"),
@@ -72,7 +72,7 @@ def test_without_a_marked_test_there_is_nothing_to_measure(project: Project) -> 
         (("HEAD", "--fail-on=slower"), "--fail-on: unknown verdict 'slower'"),
         (
             ("HEAD", "--resume"),
-            "--resume: no unfinished experiment measures just this; leave it out to start one. Unfinished: none",
+            "--resume: no unfinished experiment has these options; leave out --resume to start one. Unfinished: none",
         ),
         (("HEAD", "--resume=one"), "--resume=one: no such experiment in .opprof/ab; unfinished: none"),
     ],

@@ -135,7 +135,7 @@ def test_tests_that_were_left_out_are_counted(job: Job) -> None:
     job.save(4)
     job.upload(uploaded(tests=[]))
     job.comment()
-    assert "1 of the baseline's tests are not in what the pull request has uploaded" in job.body
+    assert "1 of the baseline's tests are not in the pull request's upload" in job.body
     assert "no test was measured" in job.body
 
 

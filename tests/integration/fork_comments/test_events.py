@@ -12,7 +12,7 @@ pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
 @pytest.mark.parametrize(
     ("others", "pulls", "why"),
     [
-        ({"event": "push"}, None, "the run that ended was not of a pull request but of the event push"),
+        ({"event": "push"}, None, "the finished run was for the event push"),
         ({"head_repository": None}, None, "the measured branch no longer exists"),
         ({}, [], "no open pull request is at bbbbbbb"),
         ({}, [pull(head="e" * 40)], "no open pull request is at bbbbbbb"),
@@ -43,7 +43,7 @@ def test_missing_artifact_is_said(job: Job, which: str) -> None:
         job.api.artifacts[0]["expired"] = which == "expired"
         job.api.artifacts[0]["workflow_run"]["id"] = 91 if which == "of another run" else RUN
     assert job.comment() == 0
-    assert "the run that ended has uploaded no artifact opprof-run: look there for why" in job.summary
+    assert "the finished run uploaded no artifact opprof-run: its log says why" in job.summary
     assert job.api.bodies == [], "of no news there is no comment"
 
 
@@ -63,4 +63,4 @@ def test_artifact_of_another_commit_than_the_events_is_refused(job: Job) -> None
     job.save(4)
     job.upload(uploaded(), head="e" * 40)
     assert job.comment() == REFUSED
-    assert "it is of another run or commit" in job.summary
+    assert "it belongs to another run or commit" in job.summary

@@ -77,7 +77,7 @@ class StickyComments:
     def test_duplicates_are_removed(self, stage: Stage) -> None:
         for run in (1, 3, 2):
             stage.api.add(stage.bot, body_of("old", run=run))
-        assert stage.keep(body_of("new", run=4)) == "updated the comment, and removed 2 that said the same"
+        assert stage.keep(body_of("new", run=4)) == "updated the comment, and removed duplicates: 2"
         assert stage.api.bodies == [body_of("new", run=4)]
 
     def test_marker_quoted_by_a_human_is_left_alone(self, stage: Stage) -> None:
@@ -112,7 +112,7 @@ class StickyComments:
 
     def test_result_of_an_older_commit_is_not_written(self, stage: Stage) -> None:
         told = stage.keep(body_of("older", run=9, head=OLD_HEAD))
-        assert told == "nothing was written: the pull request is at bbbbbbb by now, and ddddddd was measured"
+        assert told == "nothing was written: ddddddd was measured, and the pull request is now at bbbbbbb"
         assert stage.api.bodies == []
 
     def test_result_of_the_current_commit_replaces_any_other(self, stage: Stage) -> None:
@@ -122,7 +122,7 @@ class StickyComments:
 
     def test_quiet_until_there_is_a_comment(self, stage: Stage) -> None:
         told = stage.keep(body_of("all well"), creates=False)
-        assert told == "nothing was written: there is no comment yet, and this is not worth one"
+        assert told == "nothing was written: there is no comment yet, and no failure to report"
         stage.keep(body_of("bad news", run=2))
         assert stage.keep(body_of("well again", run=3), creates=False) == "updated the comment"
         assert stage.api.bodies == [body_of("well again", run=3)]
@@ -209,7 +209,7 @@ class StickyComments:
 
     def test_server_that_stays_busy_is_given_up(self, stage: Stage) -> None:
         stage.api.server.fail("GET", *[Reply(status=503, value={"message": "down"})] * 6)
-        with pytest.raises(ForgeError, match=r"503: down, 6 times\. Run it again when Git.{3} is well"):
+        with pytest.raises(ForgeError, match=r"503: down, 6 times\. Try again once Git.{3} is available"):
             stage.keep(body_of("one"))
         assert len(stage.waited) == 5
 

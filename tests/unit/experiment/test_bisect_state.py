@@ -24,7 +24,7 @@ def test_measurements_are_resumed_and_what_had_none_is_tried_again(tmp_path: Pat
     assert again.measured == {"1" * 40: Measured(value=3)}
     again.forget()
     with pytest.raises(
-        UsageError, match=r"there is nothing to resume: no .*bisect\.json\. Leave --resume out"
+        UsageError, match=r"there is nothing to resume: no .*bisect\.json\. Leave out --resume"
     ):
         state.resume()
 
@@ -32,7 +32,7 @@ def test_measurements_are_resumed_and_what_had_none_is_tried_again(tmp_path: Pat
 def test_another_question_is_not_resumed(tmp_path: Path) -> None:
     BisectState(tmp_path, QUESTION).keep("1" * 40, Measured(value=3))
     other = BisectState(tmp_path, replace(QUESTION, setup="make"))
-    with pytest.raises(UsageError, match="is of another bisection: setup was '', and is 'make'"):
+    with pytest.raises(UsageError, match="is of another bisection: its setup is '', not 'make'"):
         other.resume()
 
 
@@ -49,5 +49,5 @@ def test_foreign_file_is_no_state(tmp_path: Path, text: str) -> None:
     path = tmp_path / ".state" / "bisect.json"
     path.parent.mkdir()
     path.write_text(text)
-    with pytest.raises(DocumentError, match="is not a state of opprof bisect"):
+    with pytest.raises(DocumentError, match="is not the state of a bisection"):
         BisectState(tmp_path, QUESTION).resume()

@@ -58,4 +58,4 @@ def test_a_base_without_a_trace_is_said(folders: dict[str, Path], tmp_path: Path
 def test_a_folder_that_cannot_be_written_is_told(folders: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / ".opprof").touch()
     (told,) = keep_pairs(compared(calls=3), **folders, top=tmp_path)
-    assert told.startswith("no traces of what regressed are kept: ")
+    assert told.startswith("no traces of regressed tests were stored: ")

@@ -92,10 +92,10 @@ def test_commit_that_is_none_is_told() -> None:
 
 
 def test_number_that_is_none_is_told() -> None:
-    with pytest.raises(UsageError, match="and GitHub Actions has a number there"):
+    with pytest.raises(UsageError, match="but GitHub Actions sets it to a number"):
         GitHubJob.of({**GITHUB, "GITHUB_RUN_NUMBER": "9" * 19})
     with pytest.raises(
-        UsageError, match="GITHUB_RUN_NUMBER is '4; rm', and GitHub Actions has a number there"
+        UsageError, match="GITHUB_RUN_NUMBER is '4; rm', but GitHub Actions sets it to a number"
     ):
         GitHubJob.of({**GITHUB, "GITHUB_RUN_NUMBER": "4; rm"})
 

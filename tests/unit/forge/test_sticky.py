@@ -85,5 +85,5 @@ def test_the_newest_of_several_comments_decides() -> None:
 
 def test_of_several_comments_the_newest_is_updated_and_the_others_go() -> None:
     forge = Written(1, 5, 2)
-    assert kept(forge, 6) == "updated the comment, and removed 2 that said the same"
+    assert kept(forge, 6) == "updated the comment, and removed duplicates: 2"
     assert forge.written == {2: replace(MARKER, run=6).line}

@@ -120,7 +120,7 @@ def test_damaged_and_half_lines_are_told(log: HistoryLog) -> None:
     told = notes(log)
     assert len(told) == 2
     for segment, note in zip(segments, told, strict=False):
-        assert note == f"{segment.path}: damaged lines passed over: 1"
+        assert note == f"{segment.path}: damaged lines skipped: 1"
 
 
 def test_results_without_a_definition_are_told(log: HistoryLog) -> None:
@@ -133,7 +133,7 @@ def test_results_without_a_definition_are_told(log: HistoryLog) -> None:
         other.path.unlink()
     reader = HistoryReader(log)
     assert not reader.results(TEST)
-    assert "results passed over, as the lines that define them are lost: " in reader.notes[0]
+    assert "results skipped, because the lines that define them are lost: " in reader.notes[0]
     assert reader.results("t.py::test_1")
 
 
@@ -145,7 +145,7 @@ def test_definitions_of_the_wrong_kind_define_nothing(tmp_path: Path) -> None:
     swapped = first.replace(environment, "x").replace(test, environment).replace('"x"', f'"{test}"')
     segment.path.write_text("\n".join([*definitions, swapped, second, ""]))
     assert len(muls(log)) == 1
-    assert notes(log) == ("results passed over, as the lines that define them are lost: 1",)
+    assert notes(log) == ("results skipped, because the lines that define them are lost: 1",)
 
 
 def test_runs_stand_in_the_order_of_their_commits(tmp_path: Path) -> None:

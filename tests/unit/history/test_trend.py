@@ -84,7 +84,7 @@ def test_metrics_by_default_are_how_many_and_how_long(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metric", "told"),
     [
-        ("aten::mul.self_cpu_time_total", "the history keeps the times of whole tests"),
+        ("aten::mul.self_cpu_time_total", "the history has times only of whole tests"),
         ("ops.cuont", "did you mean 'ops.count'"),
     ],
 )
@@ -115,12 +115,12 @@ def test_test_is_found_by_a_part_of_its_id(text: str, test: str) -> None:
         (
             "test_",
             TESTS,
-            r"'test_' is a part of a.py::test_loop, a.py::test_loop_long, b.py::test_encoder\[8\]: give",
+            r"'test_' matches a.py::test_loop, a.py::test_loop_long, b.py::test_encoder\[8\]: give",
         ),
         ("test_lop", TESTS, "did you mean 'a.py::test_loop'"),
         ("nothing like it", TESTS, "it has 3 tests, such as 'a.py::test_loop'"),
         ("test_x", [], "the history is empty"),
-        ("t", [f"test_{number}" for number in range(9)], "test_4 and 4 more: give more"),
+        ("t", [f"test_{number}" for number in range(9)], "test_4 and 4 more: give a longer part"),
     ],
 )
 def test_test_that_is_not_one_is_told(text: str, tests: list[str], told: str) -> None:
