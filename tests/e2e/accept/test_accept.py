@@ -57,7 +57,7 @@ def test_a_rise_is_accepted_until_main_has_it(repository: Project) -> None:
     repository.git("merge", "-q", "topic")
     merged = repository.pytest("--opprof-save=main")
     (told,) = (line for line in merged.told if "removed" in line)
-    assert "1 entry of accepted.json removed (ranges.count of test_it.py::test_it); commit it" in told
+    assert "removed 1 entry of accepted.json (ranges.count of test_it.py::test_it); commit it" in told
     assert accepted(repository) == []
     after = repository.pytest("--opprof-baseline=main")
     after.lines.fnmatch_lines(["2 passed * nothing dropped"])
