@@ -269,7 +269,7 @@ def test_without_an_artifact_the_summary_says_so(uploaded: Uploaded, api: GitHub
     api.artifacts.clear()
     job = report(uploaded, api, installer)
     assert job.failed is None
-    assert "has uploaded no artifact opprof-run" in job.summary
+    assert "uploaded no artifact opprof-run" in job.summary
     assert api.bodies == []
 
 

@@ -177,7 +177,7 @@ def test_nothing_changed(project: Project) -> None:
     commits = built(project, "2", "7", "2")
     project.write("model.py", MODULE.format(count=9))
     done = bisect(project, f"--good={commits[0]}")
-    assert done.stdout.splitlines()[0].startswith("uncommitted changes are left out")
+    assert done.stdout.splitlines()[0].startswith("uncommitted changes are ignored")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (
         1,
         "work.count is 2 at both ends: nothing changed",

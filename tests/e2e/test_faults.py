@@ -66,7 +66,7 @@ COMPLAINTS = {
     "empty": "this is not JSON: ",
     "binary": "this is not UTF-8 text",
     "damaged gzip": "the gzip data is damaged or cut off",
-    "foreign": "not a document of pytest-opprof",
+    "foreign": "not a file of pytest-opprof",
     "newer": "99",
     "negative": "tests[0].ops[0].metrics.count: -2",
 }

@@ -80,8 +80,8 @@ def test_ranks_that_disagree_are_said(project: Project) -> None:
     done = merge(project, "rank-0.json", "rank-1.json", "-o", "all.json")
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == (
-        "test_it.py::test_it[1] on rank 0 and rank 1: they disagree, so that it is not judged, "
-        "in ranges.count, work.count"
+        "test_it.py::test_it[1] on rank 0 and rank 1: they disagree in ranges.count, work.count, "
+        "so these are not judged"
     )
     (test,) = read_run(project.folder / "all.json").tests
     assert test.unstable == ("ranges.count", "work.count")

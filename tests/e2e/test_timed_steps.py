@@ -75,6 +75,9 @@ def test_workers_of_xdist_time_nothing_and_say_so(project: Project) -> None:
     assert session.exit_code == 0
     assert "wall_time" not in session.result("test_it").totals
     assert (
-        sum("no steps were timed: under xdist other tests run beside them" in line for line in session.told)
+        sum(
+            "no steps were timed: pytest-xdist runs other tests at the same time" in line
+            for line in session.told
+        )
         == 1
     )

@@ -179,7 +179,7 @@ def test_pipeline_of_a_branch_is_no_failure(
 ) -> None:
     monkeypatch.delenv("CI_MERGE_REQUEST_IID")
     assert main(["comment", "risen.json", "--forge=gitlab"]) == 0
-    assert capsys.readouterr().out == "nothing was commented: this job is of no merge request\n"
+    assert capsys.readouterr().out == "no comment was written: this job belongs to no merge request\n"
 
 
 def test_forge_can_be_named(gitlab: GitLabApi, capsys: pytest.CaptureFixture[str]) -> None:

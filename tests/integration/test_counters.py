@@ -190,7 +190,7 @@ def test_threads_without_descriptors_are_told() -> None:
     with record_function("range"):
         pass
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    with pytest.warns(UserWarning, match="1 threads could not open theirs"):
+    with pytest.warns(UserWarning, match="1 threads could not open their counters"):
         prof.stop()
     assert [(event.name, event.counters) for event in prof.events()] == [("range", {})]
 

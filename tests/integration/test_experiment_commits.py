@@ -45,7 +45,7 @@ def test_commits_without_a_common_one_are_refused(project: Project) -> None:
     project.git("checkout", "-q", "--orphan", "alone")
     project.git("commit", "-q", "-m", "Another beginning")
     project.git("checkout", "-q", "topic")
-    with pytest.raises(UsageError, match=r"HEAD and alone have no commit in common .*name another BASE"):
+    with pytest.raises(UsageError, match=r"HEAD and alone have no common commit .*name another BASE"):
         base_of("alone", head_of(project.folder), folder=project.folder)
 
 

@@ -89,7 +89,7 @@ def test_resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder(
     first = ab(project, *options, cwd="tests", env=counted | {"INTERRUPTED_AT": "4"})
     assert first.code == 128 + signal.SIGINT
     refused = ab(project, *options, "--setup=true", "--resume", cwd="tests", env=counted)
-    assert (refused.code, "no unfinished experiment measures just this" in refused.stderr) == (2, True)
+    assert (refused.code, "no unfinished experiment has these options" in refused.stderr) == (2, True)
     # Ten times as slow is nothing here, and what the machine does beside cannot fail it.
     lenient = ("--min-effect=10000%", "--max-noise=10000%", "--fail-on=regressed")
     quiet = ab(project, *options, *lenient, "-q", "--resume", cwd="tests", env=counted)

@@ -65,7 +65,7 @@ def test_an_acceptance_ends_where_main_became_better_than_it_was(repository: Pro
     session = repository.pytest("--opprof-baseline=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     words = " ".join(session.failures["test_it"].split())
-    assert f"no longer accepted up to 3 ({REASON}): the baseline improved from 2 to 1 since" in words
+    assert f"no longer accepted up to 3 ({REASON}): the baseline has since improved from 2 to 1" in words
 
 
 @pytest.mark.slow
