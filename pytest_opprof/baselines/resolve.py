@@ -24,7 +24,7 @@ from pytest_opprof.wording import counted
 LATEST = "latest"
 _SHORT = 7
 _OF_NO_PROJECT = "an older release stored it without its project"
-_CLOCKS_APART = timedelta(minutes=1)  # two machines may be
+_CLOCKS_APART = timedelta(minutes=1)  # between two machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

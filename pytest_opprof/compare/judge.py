@@ -43,7 +43,7 @@ from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import CERTIFICATE, TestResult
 from pytest_opprof.results.samples import Samples, range_text
 
-# A library may have been patched, or a cache been filled, by a test before.
+# An earlier test may have patched a library or filled a cache.
 _UNCONFIRMED = "one process measured the baseline, and other tests may change what this one runs"
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day"
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}

@@ -206,7 +206,7 @@ def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:
 def _beside_times(
     bare: TestComparison, before: TestResult, *, base: Run, is_gated: bool, trust: Trust
 ) -> TestComparison:
-    """A test beside a baseline that has nothing but its times: nothing can be judged by them."""
+    """A test beside a baseline that has only its times, which cannot be judged."""
     told = "so no gate can be judged" if is_gated else "which are shown but not gated"
     nothing = Judgement(changes=(), judged=0)
     of_limits = (limit.verdict for limit in bare.limits)

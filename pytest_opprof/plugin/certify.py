@@ -35,9 +35,9 @@ from pytest_opprof.wording import counted, listed
 _HASH_SEED: Final = "PYTHONHASHSEED"
 _DOCUMENT: Final = "run.json"
 _ENDED: Final = "ended"
-_ALL_LOOKS_S: Final = 30.0  # what the second looks of a session may take together
-_LOOK_S: Final = 0.2  # between two looks at how far the processes are, where somebody watches
-_WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some of them
+_ALL_LOOKS_S: Final = 30.0  # all second looks of a session together
+_LOOK_S: Final = 0.2  # between two updates of the progress
+_WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some
 _ALONE: Final = "not certified: --opprof-save-processes=1 starts no process to confirm what this one measured"
 
 

@@ -189,7 +189,7 @@ def _keep_last(session: OpprofSession, comparison: Comparison) -> None:
     try:
         keep_last(session.folder, comparison)
     except OpprofError as error:
-        if comparison.counts[Verdict.REGRESSED] or comparison.counts[Verdict.MISSING]:  # else nobody asks
+        if comparison.counts[Verdict.REGRESSED] or comparison.counts[Verdict.MISSING]:  # else not asked
             session.notes[f"`opprof accept` cannot use this comparison: {error}"] = None
 
 

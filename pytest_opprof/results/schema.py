@@ -154,7 +154,7 @@ def _sentence(error: jsonschema_rs.ValidationError) -> str:
         case "type":
             told = f"is not {'an' if kind.types[0][0] in 'aio' else 'a'} {' or '.join(kind.types)}"
         case "enum":
-            told = f"is none of {', '.join(map(str, kind.options))}"
+            told = f"is not one of {', '.join(map(str, kind.options))}"
         case "maxLength" | "maxItems" | "maxProperties":
             return f"{len(value)} {_COUNTED[kind.name]} are more than {kind.limit}"
         case "minLength" | "minItems":

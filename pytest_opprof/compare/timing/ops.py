@@ -62,7 +62,7 @@ def cause_of(ops: Sequence[OpTime], sides: Sides) -> str:
         if not ops or abs(ops[0].rise_ns) < half:
             return "no single op stands out"
         return f"mostly {_part(ops[0])} (by itself within noise)"
-    # A second op where the first is not most of it.
+    # A second op if the first is not most of it.
     told = ops[:1] if abs(ops[0].rise_ns) >= half else ops[:2]
     return ", ".join(map(_part, told))
 
