@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"{section.path}: [{section.title}] sets everything already")
     kind, _, path = store.uri.partition(":")
-    print(_ignore(args.folder, path) if kind == "dir" else f"{store.uri}: nothing to ignore")
+    print(_ignore(args.folder, path) if kind == "dir" else f"nothing to ignore for {store.uri}")
     are_marked = args.try_args is not None and _propose(args.folder, args.try_args)
     print(_NEXT.format("" if are_marked else " mark a test with @pytest.mark.profile, then"), end="")
     return 0

@@ -142,8 +142,8 @@ def test_init_is_safe_to_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (".opprof/\n", "dir:.opprof", "ignores .opprof already"),
         ("", "dir:/elsewhere", "/elsewhere: nothing to ignore, because it is outside the project"),
         ("", "dir:../x", "../x: nothing to ignore, because it is outside the project"),
-        ("", "git:", "git:: nothing to ignore"),
-        ("", "counts:ci", "counts:ci: nothing to ignore"),
+        ("", "git:", "nothing to ignore for git:"),
+        ("", "counts:ci", "nothing to ignore for counts:ci"),
     ],
 )
 def test_init_ignores_only_what_it_must(
