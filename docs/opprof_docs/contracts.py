@@ -28,7 +28,7 @@ def with_metrics(text: str) -> str:
     """The text of run.schema.json with the metrics of a row as the table of metrics has them."""
     schema = json.loads(text)
     schema["$defs"]["op"]["properties"]["metrics"] = {
-        "description": "By name; what is 0 in each step, or was not recorded, is absent.",
+        "description": "By name; a metric that is 0 in each step, or was not recorded, is absent.",
         "type": "object",
         "required": [COUNT.name],
         "maxProperties": 100,

@@ -71,5 +71,5 @@ def _ask(pid: int, request: dict[str, Any]) -> dict[str, Any]:
             raise CollectorError(f"process {pid} ended") from error
         time.sleep(_POLL_S)
     raise CollectorError(
-        f"process {pid} did not answer in {_PATIENCE_S:g} s: its main thread is running C code"
+        f"process {pid} did not answer in {_PATIENCE_S:g} s: its main thread may be running C code"
     )

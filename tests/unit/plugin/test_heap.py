@@ -35,7 +35,7 @@ def test_what_comes_later_rests_without_a_walk_through_the_rest(heap: RestingHea
     assert (len(before), len(since)) == (200_000, 25_000)
 
 
-def test_a_heap_that_grew_by_a_quarter_is_walked_through(heap: RestingHeap) -> None:
+def test_a_heap_that_doubled_is_walked_through(heap: RestingHeap) -> None:
     circle = Circle()
     is_alive = weakref.ref(circle)
     heap.freeze()
