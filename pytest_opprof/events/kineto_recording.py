@@ -185,7 +185,7 @@ class _Listing:
         texts = [text.encode("utf-8", "surrogatepass") for text, _ in self._texts]
         held = [ffi.from_buffer(text) for text in texts]
         events = ffi.new("op_listed_event[]", self._listed)
-        threads = ffi.new("op_thread_info[]", [_thread(*lane) for lane in self._lanes])
+        threads = ffi.new("op_thread_info[]", [_thread(at, *lane) for lane, at in self._lanes.items()])
         pointers, lengths = ffi.new("char *[]", held), ffi.new("uint32_t[]", [*map(len, texts)])
         groups = ffi.new("uint32_t[]", self._groups)
         event_list = ffi.new(
@@ -207,10 +207,20 @@ class _Listing:
         return made[0], ffi.unpack(order, len(self._listed)) if self._listed else ()
 
 
-def _thread(device_type: int, device_index: int, number: int) -> dict[str, Any]:
+def _thread(at: int, device_type: int, device_index: int, number: int) -> dict[str, Any]:
     if device_type:
-        return {"device_type": device_type, "device_index": device_index, "resource": number}
-    return {"device_index": -1, "os_tid": number & 0xFFFFFFFF, "torch_thread": number & 0xFFFFFFFFFFFFFFFF}
+        return {
+            "index": at,
+            "device_type": device_type,
+            "device_index": device_index,
+            "resource": number,
+        }
+    return {
+        "index": at,
+        "device_index": -1,
+        "os_tid": number & 0xFFFFFFFF,
+        "torch_thread": number & 0xFFFFFFFFFFFFFFFF,
+    }
 
 
 def _shapes(event: KinetoEvent) -> list[Any]:

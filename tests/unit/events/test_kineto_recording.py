@@ -121,6 +121,21 @@ def test_memory_belongs_to_the_innermost_op_of_its_thread() -> None:
     assert (rows["outer"].cpu_memory_usage, rows["outer"].self_device_memory_usage) == (48, 0)
 
 
+def test_threads_and_streams_are_numbered_in_the_order_of_their_first_event() -> None:
+    made = recording(
+        event("here", 0, 100, start_thread_id=4, end_thread_id=4),
+        kernel("gemm", 10, 20, device_index=1),
+        event("there", 0, 100, start_thread_id=-2, end_thread_id=-2),
+    )
+    assert [lane.index for lane in made.threads] == [0, 1, 2]
+    assert [(lane.device_type, lane.device_index, lane.resource) for lane in made.threads] == [
+        (0, -1, 0),
+        (CUDA, 1, 7),
+        (0, -1, 0),
+    ]
+    assert [made.name(row) for row in range(len(made))] == ["here", "gemm", "there"]
+
+
 def test_range_open_at_the_end_is_unfinished_and_not_async() -> None:
     events = shown(event("open", 0, 100, end_thread_id=0), event("inner", 10, 20))
     assert events["open"].is_unfinished
