@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-_NO_CODE_OF_ITS_OWN: Final = (*_FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom)
+# What does nothing by itself when the module is run, or only holds other statements.
+_DOES_NOTHING: Final = (*_FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.With)
 
 
 class Cut(NamedTuple):
@@ -90,11 +92,12 @@ class EditedFile:
 
     @cached_property
     def _outside(self) -> frozenset[int]:
-        """The lines of code of the module and of its classes, imports left out."""
+        """The lines of code of the module and of its classes, imports and docstrings left out."""
         return frozenset(
             line
             for node, name in self._statements
-            if "<locals>" not in name and not isinstance(node, _NO_CODE_OF_ITS_OWN)
+            if "<locals>" not in name and not isinstance(node, _DOES_NOTHING)
+            if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
         )
 
@@ -102,7 +105,8 @@ class EditedFile:
     def _statements(self) -> list[tuple[ast.stmt, str]]:
         """All statements, each with the qualified name that it has, or that what is around it gives."""
         try:
-            module = ast.parse(self.path.read_bytes())
+            with warnings.catch_warnings(action="ignore"):  # of the file's own escapes and comparisons
+                module = ast.parse(self.path.read_bytes())
         except (OSError, SyntaxError, ValueError, RecursionError):
             return []
         found: list[tuple[ast.stmt, str]] = []

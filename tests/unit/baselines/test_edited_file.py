@@ -7,7 +7,9 @@ import pytest
 from pytest_opprof.baselines.edited_file import Cut, EditedFile
 
 SOURCE = """\
-import re
+\"\"\"A shop.\"\"\"
+if TYPE_CHECKING:
+    import re
 LIMIT = 3
 
 @cache
@@ -55,6 +57,7 @@ def path(tmp_path: Path) -> Path:
         ("@traced", {"stem"}),
         ("return 3", {"Index.load"}),
         ("import re", set()),
+        ("A shop", set()),
         ("LIMIT", set()),
         ("size = 4", set()),
         ("class Index", set()),
@@ -66,7 +69,12 @@ def test_a_line_is_of_the_innermost_function(path: Path, text: str, functions: s
 
 def test_none_is_known_where_code_outside_of_them_was_edited_too(path: Path) -> None:
     """What a constant of the module does, no function's name tells."""
-    for text, expected in (("LIMIT", set()), ("size = 4", set()), ("import re", {"stem"})):
+    for text, expected in (
+        ("LIMIT", set()),
+        ("size = 4", set()),
+        ("import re", {"stem"}),
+        ("A shop", {"stem"}),
+    ):
         edited = EditedFile(path, lines=frozenset({line_of("found = []"), line_of(text)}))
         assert edited.functions == expected
 
@@ -100,3 +108,9 @@ def test_a_file_that_cannot_be_read_has_lines_alone(tmp_path: Path, content: byt
     for name in ("a.py", "none.py"):
         edited = EditedFile(tmp_path / name, lines=frozenset({1}))
         assert (1 in edited, 2 in edited, edited.functions) == (True, False, frozenset())
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_python_warns_of_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f():\n    return '\\d'\n")
+    assert EditedFile(tmp_path / "a.py", lines=frozenset({2})).functions == {"f"}
