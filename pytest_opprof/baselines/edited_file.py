@@ -113,11 +113,11 @@ class EditedFile:
         todo: list[tuple[ast.AST, str]] = [(node, "") for node in reversed(module.body)]
         while todo:
             node, around = todo.pop()
-            name = around + getattr(node, "name", "")
+            name = inner = around
+            if isinstance(node, (*_FUNCTION, ast.ClassDef)):
+                name = around + node.name
+                inner = f"{name}.<locals>." if isinstance(node, _FUNCTION) else f"{name}."
             if isinstance(node, ast.stmt):
                 found.append((node, name))
-            inner = around
-            if isinstance(node, (*_FUNCTION, ast.ClassDef)):
-                inner = f"{name}.<locals>." if isinstance(node, _FUNCTION) else f"{name}."
             todo += [(part, inner) for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr)]
         return found
