@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -56,12 +58,27 @@ class EditedFile:
         """The functions that were edited; none where code outside of functions was edited too."""
         if not self.lines.isdisjoint(self._outside):
             return frozenset()
-        # Of functions in each other the inner one comes later.
-        inner = {line: one.name for one in self._functions for line in range(one.start, one.end + 1)}
         return frozenset(
-            [inner[line] for line in self.lines if line in inner]
+            [self._innermost[line] for line in self.lines if line in self._innermost]
             + [one.name for one in self._functions if one in self._decorated_anew or self._is_cut(one)]
         )
+
+    @cached_property
+    def callers(self) -> Mapping[str, frozenset[str]]:
+        """By a name that edited lines call: the functions that these lines are in."""
+        found = defaultdict[str, set[str]](set)
+        for node in ast.walk(self._module):
+            if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+                called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                line = node.func.end_lineno
+                if line in self.lines and line in self._innermost:
+                    found[called].add(self._innermost[line])
+        return {called: frozenset(functions) for called, functions in found.items()}
+
+    @cached_property
+    def _innermost(self) -> dict[int, str]:
+        """By line: the function that it is in. Of functions in each other the inner one comes later."""
+        return {line: one.name for one in self._functions for line in range(one.start, one.end + 1)}
 
     @cached_property
     def _decorated_anew(self) -> list[_Function]:
@@ -104,13 +121,8 @@ class EditedFile:
     @cached_property
     def _statements(self) -> list[tuple[ast.stmt, str]]:
         """All statements, each with the qualified name that it has, or that what is around it gives."""
-        try:
-            with warnings.catch_warnings(action="ignore"):  # of the file's own escapes and comparisons
-                module = ast.parse(self.path.read_bytes())
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            return []
         found: list[tuple[ast.stmt, str]] = []
-        todo: list[tuple[ast.AST, str]] = [(node, "") for node in reversed(module.body)]
+        todo: list[tuple[ast.AST, str]] = [(node, "") for node in reversed(self._module.body)]
         while todo:
             node, around = todo.pop()
             name = inner = around
@@ -121,3 +133,12 @@ class EditedFile:
                 found.append((node, name))
             todo += [(part, inner) for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr)]
         return found
+
+    @cached_property
+    def _module(self) -> ast.Module:
+        """The file's syntax; empty if it has errors."""
+        try:
+            with warnings.catch_warnings(action="ignore"):  # of the file's own escapes and comparisons
+                return ast.parse(self.path.read_bytes())
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return ast.Module(body=[], type_ignores=[])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -30,8 +30,9 @@ def with_grown_functions(
 ) -> Change:
     """The total with the function that grew most as its line, and the first few in words.
 
-    A moved function is found in its new file, a renamed one by what it runs. If libraries run more, the line
-    is that of the project's own function that grew with them, if one did.
+    A moved function is found in its new file, a renamed one by what it runs. If libraries run more, or a
+    function that was not edited, the line is that of the function whose edited lines call it by name. If none
+    does, and libraries run more, it is that of the project's own function that grew with them, if one did.
 
     Args:
         regressed: The totals that regressed before it: what they say is not said again.
@@ -44,9 +45,16 @@ def with_grown_functions(
     told = _first_few([_in_words(item, change.about) for item in risen])
     is_of_libraries = change.metric == LIBRARY_INSTRUCTIONS.name
     own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited) if is_of_libraries else []
-    if own and PYTHON_INSTRUCTIONS.name not in regressed:
-        told += f"; {PYTHON_INSTRUCTIONS.label} in {_in_words(own[0], PYTHON_INSTRUCTIONS)}"
     first, _ = (own or risen)[0]
+    ran = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
+    caller = _edited_caller(risen, edited, ran) if is_of_libraries else None
+    if caller is None and _distance(first, edited):
+        caller = _edited_caller(own or risen, edited, ran)
+    if caller is not None and caller != _written_in(first):
+        first = caller
+        told += f"; called in {caller}"
+    elif own and PYTHON_INSTRUCTIONS.name not in regressed:
+        told += f"; {PYTHON_INSTRUCTIONS.label} in {_in_words(own[0], PYTHON_INSTRUCTIONS)}"
     function, _, file = first.rpartition(", ")
     return replace(change, line=CallLine(function=function, file=file, number=0), cause=f"in {told}")
 
@@ -98,12 +106,47 @@ def _risen(
 
 def _distance(place: str, edited: Mapping[str, EditedFile]) -> int:
     """0 for an edited function, 1 for another one of an edited file, and 2 for all others."""
-    function, _, file = place.rpartition(", ")
-    while (outer := function.rpartition(".<locals>."))[2].startswith("<"):  # a comprehension or a lambda
-        function = outer[0]
+    function, _, file = _written_in(place).rpartition(", ")
     if file not in edited:
         return 2
     return 0 if function in edited[file].functions else 1
+
+
+def _written_in(place: str) -> str:
+    """The function in which a comprehension or a lambda is written; any other one itself."""
+    function, _, file = place.rpartition(", ")
+    while (outer := function.rpartition(".<locals>."))[2].startswith("<"):
+        function = outer[0]
+    return f"{function}, {file}"
+
+
+def _edited_caller(
+    risen: Sequence[tuple[str, int]], edited: Mapping[str, EditedFile], ran: Container[str]
+) -> str | None:
+    """The one function that ran and whose edited lines call, by name, the first that is called so.
+
+    A cache that was lost is such a case: the edited function itself may even run less.
+
+    Args:
+        risen: The functions that grew, with the first to explain first.
+        ran: The project's own functions that ran.
+    """
+    for place, _ in risen:
+        callers = {
+            caller
+            for file, one in edited.items()
+            for function in one.callers.get(_called_as(place), ())
+            if (caller := f"{function}, {file}") in ran
+        }
+        if callers:
+            return callers.pop() if len(callers) == 1 else None
+    return None
+
+
+def _called_as(place: str) -> str:
+    """The name by which a function is called: that of its class, if it makes one."""
+    *classes, name = place.rpartition(", ")[0].partition(".<locals>.")[0].split(".")
+    return classes[-1] if classes and name in {"__init__", "__new__"} else name
 
 
 def _places_taken(base: Counter[str], head: Counter[str]) -> dict[str, int]:

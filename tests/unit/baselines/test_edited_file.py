@@ -75,6 +75,15 @@ def test_a_line_is_of_the_innermost_function(path: Path, text: str, functions: s
     assert EditedFile(path, lines=frozenset({line_of(text)})).functions == functions
 
 
+def test_what_edited_lines_call_is_known_by_its_name(path: Path) -> None:
+    path.write_text(
+        SOURCE.replace('stem("a")', 'self.words.stem(cut("a"))').replace("LIMIT = 3", "LIMIT = int()")
+    )
+    edited = EditedFile(path, lines=frozenset(map(line_of, ("LIMIT", 'stem("a")', "return 2"))))
+    assert edited.callers == {"stem": {"Index.score"}, "cut": {"Index.score"}}
+    assert EditedFile(path).callers == {}
+
+
 def test_none_is_known_where_code_outside_of_them_was_edited_too(path: Path) -> None:
     """What a constant of the module does, no function's name tells."""
     for text, expected in (

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import pytest
+
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.functions import with_grown_functions
@@ -123,3 +125,50 @@ def test_an_edited_caller_comes_before_what_it_calls(tmp_path: Path) -> None:
         line = with_grown_functions(change, before, after, regressed=(), edited=files).line
         assert line is not None
         assert line.function == expected
+
+
+SHOP = """\
+def score(words):
+    return [copy.deepcopy(word) for word in words]
+
+def helper(words):
+    return Index(words)
+
+def twin(words):
+    return Index(words)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "metric", "grown", "own", "expected"),
+    [
+        # A helper was taken out, so that the function that copies runs less by itself.
+        ({2, 5}, LIBRARY_INSTRUCTIONS.name, "deepcopy, copy.py", "helper, x.py", "score, x.py"),
+        # A cache was lost, and what filled it runs more in an untouched function of another file.
+        ({5}, LIBRARY_INSTRUCTIONS.name, "compile, re.py", "Index.__init__, y.py", "helper, x.py"),
+        ({5}, NAME, "", "Index.__init__, y.py", "helper, x.py"),
+        # Its own comprehension runs more too.
+        ({2}, LIBRARY_INSTRUCTIONS.name, "deepcopy, copy.py", *["score.<locals>.<listcomp>, x.py"] * 2),
+        # Which of two edited lines calls it more, nothing tells.
+        ({5, 8}, NAME, "", "Index.__init__, y.py", "Index.__init__, y.py"),
+        # It was edited itself, whoever calls it.
+        ({2, 5}, NAME, "", "score, x.py", "score, x.py"),
+        ({1}, LIBRARY_INSTRUCTIONS.name, "deepcopy, copy.py", "helper, x.py", "helper, x.py"),
+    ],
+)
+def test_an_edited_line_that_calls_what_grew_is_the_cause(
+    *, tmp_path: Path, lines: set[int], metric: str, grown: str, own: str, expected: str
+) -> None:
+    (tmp_path / "x.py").write_text(SHOP)
+    edited = {"x.py": EditedFile(tmp_path / "x.py", lines=frozenset(lines))}
+    base, head = (Samples.constant(count, steps=1) for count in (100, 900))
+    change = Change(op=None, metric=metric, base=base, head=head, verdict=None)
+    functions = dict.fromkeys(["score, x.py", "helper, x.py", "twin, x.py"], 50)
+    before, after = (
+        TestResult(node_id="t", functions={LIBRARY_INSTRUCTIONS.name: {grown: n}, NAME: functions | {own: n}})
+        for n in (100, 900)
+    )
+    found = with_grown_functions(change, before, after, regressed=(), edited=edited)
+    assert found.line is not None
+    assert found.line.place == expected
+    assert found.cause.endswith(f"; called in {expected}") == (expected != own)
