@@ -85,6 +85,7 @@ class CallSites:
 
         Then what calls the function is to blame, whatever else was edited in it. In a loop that is new, lines
         are edited: they stand further in. All lines are where the function has another name or another file.
+        If it has one line alone, all ops of that line run more often by that factor.
 
         Args:
             edited: The numbers of the lines of its file that are new or edited.
@@ -93,10 +94,24 @@ class CallSites:
         pairs = [(old, now) for old, now in self._now.items() if _function(now) == function]
         factors = {now: self._factor(old, now) for old, now in pairs}
         one = factors.pop(line.place, 0)
+        has_moved = all(_function(old) != function for old, _ in pairs)
+        if not factors:
+            return has_moved and self._does_the_same_more_often(line.place)
         if one <= 1 or set(factors.values()) != {one}:
             return False
-        has_moved = all(_function(old) != function for old, _ in pairs)
         return has_moved or any(_number(now) not in edited for now in factors)
+
+    def _does_the_same_more_often(self, now: str) -> bool:
+        """Whether all ops of a line rose by one factor: it runs more often, and does nothing else."""
+        before, after = ({row.key: row.places for row in side.ops} for side in self._sides)
+        weight_before, weight_after = self._weights
+        olds = [old for old, place in self._now.items() if place == now]
+        factors = set()
+        for key, places in after.items():
+            calls = sum(before.get(key, {}).get(old, 0) for old in olds)
+            if now in places:
+                factors.add(places[now] * weight_after / (calls * weight_before) if calls else 0)
+        return len(factors) == 1 and factors.pop() > 1
 
     def _factor(self, old: str, now: str) -> float:
         """How many times as often as before a line runs, by the op of it that rose most."""

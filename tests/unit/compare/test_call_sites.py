@@ -201,6 +201,22 @@ def test_callers_are_to_blame_where_all_lines_of_a_function_that_moved_run_more_
     assert sites.is_of_callers(line, BEFORE)
 
 
+@pytest.mark.parametrize(
+    ("calls", "cloned", "is_of_callers"), [(12, 0, True), (3, 0, False), (12, 12, False)], ids=str
+)
+def test_callers_are_to_blame_where_the_one_line_of_a_new_function_runs_more_often(
+    calls: int, cloned: int, is_of_callers: bool
+) -> None:
+    """Unless it does something else too."""
+    before, stayed = {4: ("t = t * cos + turned(t) * sin", 3)}, {9: ("return t.flatten()", 3)}
+    helper = calling({20: ("return t * cos + turned(t) * sin", calls)}, function="rotate, a.py")
+    head = together(calling(stayed), helper)
+    other = replace(head.ops[0], name="aten::clone", places={"rotate, a.py:20": cloned} if cloned else {})
+    sites = CallSites(calling(before | stayed), replace(head, ops=(*head.ops, other)))
+    line = line_at("rotate, a.py:20", "return t * cos + turned(t) * sin")
+    assert sites.is_of_callers(line, {20}) is is_of_callers
+
+
 # Model.forward is called by `fit`, from two lines, and by `evaluate`; the test calls both.
 WAYS = {
     "Model.forward, model.py:4": ("evaluate, train.py:40", "fit, train.py:9", "fit, train.py:12"),
