@@ -217,11 +217,13 @@ def edited_caller(line: CallLine, head: TestResult, edited: Mapping[str, Contain
         edited: By file, the numbers of the lines that are new or edited.
 
     Returns:
-        The line; None if no edited line is known on the way. It is certain if no other is as near.
+        The line; None if no edited line is known on the way. It is certain if no other is as near;
+        of several it is the busiest.
     """
     near, seen = [line.place], {line.place}
     while near:
-        near = sorted({caller for place in near for caller in head.callers.get(place, ())} - seen)
+        callers = (caller for place in near for caller in head.callers.get(place, ()))
+        near = list(dict.fromkeys(caller for caller in callers if caller not in seen))
         seen.update(near)
         lines = [_line_at(place, head, is_certain=line.is_certain) for place in near]
         found = [one for one in lines if one is not None and one.number in edited.get(one.file, ())]

@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_opprof.capture.call_sites import CalledFrom, library_folders
+from pytest_opprof.capture.call_sites import CalledFrom, CallSite, library_folders
 from pytest_opprof.capture.event_flags import FLAG_CREDITED
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
@@ -48,19 +48,24 @@ def places_of_sites(
     return found
 
 
-def callers_of_places(called_from: Iterable[CalledFrom]) -> dict[Place, set[Place]]:
+def callers_of_places(called_from: Iterable[CalledFrom]) -> dict[Place, Counter[Place]]:
     """By line that calls ops: the lines that its function was called from, and so on outwards.
+
+    With each is how many calls of ops were on their way through it.
 
     Args:
         called_from: What was noted; nothing comes of what was noted without callers.
     """
-    found: defaultdict[Place, set[Place]] = defaultdict(set)
-    for site in {called.site for called in called_from}:
+    calls = Counter[CallSite]()
+    for called in called_from:
+        calls[called.site] += called.calls
+    found = defaultdict[Place, Counter[Place]](Counter)
+    for site, many in calls.items():
         inner = site
         while (outer := inner.caller) is not None:
             place, around = (_place(one.file, one.line, one.function) for one in (inner, outer))
             if place is not None and around is not None and place != around:
-                found[place].add(around)
+                found[place][around] += many
             inner = outer
     return dict(found)
 

@@ -273,13 +273,16 @@ def _by_place(cycles: Iterable[Mapping[str, Mapping[Place, int]]]) -> dict[str, 
 
 
 def _callers_of_places(cycles: Sequence[Cycle]) -> dict[str, tuple[str, ...]]:
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    found = defaultdict[str, Counter[str]](Counter)
     for cycle in cycles:
         for place, callers in cycle.callers.items():
-            found[bounded(place.name, length=MAX_PLACE)] |= {
-                bounded(caller.name, length=MAX_PLACE) for caller in callers
-            }
-    return {place: tuple(sorted(found[place])[:MAX_PLACES]) for place in sorted(found)[:MAX_LINES]}
+            calls = found[bounded(place.name, length=MAX_PLACE)]
+            for caller, many in callers.items():
+                calls[bounded(caller.name, length=MAX_PLACE)] += many
+    return {
+        place: tuple(sorted(found[place], key=lambda one: (-found[place][one], one))[:MAX_PLACES])
+        for place in sorted(found)[:MAX_LINES]
+    }
 
 
 def _lines(

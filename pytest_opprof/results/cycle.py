@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_opprof.capture.call_tree import CallNode
     from pytest_opprof.capture.device_use import DeviceUse
@@ -24,8 +24,8 @@ class Cycle:
         device_memory: Each step's, on all devices.
         places: Per op, the user's lines that called it, and how often; empty if neither call sites nor stacks
             were recorded.
-        callers: By such a line: the user's lines that called its function, and theirs in turn; empty if not
-            noted.
+        callers: By such a line: the user's lines that called its function, and theirs in turn, each with how
+            many calls of ops were on their way through it; empty if not noted.
         parts: By metric: what calls from each line add to that metric of the op.
         device: Device work; None if no device was used.
         totals: Further totals, by the names of `metrics.TOTALS`: a number for each step.
@@ -39,7 +39,7 @@ class Cycle:
     memory: Sequence[MemoryUse] = ()
     device_memory: Sequence[MemoryUse] = ()
     places: Mapping[str, Mapping[Place, int]] = field(default_factory=dict)
-    callers: Mapping[Place, Collection[Place]] = field(default_factory=dict)
+    callers: Mapping[Place, Mapping[Place, int]] = field(default_factory=dict)
     parts: Mapping[str, Mapping[str, Mapping[Place, int]]] = field(default_factory=dict)
     device: DeviceUse | None = None
     totals: Mapping[str, Sequence[int]] = field(default_factory=dict)

@@ -282,8 +282,8 @@ class TestResult:
         ops: Costliest first.
         ops_omitted: Rows beyond the cap.
         lines: The text of the lines in ``places`` of the ops and in ``callers``, by place.
-        callers: By place: those that called its function, and so on outwards. Only a test that was measured
-            once more, because it would fail, has them.
+        callers: By place: those that called its function, the busiest first, and so on outwards. Only a test
+            that was measured once more, because it would fail, has them.
         tree: The call tree, parents before children.
         ranks: In a merged run of several ranks, by rank and total, the mean of a step, rounded.
         carried_from: Set in a stored run, for a test that did not run when it was saved.

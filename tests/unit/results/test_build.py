@@ -196,6 +196,13 @@ def test_places_are_added_up_over_cycles() -> None:
     assert test.lines == {"f, a.py:1": "x = a * b"}
 
 
+def test_the_busiest_caller_of_a_line_stands_first() -> None:
+    line, once, loop = (Place(f"f, a.py:{number}", "") for number in (1, 5, 9))
+    callers = ({line: {once: 4, loop: 3}}, {line: {once: 1, loop: 9}})
+    cycles = [replace(cycle(op("aten::mul", 1, 1)), callers=one) for one in callers]
+    assert with_measurement(EMPTY, cycles).callers == {"f, a.py:1": ("f, a.py:9", "f, a.py:5")}
+
+
 def test_the_commonest_places_are_kept() -> None:
     places = {"aten::mul": {Place(f"f, a.py:{line}", "x" * 1_000): line for line in range(1, 100)}}
     test = with_measurement(EMPTY, [replace(cycle(op("aten::mul", 1, 1)), places=places)])
