@@ -93,6 +93,8 @@ def worst_change(test: TestComparison) -> str:
     ]
     # Ops say more than their total.
     ops = [change for change in told if change.op is not None] or told
+    if test.verdict is Verdict.IMPROVED:
+        ops = [change for change in ops if change.rise < 0] or ops
     if not ops:
         return ""
     texts = [_change_words(ops[0])]

@@ -10,6 +10,7 @@ from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.sessions import compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import VIEWS_COUNT
+from pytest_opprof.report.overview import worst_change
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -83,6 +84,12 @@ def test_a_fall_beside_an_older_baseline_may_be_of_views() -> None:
 def test_more_views_do_not_hide_an_improvement() -> None:
     head = recorded({"aten::mul": 1, "aten::reshape": 9}, {"aten::reshape": 9})
     assert compared(VIEWED, head).verdict is Verdict.IMPROVED
+
+
+def test_an_improvement_is_shown_by_an_op_that_fell() -> None:
+    before = recorded({"aten::mul": 5, "aten::view": 1}, {"aten::view": 1})
+    found = compared(before, recorded({"aten::mul": 2, "aten::view": 9}, {"aten::view": 9}))
+    assert (found.verdict, worst_change(found)) == (Verdict.IMPROVED, "aten::mul -3")
 
 
 def test_views_are_no_gate_elsewhere_either() -> None:
