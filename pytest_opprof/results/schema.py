@@ -90,11 +90,14 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
         raise refusal(where, f"this is a {found}, but a {contract} is needed")
     _refuse_newer(document, contract, where=where)
     upgraded(document, version=contract.schema_version)
-    if not _validator(contract).is_valid(document):
-        error = _innermost(next(_validator(contract).iter_errors(document)))
+    try:
+        # It stops at the first error: all those of a hostile document may fill the memory.
+        _validator(contract).validate(document)
+    except jsonschema_rs.ValidationError as found_error:
+        error = _innermost(found_error)
         path = json_path(error.instance_path)
         place = f"{path}: " if path else ""
-        raise refusal(where, f"{place}{_sentence(error)} ({contract}.schema.json)")
+        raise refusal(where, f"{place}{_sentence(error)} ({contract}.schema.json)") from None
     return document
 
 

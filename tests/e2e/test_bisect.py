@@ -228,7 +228,7 @@ def test_stored_baseline_is_where_it_begins(project: Project) -> None:
     assert f"{commits[2]} changed work.count from 2 to 5" in done.stdout
     elsewhere = bisect(project, "--store=dir:elsewhere")
     assert "no commit before" in elsewhere.stderr
-    assert "has a run in dir:elsewhere: say with --good=REV" in elsewhere.stderr
+    assert "has a run in dir:elsewhere: name a commit where" in elsewhere.stderr
 
 
 @pytest.mark.slow
@@ -304,7 +304,7 @@ def history(make_project: MakeProject) -> tuple[Project, list[str]]:
             "TEST comes before METRIC: opprof bisect test_model.py::test_step work.count",
         ),
         (("test_none.py::test_step", "work.count", "--good=HEAD~1"), "has no file test_none.py"),
-        (("test_model.py::test_step", "work.count"), "say with --good=REV"),
+        (("test_model.py::test_step", "work.count"), "was right: --good=REV"),
         (
             ("test_model.py::test_step", "work.count", "--good=nowhere"),
             "--good=nowhere: git knows no such commit",

@@ -217,5 +217,5 @@ def test_tables_of_a_store_are_asked(repository: Project) -> None:
     ]
     assert known == [True, True]
     assert opprof(repository, *tables, "--compact").stdout == "0 files joined, 1 month of repositories\n"
-    assert "--where is for tables" in opprof(repository, "history", "work.count", "--where", "dirty").stderr
+    assert "--where needs tables" in opprof(repository, "history", "work.count", "--where", "dirty").stderr
     assert "pip install" not in opprof(repository, *tables, "no_such_test").stderr

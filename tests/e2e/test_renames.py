@@ -129,4 +129,4 @@ def test_a_renaming_without_sides_is_refused(sessions: tuple[Project, Session]) 
     project, _ = sessions
     refused = project.pytest("--opprof-baseline=main", "--opprof-rename=test_old.py", writes_run=False)
     assert refused.exit_code == pytest.ExitCode.USAGE_ERROR
-    assert "opprof_rename: 'test_old.py' is not a renaming" in refused.stderr
+    assert "opprof_rename: 'test_old.py' is not a rename: write it like" in refused.stderr

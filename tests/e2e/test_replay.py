@@ -118,7 +118,7 @@ def test_a_machine_without_qemu_is_told_what_to_install(make_project: MakeProjec
     done = make_project("none").python("-m", "pytest_opprof", "replay", env={"PATH": "/nowhere"})
     assert done.returncode == 3
     assert (
-        "opprof: opprof replay needs qemu-x86_64, which was not found. It needs QEMU's user mode"
+        "opprof: opprof replay needs qemu-x86_64, which was not found. It needs QEMU 4.2 to 8.2, in user mode with plugins"
         in done.stderr
     )
 

@@ -215,7 +215,7 @@ def test_event_of_another_workflow_asks_for_its_option(
 ) -> None:
     (folder / "event.json").write_text(json.dumps(workflow_run_event()), encoding="utf-8")
     assert main(["comment", "risen.json"]) == 2
-    assert "say --from-event" in capsys.readouterr().err
+    assert "add --from-event" in capsys.readouterr().err
 
 
 def test_missing_token_is_told(

@@ -211,7 +211,7 @@ def test_stacks_are_exported_of_either_kind(library: Library, tmp_path: Path) ->
     assert re.search(r"test_stacks_are_exported.*begin_and_end(;[^;\n]+)+ \d+\n", path.read_text())
     prof.export_stacks(path)
     assert "library_kernel" not in path.read_text()
-    with pytest.raises(UsageError, match="torch writes python"):
+    with pytest.raises(UsageError, match=r"use python, cpp, all \(compat='torch': only python\)"):
         prof.export_stacks(path, stacks="all", compat="torch")
     with pytest.raises(UsageError, match="not 'perl'"):
         prof.export_stacks(path, stacks="perl")  # type: ignore[arg-type]  # no such kind

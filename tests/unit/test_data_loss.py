@@ -32,7 +32,7 @@ def test_each_loss_has_its_sentence() -> None:
         "Too",
         "Sampled:",
         "Rows",
-        "CUDA,",
+        "CUDA",
     ]
 
 

@@ -151,4 +151,4 @@ def test_what_cannot_be_accepted_at_once_is_a_sentence(several: Project) -> None
     # Committing what was measured makes it no other code; the next commit does.
     assert accept(several, "test_it.py::test_alone", "--reason", REASON).returncode == 0
     several.commit()
-    assert "Run the tests again, or name a file" in told("--all")
+    assert "Run the tests again, or name a comparison file: --comparison FILE" in told("--all")

@@ -81,7 +81,10 @@ def test_artifact_of_another_commit_is_refused(job: Job) -> None:
     job.save(4)
     job.upload(uploaded(commit={"id": "e" * 40, "dirty": False, "branch": None}))
     assert job.comment() == REFUSED
-    assert "it measured eeeeeee, and the pull request is at bbbbbbb: check out" in job.summary
+    assert (
+        "it measured eeeeeee, but the pull request is at bbbbbbb, so it was not used. Check out"
+        in job.summary
+    )
     assert job.api.bodies == []
 
 
