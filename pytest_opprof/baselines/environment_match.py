@@ -45,7 +45,7 @@ def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive)
         store: Their store.
 
     Returns:
-        Its entry, of which only the environment was read; None if none of the nearest matches.
+        Its entry; None if none of the nearest runs matches. Only environments are read.
     """
     near = (entry for entry in entries if distance(entry.family, here) < OTHER)
     for entry in itertools.islice(near, MOST_RUNS):

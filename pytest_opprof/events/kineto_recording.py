@@ -136,7 +136,8 @@ class _Listing:
         if cause and kind in _CALLS:
             # Kineto has the system's number of the thread here, and torch's number for ops.
             thread = end_thread = self._threads.get(cause, thread)
-        lane, link, flags, memory = (0, -1, thread), -1 if cause else told(event, "correlation_id"), 0, {}
+        lane, flags, memory = (0, -1, thread), 0, {}
+        link = -1 if cause else told(event, "correlation_id")
         if kind is EventKind.MEMORY:
             memory = {
                 "bytes": told(event, "nbytes"),

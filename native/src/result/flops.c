@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* What is told of an op stands for all that runs inside it; an op of which nothing is told has the
- * FLOPs of what is inside it. `counted` has what no event around was told of too: these add up. */
+/* The FLOPs told of an op cover all that runs inside it. An op without any has the sum of its inner
+ * ops. `counted` leaves out what an outer op covers, so its values add up. */
 static void spread(const op_columns *c, uint8_t *covered, int64_t *flops, int64_t *counted) {
     for (uint64_t row = 0; row < c->count; row++) { /* in preorder a parent comes before its children */
         int32_t parent = c->parent[row];

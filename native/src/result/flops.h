@@ -4,7 +4,7 @@
 
 #include "result/result.h"
 
-/* Room for what each row is told, -1 for nothing; NULL: no memory. */
+/* Room for one value of each row, -1 for none. NULL: no memory. */
 int64_t *op_flops_prepare(const op_result *result);
 /* Takes it over when it is filled in: from then on the result's rows have FLOPs. */
 int op_flops_keep(op_result *result, int64_t *told);
