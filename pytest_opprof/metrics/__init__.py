@@ -1,4 +1,4 @@
-"""Every metric there is, and how users write them."""
+"""All metrics, and how users write them."""
 
 from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS
 from pytest_opprof.metrics.host import (

@@ -1,6 +1,6 @@
-"""What devices did, and how far they kept up: counts by correlation, bytes by direction, times.
+"""Metrics of devices: counts, bytes by direction, times, and how busy the devices were.
 
-A kernel, copy or wait belongs to the step and to the op that launched it, and so to every op around that.
+A kernel, copy or wait belongs to the step and to the op that launched it, and to every op around that.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from types import MappingProxyType
 from pytest_opprof.metrics.metric import Family, Metric, Source, Worse, of_op, total
 from pytest_opprof.units import Unit
 
-# From where to where a copy goes, in CUPTI's words. An array is memory of a device.
+# Directions of copies, in CUPTI's words. A CUDA array is memory of a device.
 DIRECTIONS: Mapping[str, str] = MappingProxyType(
     {"htod": "HtoD", "dtoh": "DtoH", "dtod": "DtoD", "ptop": "PtoP", "htoh": "HtoH"}
 )
 HOST_DIRECTIONS = ("htod", "dtoh", "htoh")
-# Calls of CUDA and HIP, kernels of C++ with their signature or mangled, and what CUPTI's users call copies.
+# Calls of CUDA and HIP, C++ kernels (mangled or with signature), and the names of copies and fills.
 _OF_DEVICE = re.compile(r"(cuda|cu|hip)[A-Z*]|void |_Z|Memcpy |Memset ")
 
 
 def _count(name: str, label: str, unit: Unit = Unit.COUNT) -> tuple[Metric, Metric]:
-    """A count of an op, and of a test: ``copied_bytes_htod`` and ``copies_htod.bytes``."""
+    """A count of an op, and the total: ``copied_bytes_htod`` and ``copies_htod.bytes``."""
     whole = f"{name}.count" if unit is Unit.COUNT else f"{name.replace('copied_bytes', 'copies')}.bytes"
     return of_op(name, label, unit, Source.CUDA), total(whole, label, unit, Source.CUDA)
 
 
 def is_of_device(op: str) -> bool:
-    """Whether what a path names is seen only where devices are: such as a call of CUDA."""
+    """Whether a path's op occurs only where there are devices, such as a call of CUDA."""
     return _OF_DEVICE.match(op) is not None
 
 
@@ -48,7 +48,7 @@ _COUNTS = (
 def _time(
     name: str, whole: str, label: str, unit: Unit = Unit.NS, *, worse: Worse = Worse.HIGHER, column: str = ""
 ) -> tuple[Metric, Metric]:
-    """A time of an op, and of a test."""
+    """A time of an op, and the total."""
     return (
         of_op(name, label, unit, Source.CUDA, family=Family.TIME, worse=worse, column=column),
         total(whole, label, unit, Source.CUDA, family=Family.TIME, worse=worse),
@@ -61,18 +61,18 @@ DEVICE_TIME_TOTAL, TOTAL_DEVICE_TIME = _time(
 SELF_DEVICE_TIME_TOTAL, TOTAL_SELF_DEVICE_TIME = _time(
     "self_device_time_total", "total.self_device_time_total", "self CUDA", column="self_device_ns"
 )
-# Of each device the union of its intervals of work, summed over devices.
+# The union of each device's intervals of work, summed over devices.
 BUSY_TIME, TOTAL_BUSY_TIME = _time("device_busy_time", "device.busy_time", "CUDA busy")
-# Of the time on the host, how much each device in use ran nothing, whoever launched it.
+# The share of the time on the host in which a device in use ran nothing at all.
 IDLE_FRACTION, TOTAL_IDLE_FRACTION = _time(
     "device_idle_fraction", "device.idle_fraction", "CUDA idle", Unit.PPM
 )
-# How many kernels were launched and had not begun, on average: near 0, the device waits for the host.
+# Kernels that were launched but had not begun, on average; near 0, the device waits for the host.
 QUEUE_DEPTH, TOTAL_QUEUE_DEPTH = _time(
     "device_queue_depth", "device.queue_depth", "queue depth", Unit.THOUSANDTHS, worse=Worse.LOWER
 )
 
-# Bytes taken less given back; a test's totals are of what its steps took themselves.
+# Bytes taken less given back; a test's totals cover only what its steps took.
 DEVICE_MEMORY = of_op(
     "device_memory",
     "CUDA memory",
@@ -92,11 +92,11 @@ DEVICE_MEMORY_ALLOCATIONS = total(
 )
 
 OP_COUNTS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric, _ in _COUNTS})
-# The total that an op's count is a part of.
+# Each op's count, and the total that it is part of.
 TOTAL_OF_COUNT: Mapping[str, Metric] = MappingProxyType({op.name: whole for op, whole in _COUNTS})
 KERNELS_COUNT, LAUNCHES_COUNT = TOTAL_OF_COUNT["kernels"], TOTAL_OF_COUNT["launches"]
 MEMSETS_COUNT, COPIES_COUNT = TOTAL_OF_COUNT["memsets"], TOTAL_OF_COUNT["copies"]
-# Each time of an op, and in the same order the total that it is a part of.
+# Each time of an op, and in the same order the total that it is part of.
 OP_TIMES = (DEVICE_TIME_TOTAL, SELF_DEVICE_TIME_TOTAL, BUSY_TIME, IDLE_FRACTION, QUEUE_DEPTH)
 TOTAL_TIMES = (
     TOTAL_DEVICE_TIME,
@@ -105,7 +105,7 @@ TOTAL_TIMES = (
     TOTAL_IDLE_FRACTION,
     TOTAL_QUEUE_DEPTH,
 )
-# The table, as that of metrics of the host.
+# The tables, as in `host.py`.
 DEVICE_METRICS = (DEVICE_MEMORY, *OP_COUNTS.values(), *OP_TIMES)
 DEVICE_COUNTS = tuple(TOTAL_OF_COUNT.values())
 DEVICE_AMOUNTS = (DEVICE_MEMORY_ALLOCATED, DEVICE_MEMORY_PEAK, DEVICE_MEMORY_ALLOCATIONS)

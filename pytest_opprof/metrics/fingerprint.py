@@ -1,18 +1,18 @@
-"""What values depend on beside the code: the fields of an environment, and which family looks at which."""
+"""What values depend on besides the code: the fields of an environment, and which metrics depend on which."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# The field of a test, not of its run: whether what torch.compile made for it came from a cache.
+# A field of a test, not of its run: whether the code of torch.compile came from a cache.
 COMPILE_CACHE = "compile_cache"
-# The field of a test whose instructions were counted: which libraries it ran.
+# A field of a test whose instructions were counted: the installed libraries.
 LIBRARIES = "libraries"
-# The field of a test whose machine instructions were counted: the CPU that QEMU showed it, and the C library.
+# A field of a test whose machine instructions were counted: QEMU's CPU, and the C library.
 GUEST = "guest"
 
-# The fields, and how each is called in a sentence.
+# The fields, and their names in sentences.
 FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "python": "Python",  # minor version
@@ -42,9 +42,9 @@ FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
         GUEST: "CPU of opprof replay",
     }
 )
-# What code may set while tests run: each test has them as they were when it ended.
+# What code may set while tests run: each test keeps their values at its end.
 SETTINGS = frozenset({"determinism", "precision", "compile", "threads", "tracer", LIBRARIES, GUEST})
-# What Python code alone decides.
+# What counts of pure Python code depend on.
 RANGE_FIELDS = frozenset({"python", "implementation"})
 COUNT_FIELDS = RANGE_FIELDS | {
     "machine",
@@ -59,16 +59,16 @@ COUNT_FIELDS = RANGE_FIELDS | {
     "compile",
     COMPILE_CACHE,
 }
-# NumPy's arrays and the scratch memory of its BLAS: in the memory of Python and of malloc, not of tensors.
+# NumPy's arrays and the scratch memory of its BLAS count as Python's or malloc's memory, not as tensors.
 NUMPY_FIELDS = frozenset({"numpy", "blas", "numpy_cpu"})
-# Beside them, what runs in the middle of a test, such as coverage's tracer.
+# Also what runs in the middle of a test, such as coverage's tracer.
 PYTHON_MEMORY_FIELDS = NUMPY_FIELDS | {"tracer"}
-# Which allocator Python's objects come from: some of them take it from malloc.
+# The allocator of Python's objects, which may use malloc.
 MALLOC_FIELDS = frozenset({"python_malloc"})
 # Some kernels take scratch memory for each thread.
 MEMORY_FIELDS = COUNT_FIELDS | PYTHON_MEMORY_FIELDS | MALLOC_FIELDS | {"threads"}
-# Known where the package is installed, or once it is imported.
+# Known only if the package is installed, or once it is imported.
 OF_PACKAGES = NUMPY_FIELDS | {"torch", "triton", "cpu_capability"}
-# Scratch memory of libraries goes by how many multiprocessors there are.
+# Libraries size their scratch memory by the number of multiprocessors.
 DEVICE_MEMORY_FIELDS = COUNT_FIELDS | {"gpu_model"}
 TIME_FIELDS = frozenset(FINGERPRINT_FIELDS) - {LIBRARIES, GUEST}

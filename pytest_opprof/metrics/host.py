@@ -1,7 +1,7 @@
-"""What is measured on the host: calls, times, memory, FLOPs, compilations.
+"""Metrics of the host: calls, times, memory, FLOPs, compilations.
 
-A metric is an entry here and a line in one of the tuples at the end. Documents, their schema, tables, gates,
-history, counts files and docs/metrics.md follow from that.
+A metric is an entry here and an item of a tuple at the end. Saved runs, their schema, tables, gates, history,
+counts files and docs/metrics.md follow from that.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from pytest_opprof.metrics.metric import ColumnSum, Family, RowSum, Source, of_o
 from pytest_opprof.units import Unit
 
 COUNT = of_op("count", "count", Unit.COUNT, column="count")
-# Of the count, the ops that gave back what they were given, and ran no other. No gate of its own.
+# The ops of the count that returned an input and ran no op but views. Not a gate by itself.
 VIEWS = of_op("views", "views", Unit.COUNT, Source.OPS, column="views")
 CPU_TIME_TOTAL = of_op("cpu_time_total", "CPU total", Unit.NS, family=Family.TIME, column="total_ns")
 SELF_CPU_TIME_TOTAL = of_op("self_cpu_time_total", "self CPU", Unit.NS, family=Family.TIME, column="self_ns")
-# Bytes taken less given back, children included.
+# Bytes taken less given back, including children.
 CPU_MEMORY = of_op("cpu_memory", "CPU memory", Unit.BYTES, Source.MEMORY, is_signed=True, column="cpu_memory")
 FLOPS = of_op("flops", "FLOPs", Unit.FLOPS, Source.FLOPS, column="flops")
-# Of the tensors that an op was given, or the ops inside it, whichever is more. What was broadcast lies in
-# memory once, and a view reads nothing.
+# Of the tensors given to an op, or to the ops inside it, whichever is more. An expanded tensor counts with
+# its size in memory, and a view reads nothing.
 BYTES = of_op("bytes", "bytes", Unit.BYTES, Source.WORK, column="bytes")
-# Nodes of autograd's graph that were made in an op, children included.
+# Nodes added to autograd's graph in an op, including children.
 NODES = of_op("nodes", "graph nodes", Unit.COUNT, Source.WORK, column="nodes")
-# Bytes that were taken in an op, or in the ops inside it, and were still in use when the step ended.
+# Bytes taken in an op, including children, and still in use when the step ended.
 RETAINED = of_op("retained", "retained memory", Unit.BYTES, Source.RETAINED, column="retained")
 
 OPS_COUNT = total(
@@ -33,7 +33,7 @@ OPS_COUNT = total(
     Source.OPS,
     summed=RowSum(metric=COUNT.name, less=VIEWS.name, kind=OpKind.OP),
 )
-# Ops that launch and copy nothing: what they give back is what they were given. They are not part of the ops.
+# Ops that launch and copy nothing: they return an input. `ops.count` does not include them.
 VIEWS_COUNT = total(
     "views.count", "views", Unit.COUNT, Source.OPS, is_free=True, summed=RowSum(metric=VIEWS.name)
 )
@@ -44,7 +44,7 @@ RANGES_COUNT = total(
     Source.RANGES,
     summed=RowSum(metric=COUNT.name, kind=OpKind.RANGE),
 )
-# Of what a column has for each op, only what is not in an op around it too.
+# Only the part of a column that no enclosing op includes.
 FLOPS_TOTAL = total(
     "flops.total", "FLOPs", Unit.FLOPS, Source.FLOPS, summed=ColumnSum(column="counted_flops")
 )
@@ -57,7 +57,7 @@ AUTOGRAD_NODES = total(
 CPU_MEMORY_ALLOCATED = total("cpu_memory.allocated", "allocated memory", Unit.BYTES, Source.MEMORY)
 CPU_MEMORY_PEAK = total("cpu_memory.peak", "peak memory", Unit.BYTES, Source.MEMORY, family=Family.BOUNDED)
 CPU_MEMORY_ALLOCATIONS = total("cpu_memory.allocations", "allocations", Unit.COUNT, Source.MEMORY)
-# Of the host and of devices. Gradients that replace those of the step before are retained too.
+# On the host and on devices. Gradients that replace those of the previous step are retained too.
 MEMORY_RETAINED = total(
     "memory.retained",
     "retained memory",
@@ -65,12 +65,12 @@ MEMORY_RETAINED = total(
     Source.RETAINED,
     summed=ColumnSum(column="counted_retained"),
 )
-# What torch.compile did in a step: a step that is warm compiles nothing.
+# What torch.compile did in a step: a warm step compiles nothing.
 GRAPHS = total("compile.graphs", "compiled graphs", Unit.COUNT, Source.COMPILE)
-# Of functions that were compiled before: one of their guards failed.
+# Functions compiled again, because one of their guards failed.
 RECOMPILES = total("compile.recompiles", "recompilations", Unit.COUNT, Source.COMPILE)
 GRAPH_BREAKS = total("compile.graph_breaks", "graph breaks", Unit.COUNT, Source.COMPILE)
-# Of steps without a profiler, from outside: of a further call of the test, or up to its own next step.
+# Of steps without a profiler: a further call of the test, or from one of its own steps to the next.
 WALL_TIME = total("wall_time", "wall time", Unit.NS, None, family=Family.TIME)
 TOTAL_SELF_CPU_TIME = total(
     "total.self_cpu_time_total",
@@ -81,7 +81,7 @@ TOTAL_SELF_CPU_TIME = total(
     summed=RowSum(metric=SELF_CPU_TIME_TOTAL.name),
 )
 
-# The table: in this order documents and tables have them.
+# The tables; saved runs and printed tables have this order.
 HOST_METRICS = (COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS, BYTES, NODES, RETAINED)
 HOST_COUNTS = (OPS_COUNT, VIEWS_COUNT, RANGES_COUNT)
 HOST_AMOUNTS = (

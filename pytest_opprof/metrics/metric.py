@@ -30,10 +30,10 @@ class Family(StrEnum):
 
     EXACT = "exact"  # not at all: counts, copied and allocated bytes, flops
     BOUNDED = "bounded"  # by a tolerance: peak memory, as another thread may free a moment later
-    TIME = "time"  # by whatever the machine does: judged in an A/B only
+    TIME = "time"  # by any amount: judged only in an A/B
 
 
-# Of the base, for a bounded metric. No Fraction: it loads decimals, and everybody needs metrics.
+# Of the base, for a bounded metric. Not a Fraction: that would load `decimal` in every process.
 BOUNDED_PERCENT = 1
 
 
@@ -52,7 +52,7 @@ class Worse(StrEnum):
 
 
 class Source(StrEnum):
-    """What was listened to; a document names the sources that ran."""
+    """What was recorded; a saved run names its sources."""
 
     RANGES = "ranges"  # record_function, range_push
     OPS = "ops"  # torch ops by the observer
@@ -70,13 +70,13 @@ class Source(StrEnum):
     FLOPS = "flops"
     INSTRUCTIONS = "instructions"  # bytecodes of a further call
     REPLAY = "replay"  # machine instructions of a further call
-    SCALING = "scaling"  # bytecodes of other sizes of a test too
+    SCALING = "scaling"  # bytecodes of a test's other sizes too
     COMPILE = "compile"  # what torch.compile did
-    RETAINED = "retained"  # of memory, what steps leave in use
-    WORK = "work"  # what torch's ops are given, and add to autograd's graph
+    RETAINED = "retained"  # memory that steps leave in use
+    WORK = "work"  # bytes given to torch's ops, and nodes added to autograd's graph
 
 
-# What can answer for a metric that asks for the key. Two runs are comparable where the same of these ran.
+# What can measure a metric of the key's source. Two runs are comparable if the same of these ran.
 ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
     {
         Source.OPS: frozenset({Source.OPS, Source.OPS_ITT}),
@@ -96,7 +96,7 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
 
 _OF_DEVICES = frozenset({Source.CUDA, Source.MEMORY_CUDA})
 
-# What the values of a metric depend on, by its source, where that is not what counts depend on.
+# The fields that a metric depends on, by its source, if not `COUNT_FIELDS`.
 _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
     {
         Source.RANGES: RANGE_FIELDS,
@@ -111,10 +111,10 @@ _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slack:
-    """How far an edit that does no more work may move a metric: less than both fails nothing.
+    """How far an edit that adds no work may move a metric: a rise fails a test only if it exceeds both.
 
-    If such a metric cannot be judged, it is advisory, unless unchanged code moves it too (`Family.BOUNDED`):
-    then less than both is a PASS, and the test is INCONCLUSIVE.
+    A smaller change is CHANGED, and the metric is advisory if it cannot be judged. If unchanged code moves it
+    too (`Family.BOUNDED`), a smaller change is a PASS, and the test is INCONCLUSIVE if it cannot be judged.
 
     Attributes:
         percent: Of the base.
@@ -127,11 +127,11 @@ class Slack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSum:
-    """A total that adds up a metric of a test's rows, but for those of background threads.
+    """A total that adds up a metric of a test's rows, without those of background threads.
 
     Attributes:
-        less: A metric whose values are taken off.
-        kind: Rows of this kind alone; None for all.
+        less: A metric whose values are subtracted.
+        kind: Only rows of this kind; None for all.
     """
 
     metric: str
@@ -148,25 +148,20 @@ class ColumnSum:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One thing that is measured: all that the program knows of it.
+    """One thing that is measured, and everything the program knows about it.
 
     Attributes:
-        name: How users write it; a total's whole path, or the part behind an op's name.
+        name: How users write it: a total's whole path, or the part after an op's name.
         label: What a table calls it.
         unit: What its integers count.
-        source: What must have been listened to; None when every recording has it.
-        scope: One op's value, or a test's total.
-        family: How it may be judged.
-        worse: Which way is worse.
-        is_free: Whether more of it costs nothing: a change is shown, and fails a test only where asked for.
-        slack: How far it may rise where no rule is asked for; None for not at all.
-        steady_with: Totals that must be known, and the same in all steps and processes of both runs, before
-            this one gates.
-        fields: Of the fingerprint, what it depends on beside what its source does.
+        source: What must be recorded; None if every recording has it.
+        is_free: More of it costs nothing: a change is shown, but fails a test only on request.
+        slack: How far it may rise without a rule of the user's; None for not at all.
+        steady_with: This one gates only if both runs have these totals, constant over steps and processes.
+        fields: The fingerprint's fields that it depends on besides those of its source.
         is_signed: Whether a value may be below zero.
-        column: Of an op: the collector's column that has it (``op_group_column``); empty where there is none.
-        summed: Of a total: how it follows from rows or columns; None where whoever measures it says it
-            (`Cycle.totals`).
+        column: For an op: the collector's column (``op_group_column``); empty if there is none.
+        summed: For a total: how it adds up rows or a column; None if it is measured itself (`Cycle.totals`).
     """
 
     name: str
@@ -194,20 +189,20 @@ class Metric:
 
     @property
     def is_of_devices(self) -> bool:
-        """Whether CUPTI must have been listened to, so that what it lost is missing here."""
+        """Whether it comes from CUPTI, so that what CUPTI lost is missing here."""
         return self.source in _OF_DEVICES
 
     @property
     def watched(self) -> bool:
-        """Whether a rise fails a test without being asked for; ops have their own list, `WATCHED_OPS`."""
+        """Whether a rise fails a test by default; ops have their own list, `WATCHED_OPS`."""
         return self.scope is Scope.TOTAL and self.family is not Family.TIME and not self.is_free
 
     def rise(self, base: int, head: int) -> int:
-        """How much worse a value is than another; below zero where it is better."""
+        """How much worse a value is than another; below zero if it is better."""
         return head - base if self.worse is Worse.HIGHER else base - head
 
     def answers(self, sources: Iterable[str]) -> bool:
-        """Whether what was listened to can say the value of this metric."""
+        """Whether these sources can measure this metric."""
         return self.source is None or not ANSWERS[self.source].isdisjoint(sources)
 
 
@@ -217,7 +212,7 @@ total = partial(Metric, scope=Scope.TOTAL)
 
 
 def of_watched_memory(fields: frozenset[str], sources: Iterable[str]) -> frozenset[str]:
-    """The fields of a fingerprint without what matters only to memory that nobody watched."""
+    """The fields of a fingerprint without those that matter only to memory that was not recorded."""
     watched = set(sources)
     if watched.isdisjoint({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}):
         fields -= PYTHON_MEMORY_FIELDS

@@ -2,7 +2,7 @@
 
 A metric is written ``<op name or pattern>.<metric>`` for one op (``aten::item.count``,
 ``aten::*.cpu_time_total``) or by its own name for a total of a whole test (``ops.count``). Op names may hold
-dots, so a path is cut at the last dot with a metric's name behind it.
+dots, so a path is split at its last dot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPath:
-    """A metric as it was written: of the ops that ``op`` names or matches, or a total when ``op`` is None."""
+    """A metric as it was written: of the ops that ``op`` names or matches, or a total if ``op`` is None."""
 
     op: str | None
     metric: Metric
@@ -36,12 +36,12 @@ def parse_path(text: str, *, where: str, known_ops: Collection[str] = ()) -> Met
     """Read ``ops.count`` or ``aten::item.count``.
 
     Args:
-        where: What an error says it stands in, such as ``limits of test_x``.
-        known_ops: The names of torch's ops. In their namespaces (``aten::``, ``prim::``) a name that is not
-            among them is an error; any other name may be a range of the user's. Empty: nothing is checked.
+        where: The text's place for an error message, such as ``limits of test_x``.
+        known_ops: The names of torch's ops. Any other name in their namespaces (``aten::``, ``prim::``) is
+            an error; outside of them it may be a range of the user's. If empty, nothing is checked.
 
     Raises:
-        UsageError: No such metric, or no such op; it suggests the nearest.
+        UsageError: The metric or op does not exist; the message suggests the nearest.
     """
     if text in TOTALS:
         return MetricPath(op=None, metric=TOTALS[text])
@@ -57,7 +57,7 @@ def parse_path(text: str, *, where: str, known_ops: Collection[str] = ()) -> Met
             near = difflib.get_close_matches(op, known_ops, n=1, cutoff=0.5)
             raise _unknown(text, where=where, candidates=[f"{known}.{name}" for known in near])
         return path
-    # A mistyped total would else pass for a range that never runs, and its limit would hold for ever.
+    # A mistyped total would otherwise be a range that never runs, and its limit would always hold.
     if near_totals := difflib.get_close_matches(text, TOTALS, n=1, cutoff=0.85):
         hint = f"did you mean {near_totals[0]!r}? For a range of that name write '[{op[0]}]{text[1:]}'"
         raise UsageError(f"unknown metric {text!r} in {where} ({hint})")

@@ -1,7 +1,7 @@
-"""Patterns of names, as `fnmatch` has them, in time that grows with the name alone.
+"""Match names with `fnmatch` patterns, without backtracking.
 
-A regular expression of many wildcards compares every part of a name with every part of a pattern: where both
-have a kilobyte, as a stranger may choose, that is a millisecond for each pair.
+A regular expression with many wildcards backtracks: if the name and the pattern have a kilobyte each, as
+untrusted input may, one pair takes a millisecond.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# One character of a name each: a class, or the character itself.
+# A class, or one character.
 _ONE: Final = re.compile(r"\[!?+\]?+[^\]]*+\]|.", re.DOTALL)
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a text is an `fnmatch` pattern, and not one name alone."""
+    """Whether a text is an `fnmatch` pattern rather than a single name."""
     return any(character in text for character in "*?[")
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name is the one that was given, or matches the pattern, case and all."""
+    """Whether a name equals the pattern or matches it, respecting case."""
     return pattern == name or (is_pattern(pattern) and _is_like(name, _parts(pattern)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What stands between two stars: so many characters, as literal text or with classes among them."""
+    """What stands between two stars: `length` characters, as literal text or with classes."""
 
     length: int
     text: str
@@ -41,7 +41,7 @@ class _Part:
         return self.ones.fullmatch(name, at, at + self.length) is not None
 
     def first_in(self, name: str, start: int, end: int) -> int:
-        """Where it stands first between two places; -1 where it does not."""
+        """The first place where it stands between `start` and `end`; -1 if there is none."""
         if self.ones is None:
             return name.find(self.text, start, end)
         return next((at for at in range(start, end - self.length + 1) if self.stands_at(name, at)), -1)

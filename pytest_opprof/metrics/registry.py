@@ -29,9 +29,9 @@ def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
     return MappingProxyType({metric.name: metric for metric in metrics})
 
 
-# What users name of an op.
+# Metrics of an op that users can name.
 OP_METRICS: Mapping[str, Metric] = _by_name((*HOST_METRICS, *DEVICE_METRICS))
-# What a row of a test has.
+# Metrics of a test's rows.
 ROW_METRICS: Mapping[str, Metric] = _by_name((*OP_METRICS.values(), VIEWS))
 TOTALS: Mapping[str, Metric] = _by_name(
     (
@@ -49,7 +49,7 @@ TOTALS: Mapping[str, Metric] = _by_name(
     )
 )
 
-# Ready-made limits, by the name that `limits=["no_sync"]` gives.
+# Ready-made limits, by their names in `limits=["no_sync"]`.
 PRESETS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "no_sync": MappingProxyType({"syncs.count": 0}),
@@ -61,12 +61,12 @@ PRESETS: Mapping[str, Mapping[str, int]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpFamily:
-    """Watched ops that do one thing under several names: one that calls another counts both.
+    """Watched ops that do one thing under several names; if one calls another, both count.
 
     Attributes:
         name: What they do, for the end of a sentence.
-        ops: Each with the reason that a table may quote.
-        core: Those that do it themselves.
+        ops: Each with the reason to show in a table.
+        core: The ops that do it themselves.
     """
 
     name: str
@@ -75,7 +75,7 @@ class OpFamily:
 
 
 _ALLOCATES = "allocates a tensor"
-# A rise of one of these fails a test even where no total rises, unless its family did not rise either.
+# A rise of one of these fails a test even if no total rises, unless its family did not rise.
 OP_FAMILIES: tuple[OpFamily, ...] = (
     OpFamily(
         name="reads of values",
