@@ -1,1 +1,1 @@
-"""What happened: the native collector and the sources that feed it."""
+"""Record what a process does: the native collector and the sources that feed it."""

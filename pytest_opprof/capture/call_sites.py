@@ -1,4 +1,4 @@
-"""From which lines of the user's own code ops were called, as the collector noted it."""
+"""Call sites: the lines of the user's own code that called ops, as the collector noted them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class CallSite(NamedTuple):
     """A line of the user's own code.
 
     Attributes:
-        file: The path of its file, as Python imported it.
-        line: The number of the line, from 1; 0 where it is unknown.
-        caller: The line that called the function; None where callers were not noted, or none is the user's.
+        file: Path as Python imported it.
+        line: Counted from 1; 0 if unknown.
+        caller: The line that called the function; None if callers were not noted, or none is the user's.
     """
 
     file: str
@@ -34,11 +34,11 @@ class CallSite(NamedTuple):
 
 
 class CalledFrom(NamedTuple):
-    """How often an op or range was called from a site in the steps.
+    """How often the steps called an op or range from one site.
 
     Attributes:
-        nbytes: Bytes of the tensors that these calls were given.
-        nodes: Nodes of autograd's graph that these calls made.
+        nbytes: Bytes of the tensors given to these calls.
+        nodes: Nodes that these calls added to autograd's graph.
         flops: FLOPs of these calls, by formula.
         retained: Bytes that these calls allocated and that were still in use when their step ended.
     """
@@ -54,11 +54,11 @@ class CalledFrom(NamedTuple):
 
 @functools.cache
 def library_folders() -> tuple[str, ...]:
-    """The folders of the interpreter's and of installed files, and ours, each with a separator at its end."""
+    """The folders of the interpreter, of installed packages and of ours, each ending in a separator."""
     paths = sysconfig.get_paths()
     named = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     own = str(Path(__file__).parents[1])
-    # A `.pth` file, or PYTHONPATH, may add those of another environment.
+    # A `.pth` file or PYTHONPATH may add another environment's.
     added = {folder for folder in sys.path if Path(folder).name in _INSTALLED}
     folders = {*named, *site.getsitepackages(), site.getusersitepackages(), *added, own}
     real = {os.path.realpath(folder) for folder in folders}
@@ -66,7 +66,7 @@ def library_folders() -> tuple[str, ...]:
 
 
 def read_called_from(result: Any) -> list[CalledFrom]:
-    """The call sites of a native result's ops; none where they were not noted."""
+    """The call sites of a native result's ops; empty if they were not noted."""
     count = ffi.new("uint64_t *")
     rows = lib.op_result_called_from(result, count)
     sites = lib.op_result_sites(result, ffi.new("uint32_t *"))

@@ -22,10 +22,10 @@ class CallNode:
 
 
 def read_call_tree(result: Any, *, limit: int) -> list[CallNode]:
-    """The costliest paths of a native result, at most `limit`; nobody else may ask it meanwhile.
+    """A native result's costliest paths, at most `limit`; no other thread may query it meanwhile.
 
     Raises:
-        CollectorError: There is no memory to do so.
+        CollectorError: Out of memory.
     """
     nodes = ffi.new("op_path **")
     count = ffi.new("uint64_t *")

@@ -29,21 +29,21 @@ from pytest_opprof.capture.torch_source import OF_WORK, RETAINED, WORK, TorchSou
 from pytest_opprof.capture.window import name_threads
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError
 
-_MOST_FRAMES: Final = 256  # of a C++ stack; the most that the native side keeps
+_MOST_FRAMES: Final = 256  # of a C++ stack, the native side's limit
 
 
 class Collector:
-    """One for the process, as an interpreter and an allocator report to one observer.
+    """The one collector of a process: interpreters and allocators report to a single observer.
 
     Attributes:
-        problems: Per source that was asked for and cannot be captured: the sentence why not.
-        lapses: Per source that was not captured to the end of the last window: the sentence why not.
+        problems: For each requested source that cannot be captured, a sentence why not.
+        lapses: For each source that stopped before the last window ended, a sentence why.
     """
 
     _instance: Self | None = None
 
     def __init__(self) -> None:
-        """Use `instance`: a second one would share the first one's native state."""
+        """Use `instance` instead: a second collector would share the first one's native state."""
         self.problems: dict[str, str] = {}
         self.lapses: dict[str, str] = {}
         self._sources: frozenset[str] = DEFAULT_SOURCES
@@ -69,38 +69,37 @@ class Collector:
 
     @property
     def recording(self) -> bool:
-        """Whether a window is open, of those that somebody will read: not that of `watch`."""
+        """Whether a window other than that of `watch` is open."""
         return bool(lib.op_window_is_open()) and not self._is_watching
 
     @property
     def session_path(self) -> Path | None:
-        """The session file that would survive this process; None in anonymous memory, or before `open`."""
+        """The session file, which survives a crash; None in anonymous memory, or before `open`."""
         path = ffi.string(lib.op_session_path()).decode()
         return Path(path) if path else None
 
     @property
     def clock(self) -> str:
-        """What ticks: "tsc", "cntvct" or "monotonic"."""
+        """The clock in use: "tsc", "cntvct" or "monotonic"."""
         return text_at(lib.op_session_clock())
 
     @property
     def dropped(self) -> int:
-        """Events of the open window for which there was no room, so far."""
+        """Events that did not fit into the open window so far."""
         return int(lib.op_window_dropped())
 
     def open(self, *, sources: frozenset[str] = DEFAULT_SOURCES) -> None:
-        """Make ready what the first window would otherwise pay for: memory, and the torch observer.
+        """Prepare memory and the torch observer, so that the first window does not pay for them.
 
         Args:
-            sources: Of `SOURCES`. "ranges" are always recorded; "ops" are torch's, by the observer where it
-                can be built, else through ITT, which "ops-itt" chooses outright; "itt" and "nvtx" are what
-                other libraries emit; "python" are Python and C calls, and "modules" those of torch modules.
-                "cpp" is the C++ stack of each op and range.
-                "memory-python" and "memory-malloc" are whose memory is recorded, in windows that record any,
-                instead of torch's. "cuda" is what CUDA runs on devices, and so is "cuda-if-used", which is no
-                problem where nothing has started CUDA. "sites" are the user's lines that ops were called
-                from, which the stacks of "python" have already. "work" is the bytes that each of torch's ops
-                was given, its FLOPs by formula, and the nodes that it added to autograd's graph.
+            sources: From `SOURCES`. "ranges" are always recorded. "ops" are torch's, from the observer if it
+                can be built, else through ITT, which "ops-itt" always uses. "itt" and "nvtx" are what other
+                libraries emit. "python" means Python and C calls, "modules" calls of torch modules, "cpp" the
+                C++ stack of each op and range. "memory-python" or "memory-malloc" replaces torch's memory in
+                windows that record memory. "cuda" is what CUDA runs on devices; "cuda-if-used" is the same,
+                but no problem if nothing has started CUDA. "sites" are the user's lines that called ops
+                ("python" has them already), and "callers" the lines that called those functions. "work" is
+                the bytes given to each torch op, its FLOPs by formula, and its nodes of autograd's graph.
 
         Raises:
             UsageError: A source is unknown, or a setting in the environment is invalid.
@@ -129,22 +128,21 @@ class Collector:
         sampling: float = EVERY_OP,
         counters: Sequence[str] = (),
     ) -> None:
-        """Open a window: from here on everything is recorded, on all threads.
+        """Open a window: record all threads from here on.
 
         Args:
-            record_shapes: Also what ops are given.
-            profile_memory: Also the memory that is taken and given back: by torch's allocators, else by
-                Python's and, of devices, by calls of CUDA where that is recorded.
-            record_outputs: Also what ops are given and give back, and which tensors those are.
-            record_overloads: Also which overload of each op ran.
-            sampling: The share of torch's ops to record, by torch's own sampling of callbacks; all of them
-                where they come through ITT.
-            counters: Of `COUNTERS`: what is counted in each range and op. Where that is not to be had,
-                `problems` says so under "counters".
+            record_shapes: Also record the inputs of ops.
+            profile_memory: Also record memory taken and given back: by torch's allocators, or else by
+                Python's (or malloc) and, if CUDA is recorded, by CUDA calls.
+            record_outputs: Also record inputs, outputs, and which tensors they are.
+            record_overloads: Also record which overload of each op ran.
+            sampling: The share of torch's ops to record, by torch's own sampling of callbacks; ITT gives all.
+            counters: From `COUNTERS`: what to count in each range and op. If that fails,
+                `problems["counters"]` says why.
 
         Raises:
             UsageError: A counter is unknown, or there are too many.
-            CaptureBusyError: A window is open already; it goes on unharmed.
+            CaptureBusyError: A window is already open; it continues unharmed.
             CollectorError: The native collector failed.
         """
         self.unwatch()
@@ -154,7 +152,7 @@ class Collector:
             )
         self.open(sources=self._sources)
         details = OpDetails.asked(shapes=record_shapes, outputs=record_outputs, overloads=record_overloads)
-        gc.collect()  # else a collection that was due anyway lands in the window, or does not
+        gc.collect()  # otherwise a collection that is due may fall into the window, or not
         with self._lock:
             self._torch.choose()
             self._window_sources = self._sources_seen()
@@ -178,7 +176,7 @@ class Collector:
                 raise
 
     def join_torch(self) -> None:
-        """Record torch's ops from here on, and its memory instead of Python's: it is imported now."""
+        """After torch's import, record its ops from here on, and its memory instead of Python's."""
         with self._lock:
             if not self.recording or self._torch.active is not None:
                 return
@@ -196,14 +194,11 @@ class Collector:
                 lib.op_window_resume()
 
     def stop(self, *, most_events: int = 0) -> Recording:
-        """Close the window.
+        """Close the window; the recording owns its memory, whatever happens to the collector.
 
         Args:
-            most_events: Of more events than these only their sums are kept (`Recording.is_summed`), where
-                nothing but ops and ranges was recorded; 0 for no limit.
-
-        Returns:
-            What was recorded. It owns its memory, whatever happens to the collector.
+            most_events: If there are more events, and only of ops and ranges, keep only their sums
+                (`Recording.is_summed`); 0 for no limit.
 
         Raises:
             CollectorError: No window is open, or there is no memory for the result.
@@ -218,10 +213,10 @@ class Collector:
         return self._recording(result[0])
 
     def watch(self) -> None:
-        """Open a window whose newest events a later process finds, should this one die.
+        """Open a window whose newest events another process can recover if this one dies.
 
-        It has the pool alone, where the oldest events make room, and gives way to any other window. Where
-        one is open already, that one serves.
+        It uses only the pool, where new events replace the oldest, and gives way to any other window. If a
+        window is open already, this does nothing.
 
         Raises:
             CollectorError: The native collector failed.
@@ -241,17 +236,17 @@ class Collector:
             self._torch.enable()
 
     def unwatch(self) -> None:
-        """Close the window of `watch`, if it is open still, and forget it."""
+        """Close and discard the window of `watch`, if it is still open."""
         if self._is_watching:
             self._is_watching = False
             with self._lock:
                 self._discard_window()
 
     def note(self, text: bytes) -> None:
-        """Say what this process does, for whoever finds its session file after its death.
+        """Note in the session file what this process is doing, in case it dies.
 
         Args:
-            text: At most `LONGEST_NOTE` bytes of it are kept; empty for nothing.
+            text: Cut to `LONGEST_NOTE` bytes; empty for nothing.
 
         Raises:
             UsageError: A setting in the environment is invalid.
@@ -263,11 +258,11 @@ class Collector:
         lib.op_session_note(text, len(text))
 
     def pause(self, *, paused: bool) -> None:
-        """Begin no event from here on, or begin them again; what had begun ends as usual."""
+        """Record no new events from here on, or record them again; open events end as usual."""
         (lib.op_window_pause if paused else lib.op_window_resume)()
 
     def peek(self) -> Recording:
-        """What the open window holds so far; recording goes on.
+        """What the open window holds so far; it continues to record.
 
         Raises:
             CollectorError: No window is open, or there is no memory for the result.
@@ -277,7 +272,7 @@ class Collector:
         return self._recording(result[0])
 
     def step_begin(self, number: int) -> None:
-        """Say that a step begins, on the thread that steps.
+        """Mark the beginning of a step, on the thread that steps.
 
         Raises:
             CollectorError: No window is open.
@@ -287,7 +282,7 @@ class Collector:
         check(lib.op_step_begin(number))
 
     def step_end(self) -> None:
-        """Say that the step ended.
+        """Mark the end of the step.
 
         Raises:
             CollectorError: No window is open.
@@ -305,7 +300,7 @@ class Collector:
         self.problems = {source: problem for source, problem in known.items() if problem is not None}
 
     def _sources_seen(self) -> tuple[str, ...]:
-        """What is recorded without more ado: ranges, torch's ops, what other libraries emit, stacks."""
+        """Sources that need no switching on: ranges, torch's ops, other libraries' ranges, C++ stacks."""
         asked = [injection for injection in INJECTIONS if injection.name.lower() in self._sources]
         return (
             "ranges",
@@ -324,7 +319,7 @@ class Collector:
         self._window_sources += self._enable_calls()
         if SITES in self._sources and "python" not in self._window_sources:
             fast.sites_start(library_folders(), CALLERS in self._sources)
-        if self._with_memory and not self._sees_tensors:  # last, so as not to see what we take for ourselves
+        if self._with_memory and not self._sees_tensors:  # last, to leave out our own memory
             memory = MallocMemory() if MALLOC in self._sources - self.problems.keys() else PythonMemory()
             self._window_sources += (memory.name,)
             memory.enable()
@@ -340,13 +335,13 @@ class Collector:
         if self._with_memory and self._sees_tensors:
             self._torch.details |= OpDetails.MEMORY
             if OpDetails.INPUTS in self._torch.details:
-                self._torch.details |= OpDetails.IDENTITIES  # which memory is which input's
+                self._torch.details |= OpDetails.IDENTITIES  # to match memory with inputs
             of_devices = (TENSORS_CUDA,) if CUDA in self._window_sources else ()
             self._window_sources += ("memory", RETAINED, *of_devices)
         self._torch.enable()
 
     def _enable_calls(self) -> tuple[str, ...]:
-        """Record Python calls, where they were asked for and can be had; what of them is recorded."""
+        """Record Python calls if requested and possible; the sources that are recorded."""
         asked = tuple(source for source in ("python", "modules") if source in self._sources)
         for source in ("python", "modules"):
             self.problems.pop(source, None)
@@ -363,7 +358,7 @@ class Collector:
 
     @property
     def _sees_tensors(self) -> bool:
-        """Whether a window's memory is that of tensors: one source, so that no block is counted twice."""
+        """Whether a window records torch's memory: only one source does, so that no block counts twice."""
         is_asked_otherwise = not (self._sources - self.problems.keys()).isdisjoint(MEMORY_SOURCES)
         return not is_asked_otherwise and self._torch.sees_details
 
@@ -377,7 +372,7 @@ class Collector:
         self._torch.disable()
 
     def _recording(self, result: Any) -> Recording:
-        """What a native result holds, with what only Python knows of it."""
+        """Wrap a native result, with the thread names that only Python knows."""
         name_threads(result)
         return Recording(result, sources=self._window_sources)
 
@@ -388,7 +383,7 @@ class Collector:
             lib.op_result_free(result[0])
 
     def _after_fork(self) -> None:
-        """A child records nothing of its parent's window, and torch is told so there."""
+        """Stop recording in the child, in torch too: the window is its parent's."""
         self._lock = threading.Lock()
         self._is_watching = False
         self._disable_sources()

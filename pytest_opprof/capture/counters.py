@@ -1,4 +1,4 @@
-"""Counters of the processor and of the kernel: which there are, and which can be counted here."""
+"""Counters of the processor and the kernel, and which of them can be counted here."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class CounterChoice:
     """What a window counts.
 
     Attributes:
-        counted: Of `COUNTERS`, at most `MOST`.
-        problem: Why that is not what was asked for; None where it is.
+        counted: From `COUNTERS`, at most `MOST`.
+        problem: Why that differs from the request; None if it does not.
     """
 
     counted: tuple[str, ...] = ()
@@ -35,17 +35,17 @@ class CounterChoice:
 
 
 def check_counters(names: Sequence[str]) -> None:
-    """Refuse what no machine counts.
+    """Check the names of counters.
 
     Raises:
-        UsageError: A counter is unknown, or there are more than `MOST`.
+        UsageError: A counter is unknown, there are more than `MOST`, or `names` is a single text.
         CaptureUnavailableError: There is no native collector.
     """
     if isinstance(names, str):
         raise UsageError(f"performance_events is {names!r}; give a list of names, such as [{names!r}]")
     unknown = sorted(set(names) - set(COUNTERS))
     if unknown:
-        require()  # without it there are none
+        require()  # without a collector, no counter is known
         raise UsageError(f"unknown counter {unknown[0]!r}: there are {', '.join(COUNTERS)}")
     if len(set(names)) > MOST:
         raise UsageError(f"{len(set(names))} counters were asked for; at most {MOST} are counted at once")
@@ -53,7 +53,7 @@ def check_counters(names: Sequence[str]) -> None:
 
 @functools.cache
 def refusal(name: str) -> str | None:
-    """Why the kernel does not count this here, for the end of a sentence; None where it does. Asked once."""
+    """Why the kernel refuses this counter, for the end of a sentence; None if it does not."""
     number = lib.op_counter_refusal(COUNTERS.index(name))
     return None if number == 0 else _reason(number)
 
@@ -73,10 +73,9 @@ def _reason(number: int) -> str:
 
 
 def choose(names: Sequence[str]) -> CounterChoice:
-    """Count these in all windows to come, or what stands in for them.
+    """Count these in all following windows.
 
-    A counter of the processor that is refused is replaced by "task-clock", nanoseconds on a processor, which
-    goes by its own name. Names may be given twice.
+    "task-clock" (nanoseconds on a processor), under its own name, replaces refused counters of the processor.
 
     Raises:
         UsageError: As `check_counters`.

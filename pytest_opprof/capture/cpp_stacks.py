@@ -1,4 +1,4 @@
-"""C++ stacks: the functions that an op or range was begun in, by the names that their files have."""
+"""C++ stacks: the functions in which an op or range began, by the names in their files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class CppFrame:
     """A call of a C or C++ function.
 
     Attributes:
-        function: Its name, as C++ has it; "" where the file has none for it, or cannot be read any more.
-        module: Path of the file that it is in; "" for code that was made at run time, and in a trace.
-        offset: Of the call, as the file counts: what ``addr2line -e MODULE`` takes.
-        address: Of the call, in the process; 0 where only the function is known.
+        function: Its C++ name; "" if its file has none or can no longer be read.
+        module: Path of its file; "" for code made at run time, and if the stack is from a trace file.
+        offset: Of the call in the file, as ``addr2line -e MODULE`` takes it.
+        address: Of the call in the process; 0 if only the function is known.
     """
 
     function: str
@@ -40,12 +40,12 @@ class CppFrame:
 
     @property
     def is_interpreter(self) -> bool:
-        """It runs Python code: what called it is in the Python stack, in other words."""
+        """Whether it runs Python code: the Python stack shows its callers already."""
         return self.function.startswith(_INTERPRETER)
 
 
 class CppStacks:
-    """The C++ stacks of one native ``op_result``. Their frames are named when the first is asked for."""
+    """The C++ stacks of one native ``op_result``; creating this looks up the names of all frames."""
 
     def __init__(self, result: Any) -> None:
         self._result = result
@@ -56,7 +56,7 @@ class CppStacks:
         self._frames: dict[int, CppFrame] = {}
 
     def stack(self, event: int) -> tuple[CppFrame, ...]:
-        """The frames that an event was begun in, innermost first; empty where they were not recorded."""
+        """The frames in which an event began, innermost first; empty if they were not recorded."""
         found = []
         at: int = lib.op_result_cpp_stack(self._result, event) - 1
         while at >= 0:
@@ -77,7 +77,7 @@ class CppStacks:
 
 
 def down_to_python(stack: Sequence[CppFrame]) -> Sequence[CppFrame]:
-    """The frames inside of the innermost Python call; all of them on a thread that runs no Python."""
+    """The frames inside the innermost Python call; all frames if the thread runs no Python."""
     for number, frame in enumerate(stack):
         if frame.is_interpreter:
             return stack[:number]

@@ -1,4 +1,4 @@
-"""CUDA's activities, by CUPTI: whether they can be recorded in this process, and why not."""
+"""CUDA's activities: whether CUPTI can record them in this process, and why not."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import last_error, text_at
 from pytest_opprof.capture.torch_ops import imported_torch
 
-CUDA: Final = "cuda"  # the source's word in documents
-CUDA_IF_USED: Final = "cuda-if-used"  # the same, and no complaint where nothing uses CUDA
+CUDA: Final = "cuda"  # the source's name in saved runs
+CUDA_IF_USED: Final = "cuda-if-used"  # the same, but no problem if nothing uses CUDA
 _PATH: Final = "OPPROF_CUPTI_PATH"
-_DRIVER_FILES: Final = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # the second under Windows
+_DRIVER_FILES: Final = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # the second in WSL
 
 
 class CudaState(enum.Enum):
@@ -37,10 +37,10 @@ class CudaState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaAnswer:
-    """How it stands with CUDA here.
+    """Whether CUDA can be recorded here.
 
     Attributes:
-        reason: Why it is not ready, and what to do, for the end of a sentence; "" where it is.
+        reason: Why it cannot, and what to do, for the end of a sentence; "" if it can.
     """
 
     state: CudaState
@@ -48,7 +48,7 @@ class CudaAnswer:
 
 
 def is_started() -> bool:
-    """Whether something in this process has loaded CUDA's driver. Looks, and loads nothing."""
+    """Whether this process has loaded CUDA's driver; loads nothing."""
     return bool(lib.op_cuda_is_loaded())
 
 
@@ -59,12 +59,12 @@ def is_available() -> bool:
 
 
 def open_cuda() -> CudaAnswer:
-    """Find CUPTI and see whether it records, where this process has started CUDA; else load nothing.
+    """Find CUPTI and check whether it can record; loads nothing unless this process has started CUDA.
 
-    The first time may take a second, in which CUPTI is set up; later ones cost a look.
+    The first call sets CUPTI up, which may take a second; later calls are cheap.
     """
     named = os.environ.get(_PATH)
-    # Looking for it takes longer than opening a window: only where it is about to be loaded.
+    # The search takes longer than opening a window: search only if CUPTI is about to be loaded.
     is_to_load = is_started() and not library()
     held = [ffi.new("char[]", os.fsencode(path)) for path in (_candidates() if is_to_load else ())]
     paths = ffi.new("char *[]", held)
@@ -78,7 +78,7 @@ def open_cuda() -> CudaAnswer:
 
 
 def start_driver() -> str | None:
-    """Start CUDA in this process, which a process that is to fork must not; why it does not start, if so."""
+    """Start CUDA in this process, which must not fork afterwards; why it does not start, or None."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -90,28 +90,28 @@ def start_driver() -> str | None:
 
 
 def has_driver() -> bool:
-    """Whether there is an NVIDIA driver here: its device files, or its library in the process."""
+    """Whether there is an NVIDIA driver: its device files, or its library in this process."""
     return is_started() or any(path.exists() for path in _DRIVER_FILES)
 
 
 def library() -> str:
-    """The libcupti in use and its API's version; "" before one is."""
+    """The libcupti in use and its API version; "" before one is loaded."""
     path = text_at(lib.op_cuda_library())
     return f"{path} (API {lib.op_cuda_version()})" if path else ""
 
 
 def recording_problem() -> str:
-    """Why the last window that should have recorded CUDA did not, or not all of it; "" where it did."""
+    """Why the last window that should have recorded CUDA did not, or only in part; "" if it did."""
     return text_at(lib.op_cuda_problem())
 
 
 def pause(*, paused: bool) -> None:
-    """Record nothing that CUDA begins from here on, or record it again; ops go on meanwhile."""
+    """Record no new CUDA activities from here on, or record them again; ops are recorded meanwhile."""
     lib.op_window_pause_cuda(int(paused))
 
 
 def other_profiler() -> str | None:
-    """Why CUDA must be left alone at this moment: torch's own profiler has it; None where it has not."""
+    """Why CUDA cannot be recorded now: torch's own profiler holds it; None if it does not."""
     torch = imported_torch()
     profiler = sys.modules.get("torch.autograd.profiler") if torch is not None else None
     if profiler is None or not getattr(profiler, "_is_profiler_enabled", False):
@@ -120,7 +120,7 @@ def other_profiler() -> str | None:
 
 
 def _candidates() -> Iterator[str]:
-    """Where CUDA's wheels, its toolkit and the system have libcupti; the process's own comes before these."""
+    """Paths of libcupti in CUDA's wheels, its toolkit and the system, best first."""
     majors = sorted((12, 13), key=lambda major: (major != _torch_major(), -major))
     wheels = {12: "nvidia/cuda_cupti/lib", 13: "nvidia/cu13/lib"}
     folders = [*dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *filter(None, sys.path)])]

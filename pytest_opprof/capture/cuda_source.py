@@ -1,4 +1,4 @@
-"""CUDA's activities as a source of windows."""
+"""CUDA's activities as a source of events."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pytest_opprof.capture.cuda import CUDA, CUDA_IF_USED, CudaState
 from pytest_opprof.capture.native import lib
 
 CUDA_SOURCES: Final = frozenset({CUDA, CUDA_IF_USED})
-# The words of documents for memory of devices: what calls of CUDA take, and what torch's allocators do.
+# Names in saved runs of device memory: what CUDA calls take, and what torch's allocators give out.
 MEMORY_CUDA: Final = "memory-cuda"
 TENSORS_CUDA: Final = "memory-cuda-tensors"
 
 
 class CudaSource:
-    """Switched on for each window in which it can be: CUDA may be started at any time.
+    """Checks CUDA anew for each window, as it may start at any time.
 
     Attributes:
-        problem: Why it is not recorded, or not all of it, where that was asked for; None where all is well.
-        memory_problem: Why the memory of devices is not recorded, where the rest is.
+        problem: Why requested CUDA events were not recorded, or not all of them; None if they were.
+        memory_problem: Why device memory is not recorded although the rest is; None if it is.
     """
 
     def __init__(self) -> None:
@@ -28,11 +28,7 @@ class CudaSource:
         self._is_asked_for = self._is_wanted = self._is_recording = False
 
     def find(self, sources: frozenset[str]) -> bool:
-        """Look whether it can be recorded by now.
-
-        Args:
-            sources: What was asked for, of which `CUDA_IF_USED` has no problem where nothing uses CUDA.
-        """
+        """Check whether CUDA can be recorded by now; `CUDA_IF_USED` is no problem if nothing uses it."""
         self.problem = self.memory_problem = None
         self._is_asked_for = CUDA in sources
         self._is_wanted = not sources.isdisjoint(CUDA_SOURCES)
@@ -47,10 +43,10 @@ class CudaSource:
         return answer.state is CudaState.READY
 
     def choose(self, sources: frozenset[str], *, with_memory: bool) -> None:
-        """Before a window: record it there, or not.
+        """Choose before a window whether it records CUDA.
 
         Args:
-            with_memory: Also what calls of CUDA take of devices' memory and give back.
+            with_memory: Also record the device memory that CUDA calls take and give back.
         """
         is_ready = self.find(sources)
         taken = cuda.other_profiler() if is_ready else None
@@ -63,7 +59,7 @@ class CudaSource:
         lib.op_cuda_record(parts if self._is_recording else 0)
 
     def started(self) -> tuple[str, ...]:
-        """The window has opened; the words for what it records."""
+        """Note that the window has opened; the names of what it records."""
         if not self._is_recording:
             return ()
         parts = lib.op_cuda_parts()
@@ -75,7 +71,7 @@ class CudaSource:
         return (CUDA, MEMORY_CUDA) if parts & lib.OP_CUDA_MEMORY else (CUDA,)
 
     def stopped(self) -> None:
-        """The window has closed; see what became of CUDA in it."""
+        """Note that the window has closed, and check whether it lost CUDA events."""
         if self._is_recording:
             later = cuda.recording_problem()
             self.problem = later if later and later != self.memory_problem else None

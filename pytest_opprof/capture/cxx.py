@@ -1,4 +1,4 @@
-"""The C++ compiler of this machine: which one it is, and one run of it, with limits."""
+"""Find this machine's C++ compiler, and run it within limits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _COMPILERS: Final = ("c++", "g++", "clang++")
 _LIMIT_VARIABLE: Final = "OPPROF_COMPILE_TIMEOUT"
 _LIMIT_S: Final = 300.0
 _PROBE_S: Final = 20.0
-_KEPT_OUTPUT: Final = 1 << 20  # bytes; the first error is what says most
+_KEPT_OUTPUT: Final = 1 << 20  # bytes; the first error says most
 _YEAR: Final = {"c++17": "201703L", "c++20": "202002L", "c++23": "202302L"}
 
 
 def compiler() -> str | None:
-    """The C++ compiler that would be used: ``$CXX``, or the first of the usual names on PATH."""
+    """The C++ compiler to use: ``$CXX``, or the first usual name on PATH; None if there is none."""
     named = os.environ.get("CXX", "").strip()
     if named:
         return named if shutil.which(words(named)[0]) else None
@@ -33,7 +33,7 @@ def compiler() -> str | None:
 
 
 def words(command: str) -> list[str]:
-    """A command's words as a shell sees them; the whole where a shell sees none, for want of a quote."""
+    """A command's words, as a shell splits them; the whole command if a closing quote is missing."""
     try:
         return shlex.split(command) or [command]
     except ValueError:
@@ -41,7 +41,7 @@ def words(command: str) -> list[str]:
 
 
 def identity(program: str) -> str:
-    """Tells a compiler, with its options, from any other, without running it."""
+    """A text that identifies a compiler and its options, without running it."""
     found = Path(shutil.which(words(program)[0]) or "").resolve()
     stat = found.stat()
     return f"{program} {found} {stat.st_size} {int(stat.st_mtime)}"
@@ -64,10 +64,10 @@ def time_limit_s() -> float:
 
 
 def fault_of(command: list[str], out: Path, *, limit_s: float) -> str | None:
-    """Compile; why there is no result in one line, None where there is one.
+    """Compile; one line why it failed, None if it succeeded.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The compiler cannot be started.
     """
     process = started(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
@@ -87,7 +87,7 @@ def fault_of(command: list[str], out: Path, *, limit_s: float) -> str | None:
 
 
 def _output(process: subprocess.Popen[bytes], *, deadline: float) -> str | None:
-    """What it wrote first, once it has ended; None where it has not by the deadline."""
+    """The start of its output, once it has ended; None if it has not by the deadline."""
     assert process.stdout is not None
     kept = bytearray()
     with selectors.DefaultSelector() as selector, process.stdout as stream:
@@ -103,20 +103,20 @@ def _output(process: subprocess.Popen[bytes], *, deadline: float) -> str | None:
 
 
 def _worst_line(said: str) -> str:
-    """The line of a failed compiler's output that says most, of bearable length."""
+    """The line of a failed compiler's output that says most, cut to 300 characters."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line), lines[0] if lines else "")[:300]
 
 
 def lacks_standard(program: str, standard: str, *, folder: Path) -> bool:
-    """Whether a compiler that works does not know a C++ standard, or only in part.
+    """Whether a working compiler lacks a C++ standard, or knows only a part of it.
 
     Args:
         standard: Such as ``c++20``.
-        folder: Where to write what is compiled.
+        folder: For the files to compile.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The compiler cannot be started.
     """
     source, out = folder / "standard.cpp", folder / "standard.o"
     command = [*words(program), "-c", str(source), "-o", str(out)]

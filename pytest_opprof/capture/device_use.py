@@ -32,36 +32,36 @@ MEASURES: Final = (
 class DeviceWork:
     """What devices did for one row, or for all of a recording, by the names of `MEASURES`.
 
-    ``busy_ns`` is the union of the work's intervals on each device. ``span_ns`` is how long the row took on
-    the host, and ``idle_ns`` how much of that no work ran, whoever launched it; both are summed over the
-    devices in use. ``depth`` is how many kernels were launched and had not begun, summed over the row's
-    events, or for the whole over the launches; ``depths`` says how many those are.
+    ``busy_ns`` is the union of the work's intervals on each device. ``span_ns`` is the row's time on the
+    host, and ``idle_ns`` the part of it in which a device ran nothing; both are summed over the devices in
+    use. ``depth`` adds up the kernels that were launched but had not begun, at each of the row's events (for
+    the whole: at each launch); ``depths`` is the number of these moments.
 
     Attributes:
-        steps: Per step of the recording; what is 0 throughout is left out.
-        outside: What belongs to no step: all of it where there are none.
+        steps: One value per step; measures that are 0 in all steps are left out.
+        outside: What belongs to no step: everything if there are no steps.
     """
 
     steps: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     outside: Mapping[str, int] = field(default_factory=dict)
 
     def as_one_step(self) -> DeviceWork:
-        """What belongs to no step, as one."""
+        """What belongs to no step, as one step."""
         return DeviceWork(steps={name: (value,) for name, value in self.outside.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUse:
-    """What devices did, and what of it is not known.
+    """What devices did, and what is unknown about it.
 
     Attributes:
-        rows: By index into `Recording.groups()`: what was launched in the row's events, or what they are.
-        launchers: Of the rows that are work themselves, the row that launched most of it.
-        unmatched_launches: Calls that launched a kernel which is not on record.
-        unmatched_kernels: Kernels in the steps of which the launch is not on record.
+        rows: By index into `Recording.groups()`: the work that the row's events launched, or are.
+        launchers: For rows that are device work: the row that launched most of it.
+        unmatched_launches: Launches whose kernel is not on record.
+        unmatched_kernels: Kernels in the steps whose launch is not on record.
         untimed: Work without a time.
-        unsized: Copies of which the bytes are not known.
-        undirected: Copies of which it is not known from where to where they went.
+        unsized: Copies of unknown size.
+        undirected: Copies of unknown direction.
     """
 
     whole: DeviceWork
@@ -74,23 +74,20 @@ class DeviceUse:
     undirected: int
 
     def as_one_step(self) -> DeviceUse:
-        """Of a recording without steps: all of it, as one step."""
+        """The use of a recording without steps, as one step."""
         rows = {row: work.as_one_step() for row, work in self.rows.items()}
         return replace(self, whole=self.whole.as_one_step(), rows=rows)
 
 
 def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None:
-    """What devices did, of a native result of which the groups were just asked for.
+    """What devices did in a native result whose groups were just read; None if no device was used.
 
     Args:
-        result: The native result; nobody else may ask it meanwhile.
-        groups: How many rows those are.
-
-    Returns:
-        None where no device was used.
+        result: No other thread may query it meanwhile.
+        groups: The number of these groups.
 
     Raises:
-        CollectorError: There is no memory to do so.
+        CollectorError: Out of memory.
     """
     use = ffi.new("op_device_use *")
     check(lib.op_result_device_use(result, use))

@@ -40,8 +40,8 @@ def emitting(target: Target, *, record_shapes: bool, torchs_own_text: bool) -> I
     """Emit our own ranges and torch's ops of all threads, until the block ends.
 
     Args:
-        target: To whom; `open_tool` found it.
-        record_shapes: Say the sizes of what ops are given.
+        target: One that `open_tool` has loaded.
+        record_shapes: Add the sizes of ops' inputs.
         torchs_own_text: Name ops exactly as torch's own emitter does.
 
     Raises:
@@ -85,7 +85,7 @@ def range_push(target: Target, message: str) -> int:
 
 
 def range_pop(target: Target) -> int:
-    """End the range that this thread pushed last; its depth, or -1 where there is none."""
+    """End the range that this thread pushed last; its depth, or -1 if there is none."""
     depth: int = lib.op_emit_depth(target) - 1
     if depth >= 0:
         lib.op_emit_pop(target)
@@ -93,7 +93,7 @@ def range_pop(target: Target) -> int:
 
 
 def mark(target: Target, message: str) -> None:
-    """Note an instant."""
+    """Mark an instant."""
     lib.op_emit_mark(target, _text(message))
 
 

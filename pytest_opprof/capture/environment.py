@@ -1,4 +1,4 @@
-"""What the numbers were measured on: the fields that metrics depend on, and what is good to know."""
+"""The environment of a measurement: the fields that metrics depend on, and details for readers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from pytest_opprof.capture.torch_ops import imported_torch
 _OF_COMPILERS: Final = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TRITON_")
 _OF_THE_MACHINE: Final = ("_DIR", "_PATH", "_PYTHONPATH", "_THREADS", "_DEBUG", "_LOGS")
 _FULL: Final = frozenset({"none", "ieee"})
-_LONGEST: Final = 1_000  # of what a document takes
-# What a CI calls a shard's number, how it calls their count, and the number of the first.
+_LONGEST: Final = 1_000  # characters; a saved run takes 1,024
+# Each CI's variables for a shard's number and for their count, and the first shard's number.
 _SHARD_VARIABLES = (
     ("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),  # GitLab
     ("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
@@ -30,10 +30,10 @@ _SHARD_VARIABLES = (
 
 
 def fingerprint() -> dict[str, str]:
-    """The fields that metrics depend on, as `metrics.FINGERPRINT_FIELDS` names them; only those known here.
+    """The fields that metrics depend on (`metrics.FINGERPRINT_FIELDS`), as far as they are known now.
 
-    Versions are those installed. What a library says of itself is there only where the process has imported
-    it, and devices where it has started CUDA.
+    Versions are of installed packages. A library's other fields are known once the process has imported it,
+    those of devices once it has started CUDA.
     """
     fields = {
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
@@ -55,7 +55,7 @@ def fingerprint() -> dict[str, str]:
 
 
 def settings() -> dict[str, str]:
-    """Of the fingerprint, what code may set while tests run (`metrics.fingerprint.SETTINGS`)."""
+    """The fingerprint's fields that code may set while tests run (`metrics.fingerprint.SETTINGS`)."""
     torch = imported_torch()
     return _not_empty({"tracer": _tracer(), **({} if torch is None else _settings_of(torch))})
 
@@ -65,17 +65,16 @@ def _not_empty(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def expected_fingerprint() -> dict[str, str]:
-    """The fingerprint as it will be when the tests run, where torch may be imported only then.
+    """The fingerprint expected when the tests run, which may be the first to import torch.
 
-    What torch says of itself beside its version is unknown until then; of devices their architecture is
-    known, where all of this machine have the same.
+    Until then only torch's version is known, and the devices' architecture if all have the same.
     """
     known = fingerprint()
     return known if "gpu_arch" in known else _not_empty({**known, "gpu_arch": expected_architecture()})
 
 
 def details() -> dict[str, str]:
-    """What a reader may want to know and no comparison looks at."""
+    """Facts for readers, which no comparison looks at."""
     return _not_empty(
         {
             "python": platform.python_version(),
@@ -88,7 +87,7 @@ def details() -> dict[str, str]:
 
 
 def _place_among_others() -> dict[str, str]:
-    """Which rank this process is, as torchrun tells its children, and which shard of a CI's job."""
+    """This process's rank, as torchrun sets it, and its shard of a CI job."""
     found = {"rank": os.environ.get("RANK", ""), "world_size": os.environ.get("WORLD_SIZE", "")}
     for index, count, first in _SHARD_VARIABLES:
         number, of = os.environ.get(index, ""), os.environ.get(count, "")
@@ -99,14 +98,14 @@ def _place_among_others() -> dict[str, str]:
 
 @functools.cache
 def _of_numpy() -> Mapping[str, str]:
-    """The fields of the fingerprint that NumPy answers for, once somebody has imported it."""
+    """NumPy's fields of the fingerprint; it must be imported already."""
     numpy: Any = sys.modules["numpy"]
     try:
         config = numpy.show_config(mode="dicts")
-    except TypeError:  # before NumPy 1.25 it prints, and gives nothing
+    except TypeError:  # before NumPy 1.25 it prints and returns nothing
         config = {}
     blas = config.get("Build Dependencies", {}).get("blas", {})
-    # What was found of what it has code for, without what NPY_DISABLE_CPU_FEATURES leaves out.
+    # The features that NumPy supports and this CPU has, without those of NPY_DISABLE_CPU_FEATURES.
     found = config.get("SIMD Extensions", {}).get("found", [])
     fields = {
         "blas": " ".join(str(blas[key]) for key in ("name", "version") if key in blas),
@@ -135,12 +134,12 @@ def _settings_of(torch: Any) -> dict[str, str]:
 
 
 def _cudnn(torch: Any) -> str:
-    """Its version where CUDA was started: asking earlier would load it."""
+    """The version of cuDNN if CUDA has started: asking earlier would load it."""
     if not torch.cuda.is_initialized():
         return ""
     try:
         return str(torch.backends.cudnn.version() or "")
-    except RuntimeError:  # not the one that torch was built against: torch's own ops say so
+    except RuntimeError:  # not the one torch was built against, as torch's ops will report
         return ""
 
 
@@ -156,7 +155,7 @@ def _determinism(torch: Any) -> str:
 
 
 def _precision(torch: Any) -> str:
-    """How float32 may be computed where that is not by float32; asked for as no deprecated way is."""
+    """Where float32 may be computed at lower precision; asked for without deprecated calls."""
     ask = getattr(torch._C, "_get_fp32_precision_getter", None)  # noqa: SLF001  # what torch.backends asks
     if ask is None:  # before torch 2.9
         precision = torch.get_float32_matmul_precision()
@@ -167,7 +166,7 @@ def _precision(torch: Any) -> str:
 
 
 def _compile_flags() -> str:
-    """What is set of the compiler's variables, but for where it puts files and how many it makes at once."""
+    """The compilers' variables that are set, except those for paths, threads and logs."""
     names = sorted(name for name in os.environ if name.startswith(_OF_COMPILERS))
     return " ".join(_set(*(name for name in names if not name.endswith(_OF_THE_MACHINE))))[:_LONGEST]
 
@@ -177,13 +176,13 @@ def _set(*variables: str) -> list[str]:
 
 
 def _python_malloc() -> str:
-    """What Python's allocators were set to, where that is not the default."""
+    """The setting of Python's allocators, if it is not the default."""
     told = "" if sys.flags.ignore_environment else os.environ.get("PYTHONMALLOC", "")
     return told or ("debug" if sys.flags.dev_mode else "")
 
 
 def _tracer() -> str:
-    """Whose trace function, or tool of ``sys.monitoring``, looks at this thread's code: ``coverage``."""
+    """The packages that trace this thread or use ``sys.monitoring``, such as ``coverage``."""
     function = sys.gettrace()
     module = getattr(function, "__module__", None) or type(function).__module__
     names = set() if function is None else {str(module).partition(".")[0]}

@@ -1,4 +1,4 @@
-"""What is said of an event by a bit or a number."""
+"""Bits of an event's flags, and numbers of its scope."""
 
 from __future__ import annotations
 

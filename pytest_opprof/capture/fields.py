@@ -1,4 +1,4 @@
-"""Argument blocks of named values, decoded when somebody asks for them (``native/src/core/fields.h``)."""
+"""Decode argument blocks of named values (``native/src/core/fields.h``)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _NUMBERS: Final = {_Type.SIGNED: "q", _Type.UNSIGNED: "Q", _Type.DOUBLE: "d"}
 
 
 def decode_fields(block: memoryview[int]) -> dict[str, FieldValue]:
-    """The values of a block by their names; none where it is a block of another kind.
+    """The values of a block by name; empty for a block of another kind.
 
-    A key that was given twice has its last value. A colour is ``#aarrggbb``.
+    The last value of a repeated key wins. A colour is ``#aarrggbb``.
     """
     if block[0] & 0xFF != _ARGS_FIELDS:
         return {}
@@ -42,7 +42,7 @@ def decode_fields(block: memoryview[int]) -> dict[str, FieldValue]:
 
 
 def decode_counters(block: memoryview[int]) -> dict[str, int]:
-    """The values of a block that are one integer each."""
+    """The values of a block that are single integers."""
     return {name: value for name, value in decode_fields(block).items() if isinstance(value, int)}
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 POOL_BYTES: Final = 16 << 20
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # the kernel's own; files in it are made O_EXCL and private
-_SHARE: Final = 8  # of shared memory: containers give 64 MiB of it, and data loaders live there
+_SHARE: Final = 8  # use at most 1/8 of shared memory: containers have 64 MiB, and data loaders need it
 
 
 def session_folders() -> Iterator[Path]:
@@ -32,9 +32,9 @@ def session_folders() -> Iterator[Path]:
 
 
 def spill_folder() -> Path:
-    """The folder for chunks that the pool cannot hold: on disk, as it is memory that ran short.
+    """The folder for chunks that the pool cannot hold: on disk, as memory is short.
 
-    Where nothing can be written at all it is one that takes no file: then the pool grows.
+    If no folder is writable, this is one that takes no files, and the pool grows instead.
     """
     named = os.environ.get("OPPROF_DIR")
     if named and os.access(named, os.W_OK | os.X_OK):
@@ -43,7 +43,7 @@ def spill_folder() -> Path:
 
 
 def _temporary() -> Path | None:
-    """The folder for temporary files; None where there is none, as in a container that is read-only."""
+    """The folder for temporary files; None if there is none, as in a read-only container."""
     try:
         return Path(tempfile.gettempdir())
     except FileNotFoundError:
@@ -58,11 +58,11 @@ def observer_folders() -> Iterator[Path]:
     cache_home = os.environ.get("XDG_CACHE_HOME")
     if cache_home:
         yield Path(cache_home) / "opprof"
-    with contextlib.suppress(RuntimeError):  # a container's user may have no name, and so no home
+    with contextlib.suppress(RuntimeError):  # a container's user may have no home
         home = Path.home()
         if home.is_absolute() and home != Path("/"):
             yield home / ".cache" / "opprof"
-    with contextlib.suppress(FileNotFoundError):  # the folder we work in may be gone
+    with contextlib.suppress(FileNotFoundError):  # the working folder may be gone
         yield Path.cwd() / ".pytest_cache" / "d" / "opprof"
     temporary = _temporary()
     if temporary is not None:
@@ -70,10 +70,10 @@ def observer_folders() -> Iterator[Path]:
 
 
 def objection(folder: Path) -> str | None:
-    """Why code in a folder must not be loaded; None where only this user or root can have put it there.
+    """Why code in a folder must not be loaded; None if only this user or root can have put it there.
 
     Args:
-        folder: As `direct` gives it, for what is loaded later to be what was looked at.
+        folder: A path from `direct`, so that the folder checked is the folder used later.
     """
     try:
         found = folder.lstat()
@@ -93,25 +93,22 @@ def objection(folder: Path) -> str | None:
 
 
 def direct(folder: Path) -> Path:
-    """A folder's path without links on the way to it: somebody else may turn one to another place.
+    """A folder's path without links among its parents, which another user could redirect.
 
     Raises:
-        OSError: They lead in a circle.
+        OSError: The links form a loop.
     """
     try:
         return folder.parent.resolve() / folder.name
-    except RuntimeError as error:  # of Python before 3.13
+    except RuntimeError as error:  # before Python 3.13
         raise OSError(str(error)) from error
 
 
 def make_private(folder: Path) -> Path:
-    """Make a folder that only this user can write, or find that it is one.
-
-    Returns:
-        Its `direct` path.
+    """Make a folder that only this user can write, or check that it is one; its `direct` path.
 
     Raises:
-        PermissionError: Somebody else can write it; the message says who or where.
+        PermissionError: Others can write it, or this user cannot.
         OSError: It cannot be made.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -125,10 +122,10 @@ def make_private(folder: Path) -> Path:
 
 
 def is_private_file(path: Path) -> bool:
-    """Whether nobody but this user or root can have written a file: one that is there, and not a link.
+    """Whether a path is a regular file, not a link, that only this user or root can write.
 
     Raises:
-        OSError: It cannot be looked at.
+        OSError: It is missing or cannot be looked at.
     """
     found = path.lstat()
     return stat.S_ISREG(found.st_mode) and _is_written_by_us_alone(found)
@@ -143,13 +140,13 @@ def _is_ours_or_roots(found: os.stat_result) -> bool:
 
 
 def _lets_others_rename(found: os.stat_result) -> bool:
-    """Whether what lies in a folder can be swapped by others; see StrictModes of sshd_config(5)."""
+    """Whether others can swap a folder's contents; see StrictModes in sshd_config(5)."""
     is_open = found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and not _is_our_own(found.st_gid))
     return bool(is_open) and not found.st_mode & stat.S_ISVTX
 
 
 def _is_our_own(group: int) -> bool:
-    """Whether a group has this user alone, as many systems give each a group of the same name."""
+    """Whether this user is alone in a group; many systems give each user a group of the same name."""
     import grp  # noqa: PLC0415  # Windows has none, nor pwd, and nothing to keep there
     import pwd  # noqa: PLC0415
 
@@ -157,7 +154,7 @@ def _is_our_own(group: int) -> bool:
         return False
     try:
         found, user = grp.getgrgid(group), pwd.getpwuid(os.getuid())
-    except KeyError:  # without a name; who else is in it is not known
+    except KeyError:  # a group without a name may have other members
         return False
     return found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
 

@@ -14,11 +14,11 @@ def end_with(ending: _Ending, future: Any) -> Any:
     """Have a range end as soon as a future has its outcome.
 
     Args:
-        ending: Ends the range; on whichever thread.
+        ending: Ends the range; may run on any thread.
         future: Of ``torch.futures``, ``concurrent.futures`` or asyncio (a task is one too).
 
     Returns:
-        A future of the same kind with the same outcome, which it has after the range's end.
+        A future of the same kind, which gets the same outcome after the range has ended.
 
     Raises:
         TypeError: It is not such a future.

@@ -1,4 +1,4 @@
-"""The NVIDIA devices that counts and times depend on: those of this process, and those that it will find."""
+"""The NVIDIA devices of this process, and those that it will find: counts and times depend on them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pytest_opprof.capture.native import lib
 
 _DRIVER: Final = "libcuda.so.1"
 _RUNTIMES: Final = ("libcudart.so.13", "libcudart.so.12")
-_MANAGEMENT: Final = "libnvidia-ml.so.1"  # of the driver; nvml.h of CUDA 12.9 has its calls
+_MANAGEMENT: Final = "libnvidia-ml.so.1"  # the driver's; its calls are in nvml.h of CUDA 12.9
 _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _DRIVER_VERSION: Final = Path("/sys/module/nvidia/version")
 _SUCCESS: Final = 0
 _LONGEST_NAME: Final = 256
-# CUdevice_attribute (cuda.h of CUDA 12.9), by what Kineto's traces call it.
+# CUdevice_attribute (cuda.h of CUDA 12.9), by its name in Kineto's traces.
 _ATTRIBUTES: Final[Mapping[str, int]] = {
     "computeMajor": 75,
     "computeMinor": 76,
@@ -41,7 +41,7 @@ class Gpu:
 
     Attributes:
         index: As CUDA numbers it in this process.
-        attributes: What the driver says of it, by the words of ``deviceProperties`` in Kineto's traces.
+        attributes: The driver's, by their names in ``deviceProperties`` of Kineto's traces.
     """
 
     index: int
@@ -51,12 +51,12 @@ class Gpu:
 
     @property
     def architecture(self) -> str:
-        """The compute capability, ``9.0``."""
+        """The compute capability, such as ``9.0``."""
         return f"{self.attributes['computeMajor']}.{self.attributes['computeMinor']}"
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """The devices, where this process has started CUDA; none else. Starts and loads nothing."""
+    """The devices; empty if this process has not started CUDA. Starts and loads nothing."""
     driver = _loaded(_DRIVER)
     count = ctypes.c_int()
     if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != _SUCCESS:
@@ -66,7 +66,7 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def gpu_fields() -> dict[str, str]:
-    """The fields of the fingerprint that the devices answer for; "" for what is not known."""
+    """The devices' fields of the fingerprint; "" for what is unknown."""
     found = gpus()
     return {
         "gpu_arch": joined(gpu.architecture for gpu in found),
@@ -77,11 +77,10 @@ def gpu_fields() -> dict[str, str]:
 
 
 def expected_architecture() -> str:
-    """The compute capability that CUDA will find here, ``9.0``; "" where nobody can say.
+    """The compute capability that CUDA will find here, such as ``9.0``; "" if unknown.
 
-    The driver's management library is asked before the first test runs: that neither starts CUDA nor takes
-    memory of a device. Which of the devices a process will use is known only then, so there is an answer
-    only where all are alike.
+    The driver's management library answers without starting CUDA or taking device memory. It does not know
+    which devices this process will use, so there is an answer only if all are alike.
     """
     if os.environ.get(_VISIBLE, "all").strip() in {"", "-1"}:
         return ""
@@ -90,7 +89,7 @@ def expected_architecture() -> str:
 
 
 def _architectures() -> Iterator[str]:
-    """Of each device; "" for one that does not tell."""
+    """The compute capability of each device; "" if it is unknown."""
     try:
         library = ctypes.CDLL(_MANAGEMENT)
     except OSError:
@@ -118,7 +117,7 @@ def _told(library: ctypes.CDLL) -> Iterator[str]:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Names of several devices as one field: each once, in order."""
+    """Names of several devices as one field: each once, sorted."""
     return ", ".join(sorted(set(names)))
 
 
@@ -148,12 +147,7 @@ def _gpu(driver: ctypes.CDLL, index: int) -> Gpu | None:
 
 
 def cuda_versions() -> dict[str, int]:
-    """What Kineto's traces say of CUDA, as CUDA numbers its releases: 13000 is 13.0.
-
-    Returns:
-        By ``cuda_driver_version``, ``cuda_runtime_version`` and ``cupti_version``; what this process has not
-        loaded is left out.
-    """
+    """The versions of CUDA's loaded libraries, by their names in Kineto's traces; 13000 is 13.0."""
     runtime = next((version for name in _RUNTIMES if (version := _version(name, "cudaRuntimeGetVersion"))), 0)
     versions = {
         "cuda_driver_version": _version(_DRIVER, "cuDriverGetVersion"),
@@ -164,7 +158,7 @@ def cuda_versions() -> dict[str, int]:
 
 
 def _version(library: str, function: str) -> int:
-    """What a library says that it is; 0 where it is not loaded, or says nothing."""
+    """A library's version; 0 if it is not loaded or does not say."""
     loaded, version = _loaded(library), ctypes.c_int()
     if loaded is None or getattr(loaded, function)(ctypes.byref(version)) != _SUCCESS:
         return 0
@@ -172,7 +166,7 @@ def _version(library: str, function: str) -> int:
 
 
 def _cuda_version() -> str:
-    """The newest CUDA that the driver runs, ``12.9``; "" where it does not say."""
+    """The newest CUDA that the driver supports, such as ``12.9``; "" if unknown."""
     version = _version(_DRIVER, "cuDriverGetVersion")
     return f"{version // 1000}.{version % 1000 // 10}" if version else ""
 

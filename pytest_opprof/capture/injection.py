@@ -1,7 +1,7 @@
-"""Our library as the ITT collector and the NVTX tool of this process: named before anybody calls them.
+"""Make our library the ITT collector and the NVTX tool of this process.
 
-Both interfaces look for a library in an environment variable, once, at the first call of each library that
-carries a copy of the interface. So the variable must be set before that call.
+Each library that carries a copy of an interface reads its environment variable once, at the first call. So
+the variable must be set before that call.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from pytest_opprof.errors import CaptureUnavailableError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """An interface that loads the library which a variable names.
+    """An interface that loads the library named by an environment variable.
 
     Attributes:
-        name: What users call it.
         variable: Names the library.
-        mark: Beside the variable in the environment, once we set it; child processes inherit both.
-        callers: Packages that have made the first call when their import is done.
+        mark: A second variable, set if we set the first; child processes inherit both.
+        callers: Packages whose import makes the first call.
     """
 
     name: str
@@ -36,8 +35,7 @@ class Injection:
         """Name our library, for this process and its children.
 
         Returns:
-            None when done, else the sentence why not: it is too late, another tool was named before, or there
-            is not a library.
+            None when done, else a sentence why not: too late, another tool is named, or no library.
         """
         try:
             ours = str(library_path())
@@ -58,14 +56,14 @@ class Injection:
 
     @property
     def is_armed(self) -> bool:
-        """Whether libraries loaded from here on, or from the start, call our collector."""
+        """Whether libraries loaded from now on, or from the start, call our collector."""
         if os.environ.get(self.variable) != str(library_path()):
             return False
         # Either we set the variable in time, or the user exported it before Python started.
         return os.environ.get(self.mark) == "1" or self._exported_at_start()
 
     def _exported_at_start(self) -> bool:
-        """The environment this process was started with, which later changes do not touch."""
+        """Whether the process's initial environment has the variable; later changes do not show there."""
         try:
             started_with = Path("/proc/self/environ").read_bytes().split(b"\0")
         except OSError:
@@ -76,7 +74,7 @@ class Injection:
 ITT: Final = Injection(
     name="ITT", variable="INTEL_LIBITTNOTIFY64", mark="OPPROF_ITT_ARMED", callers=("torch",)
 )
-# The nvtx package asks at import and keeps the answer; CuPy and others ask when they emit their first range.
+# The nvtx package reads the variable at import; CuPy and others when they emit their first range.
 NVTX: Final = Injection(
     name="NVTX", variable="NVTX_INJECTION64_PATH", mark="OPPROF_NVTX_ARMED", callers=("nvtx",)
 )

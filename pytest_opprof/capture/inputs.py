@@ -1,4 +1,4 @@
-"""The inputs of a torch op, decoded from the observer's words (native/src/core/event.h, op_input_tag)."""
+"""Decode the inputs of a torch op (native/src/core/event.h, op_input_tag)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _FLOPS_WORDS: Final = 3
 _OVERLOAD_WORDS: Final = 2
 _IDENTITY_LAYOUT: Final = "=QQiiq"
 
-# Nobody gave these by keyword: a `_RecordFunctionFast` of ours keeps its inputs so, the observer the modules
-# of TorchScript.
+# Not the user's keywords: our `_RecordFunctionFast` keeps its inputs under these keys, and the observer the
+# modules of TorchScript.
 INPUT_KEYS: Final = frozenset({"Input Dims", "Input type", "Concrete Inputs", "Module Hierarchy"})
 
 
@@ -59,12 +59,12 @@ _SCALAR_LISTS: Final = frozenset({Tag.INT_LIST, Tag.DOUBLE_LIST, Tag.BOOL_LIST})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What an op was given, one entry an input in each list.
+    """What an op was given; each list has one entry per input.
 
     Attributes:
         shapes: Sizes of a tensor, a list of sizes for a tensor list, else [].
         strides: The same for strides, in elements.
-        dtypes: Kineto's words: "float", "long int", "TensorList", "Scalar", "ScalarList" or "".
+        dtypes: Kineto's names: "float", "long int", "TensorList", "Scalar", "ScalarList" or "".
         concrete: Text of scalars and short scalar lists, else "".
     """
 
@@ -79,7 +79,7 @@ class TensorIdentity:
     """Which tensor an input is.
 
     Attributes:
-        tensor: Address of torch's TensorImpl: two views of one storage differ in it.
+        tensor: Address of torch's TensorImpl, which differs between views of one storage.
         storage: Address of its memory, as `MemoryChange.address` has it; 0 for none.
         device_type: Torch's number of the kind of device; 0 for the host.
         device_index: Which device of that kind; -1 for the host.
@@ -93,7 +93,7 @@ class TensorIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One input or output, or what belongs to the one before (native/src/core/event.h)."""
+    """One input or output, or an addition to the one before (native/src/core/event.h)."""
 
     tag: Tag
     dtype: int
@@ -110,9 +110,9 @@ def decode_text(block: memoryview[int]) -> str | None:
 
 
 def decode_inputs(block: memoryview[int]) -> Inputs | None:
-    """The inputs of a block that a torch op wrote, else None; None too where shapes were not recorded.
+    """The inputs in a torch op's block; None for other blocks, and if shapes were not recorded.
 
-    A range's text is an input without a shape, a type or a value, as it is to torch.
+    A range's text is an input without shape, type or value, as in torch.
     """
     if block[0] & 0xFF == _ARGS_INPUT:
         return Inputs(shapes=[[]], strides=[[]], dtypes=[""], concrete=[""])
@@ -138,9 +138,9 @@ def decode_inputs(block: memoryview[int]) -> Inputs | None:
 
 
 def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None]] | None:
-    """For each input its tensors, one or those of a list, none for a number; None as `decode_inputs`.
+    """For each input its tensors: one, those of a list, or none for a number; None as in `decode_inputs`.
 
-    A tensor without a storage of its own, such as a sparse one, or one recorded without memory, is None.
+    A tensor without its own storage, such as a sparse one, or without a recorded identity is None.
     """
     words = input_words(block)
     if words is None:
@@ -166,7 +166,7 @@ def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None
 
 
 def input_words(block: memoryview[int]) -> memoryview[int] | None:
-    """The words of a torch op's inputs in its block; None where there are none."""
+    """The words of a torch op's inputs in its block; None if there are none."""
     if block[0] & 0xFF != _ARGS_TORCH:
         return None
     words = _without_overload(block)
@@ -176,7 +176,7 @@ def input_words(block: memoryview[int]) -> memoryview[int] | None:
 
 
 def keyword_words(block: memoryview[int]) -> memoryview[int] | None:
-    """The block of named values (`fields`) in a torch op's block; None where there is none."""
+    """The block of named values (`fields`) in a torch op's block; None if there is none."""
     words = _without_overload(block) if block[0] & 0xFF == _ARGS_TORCH else block[:0]
     return words[1 : 1 + (words[0] >> 16)] if len(words) and words[0] & 0xFF == Tag.KEYWORDS else None
 
@@ -197,14 +197,14 @@ def tokens_of(words: memoryview[int]) -> Iterator[Token]:
         tag, dtype, length = Tag(words[at] & 0xFF), words[at] >> 8 & 0xFF, words[at] >> 16
         if tag is Tag.CUT:
             return
-        layout = _LAYOUTS[tag](length) if tag in _LAYOUTS else "="  # which is no payload
+        layout = _LAYOUTS[tag](length) if tag in _LAYOUTS else "="  # no payload
         size = struct.calcsize(layout)
         payload = bytes(words[at + 1 : at + 1 + (size + 3) // 4])[:size]
         yield Token(tag=tag, dtype=dtype, length=length, values=struct.unpack(layout, payload))
         at += 1 + (size + 3) // 4
 
 
-# The payload's layout in the words of `struct`, from the token's length.
+# The payload's layout for `struct`, from the token's length.
 _LAYOUTS: Final[Mapping[Tag, Callable[[int], str]]] = {
     Tag.TENSOR: lambda rank: f"={2 * rank}I",
     Tag.TENSOR_WIDE: lambda rank: f"={2 * rank}q",
@@ -227,7 +227,7 @@ def _sizes(token: Token) -> tuple[list[int], list[int]]:
 
 @functools.cache
 def dtype_name(number: int) -> str:
-    """Kineto's word for one of torch's scalar types, as ``long int``; "" for one that it has no word for."""
+    """Kineto's name for a scalar type of torch, such as ``long int``; "" if it has none."""
     return text_at(lib.op_dtype_name(number))
 
 

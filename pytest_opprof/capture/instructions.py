@@ -1,4 +1,4 @@
-"""Bytecodes that one thread runs, by function, without an object of Python's for any of them."""
+"""Count the bytecodes that one thread runs, by function, without a Python object for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_opprof.capture.python_calls import free_tool
 from pytest_opprof.errors import CaptureUnavailableError
 
 _MONITORING: Final[Any] = getattr(sys, "monitoring", None)  # since 3.12
-# The others are debuggers', coverage's, profilers' and optimizers'. Call events take the first free one.
+# The others belong to debuggers, coverage, profilers and optimizers. `python_calls` prefers 3.
 _TOOL_IDS: Final = (4, 3)
 _TOOL_NAME: Final = "pytest-opprof instructions"
 _OWN: Final = str(Path(__file__).parents[1]) + os.sep
@@ -33,8 +33,8 @@ class Counted:
     """The instructions of a stretch of code.
 
     Attributes:
-        rows: For each metric of the counter, by function and file: ``Block.forward, model.py``.
-        doubt: Why they may differ the next time; empty where nothing says so.
+        rows: For each metric of the counter, by function and file (``Block.forward, model.py``).
+        doubt: Why they may differ next time; empty if nothing suggests it.
     """
 
     rows: tuple[Mapping[str, int], ...]
@@ -76,11 +76,7 @@ class InstructionCounter:
             _MONITORING.set_events(self._tool, _MONITORING.events.INSTRUCTION)
 
     def stop(self) -> Counted:
-        """Stop counting.
-
-        Returns:
-            First the rows of the project's own files, then those of all others, and of code without a file.
-        """
+        """Stop counting; the first rows are of the project's own files, the second of all other code."""
         if _MONITORING is not None:
             _MONITORING.set_events(self._tool, 0)
             _MONITORING.register_callback(self._tool, _MONITORING.events.INSTRUCTION, None)
@@ -106,9 +102,9 @@ class InstructionCounter:
 
 @cache
 def installed_libraries() -> str:
-    """The interpreter's version, and a digest of the distributions that are installed from an index.
+    """The interpreter's version, and a digest of the packages installed from an index.
 
-    What is installed from a folder is what is being worked on: its version may change with each commit.
+    A package installed from a folder is being worked on: its version may change with each commit.
     """
     text = "\n".join(sorted(_distributions()))
     return f"{platform.python_version()} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -123,13 +119,13 @@ def _distributions() -> Iterator[str]:
 
 @cache
 def _is_of_project(file: str) -> bool:
-    # As of `<frozen importlib>` and of what dataclasses make: they are in no file.
+    # `<frozen importlib>` and what dataclasses generate are in no file.
     return bool(file) and not file.startswith(("<", *library_folders()))
 
 
 @cache
 def _named(file: str, function: str) -> str:
-    """``Block.forward, model.py``: no line, as a comment above the function must change nothing."""
+    """``Block.forward, model.py``, without a line: a comment above the function must change nothing."""
     if not _is_of_project(file):
         folder = next((folder for folder in _longest_first() if file.startswith(folder)), "")
         return f"{function}, {file.removeprefix(folder)}"

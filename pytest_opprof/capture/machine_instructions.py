@@ -1,4 +1,4 @@
-"""Machine instructions of this process, by function: QEMU counts them where `opprof replay` started it."""
+"""Machine instructions of this process, by function, which QEMU counts under `opprof replay`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class MachineInstructionCounter:
         """Count from here on.
 
         Raises:
-            CaptureUnavailableError: The file for the counts cannot be made.
+            CaptureUnavailableError: An old file of counts cannot be removed.
         """
         try:
             self._path.unlink(missing_ok=True)
-        except OSError as error:  # the folder is everybody's, and so may the file be somebody else's
+        except OSError as error:  # the folder is shared, so the file may be another user's
             raise CaptureUnavailableError(f"machine instructions were not counted: {error}") from error
         lib.op_replay_begin()
 
@@ -55,7 +55,7 @@ class MachineInstructionCounter:
         return Counted((_by_function(counts),))
 
     def _own_file(self) -> bytes | None:
-        """What QEMU's plugin wrote; None where it is not there, or somebody else's."""
+        """What QEMU's plugin wrote; None if the file is missing or another user's."""
         try:
             with open_regular(self._path) as file:
                 return file.read() if os.fstat(file.fileno()).st_uid == os.geteuid() else None
@@ -64,7 +64,7 @@ class MachineInstructionCounter:
 
 
 def _by_function(counts: bytes) -> Mapping[str, int]:
-    """Sum pairs of an address and a number up by the function that the address is in."""
+    """Sum pairs of an address and a count by the function at the address."""
     pairs = array.array("Q", counts)
     by_address = Counter[int]()
     for address, instructions in zip(pairs[::2], pairs[1::2], strict=True):

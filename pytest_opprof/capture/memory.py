@@ -1,4 +1,4 @@
-"""Memory taken and given back, as the native collector recorded it and sums it up."""
+"""Memory taken and given back, as the native collector recorded it and summed it up."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class MemoryChange:
     """What an allocator did in one event of kind `OpKind.MEMORY`.
 
     Attributes:
-        address: Of the block; 0 for memory that was asked for and not to be had.
-        nbytes: How many bytes were taken; negative where they were given back.
+        address: Of the block; 0 if the request failed.
+        nbytes: Bytes taken; negative if given back.
         total_allocated: Bytes that the allocator had given out by then; -1 for unknown.
         total_reserved: Bytes that it held by then; -1 for unknown.
         device_type: Torch's number of the kind of device; 0 for the host.
@@ -32,7 +32,7 @@ class MemoryChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """The memory that one step took, or a whole window. What was taken before is not part of it.
+    """The memory that one step or a whole window took, without what was taken before.
 
     Attributes:
         allocated: Bytes taken.
@@ -55,10 +55,10 @@ def memory_change(result: Any, event: int) -> MemoryChange | None:
 
 
 def memory_use(result: Any, count: int, *, on_device: bool) -> list[MemoryUse]:
-    """The first `count` rows of a native result's memory: one a step, then the whole window.
+    """The first `count` rows of a native result's memory: one per step, then the whole window.
 
     Raises:
-        CollectorError: There is no memory to do so.
+        CollectorError: Out of memory.
     """
     rows = ffi.new("op_memory_use **")
     check(lib.op_result_memory_use(result, on_device, rows))

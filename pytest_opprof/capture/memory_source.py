@@ -1,6 +1,6 @@
-"""Where memory events come from when it is not torch: Python's own allocators, or the malloc family.
+"""Memory events from Python's own allocators or the malloc family, in place of torch's.
 
-Of devices it is CUPTI, beside these (`cuda_source.py`).
+CUPTI reports device memory beside these (`cuda_source.py`).
 """
 
 from __future__ import annotations
@@ -17,27 +17,22 @@ MALLOC = "memory-malloc"
 
 
 class PythonMemory:
-    """Hooks on the three domains of Python's allocator: objects, and what extensions take through Python.
-
-    Attributes:
-        name: The source's word in documents.
-    """
+    """Hooks on the three domains of Python's allocator: objects, and what extensions take through Python."""
 
     name = PYTHON
 
     def enable(self) -> None:
-        """Put the hooks over the allocators that are there."""
+        """Install the hooks over the current allocators."""
         fast.pymem_start()
 
     def disable(self) -> None:
-        """Put those allocators back."""
+        """Restore those allocators."""
         fast.pymem_stop()
 
     def settle(self) -> None:
-        """Empty Python's free lists, whose objects are taken and given back past its allocators.
+        """Empty Python's free lists, which bypass its allocators, so that equal steps count equal memory.
 
-        A step is about to begin, and equal steps are to find equal allocators. A full collection does that,
-        and has the next one come after as many objects in each step.
+        A full collection does that, and makes the next one come after as many objects in each step.
         """
         gc.collect()
 
@@ -45,31 +40,31 @@ class PythonMemory:
 class MallocMemory:
     """What the loaded libraries take by malloc() and its like, such as the data of NumPy's arrays.
 
-    Not what the C library takes for itself, what is mapped without malloc(), as the arenas of Python's small
-    objects are, or what a library takes that was loaded after the window opened.
+    It does not see the C library's own memory, memory mapped without malloc() (such as the arenas of
+    Python's small objects), or libraries loaded after the window opened.
     """
 
     name = MALLOC
 
     def enable(self) -> None:
-        """Let each library's table of imported functions point to us.
+        """Point each library's table of imported functions to us.
 
         Raises:
-            CaptureUnavailableError: The interpreter's own calls of malloc do not come by.
+            CaptureUnavailableError: The interpreter's own calls of malloc cannot be seen.
         """
         check(fast.watch_malloc())
 
     def disable(self) -> None:
-        """Let them point to malloc() again."""
+        """Point them to malloc() again."""
         lib.op_malloc_unwatch()
 
     def settle(self) -> None:
-        """Nothing: what malloc() keeps back is taken and given back through it."""
+        """Do nothing: what malloc() caches is still taken through malloc()."""
 
 
 @functools.cache
 def malloc_problem() -> str | None:
-    """Why malloc cannot be watched in this process, and what to do; None where it can be."""
+    """Why malloc cannot be watched in this process, and what to do; None if it can."""
     source = MallocMemory()
     try:
         source.enable()

@@ -20,5 +20,5 @@ def name_text(name_id: int) -> str:
 
 
 def printable(text: str) -> str:
-    """A text that is valid UTF-8, as readers refuse others: a lone surrogate is written out."""
+    """The text as valid UTF-8, as readers require: a lone surrogate is escaped."""
     return text.encode("utf-8", "backslashreplace").decode()

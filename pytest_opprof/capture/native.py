@@ -1,7 +1,7 @@
-"""The native modules, or what stands in for them where there are none.
+"""The native modules, or their stand-ins where there are none.
 
-All code of ours takes them from here: ``from pytest_opprof.capture.native import fast, ffi, lib``. Without
-them `ABSENCE` says why. Ranges then do nothing, and everything else that needs native code raises one error.
+All our code imports them from here: ``from pytest_opprof.capture.native import fast, ffi, lib``. Without
+them `ABSENCE` says why, ranges do nothing, and everything else that needs native code raises one error.
 """
 
 from __future__ import annotations
@@ -39,11 +39,7 @@ _SYSTEMS: Final = {"darwin": "macOS", "win32": "Windows"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """Why there are no native modules.
-
-    Attributes:
-        reason: A clause.
-    """
+    """Why there are no native modules; `reason` is a clause."""
 
     reason: str
     is_fault: bool = False
@@ -56,7 +52,7 @@ class Absence:
 
 
 class _Nothing:
-    """Stands in for a native module: to use it is an error, but where nothing is the right answer anyway."""
+    """Stands in for a native module: using it is an error, unless doing nothing is right."""
 
     # No tool listens to ranges, no device is waited for, and there are no counters.
     _HARMLESS: Final = frozenset(
@@ -73,26 +69,22 @@ class _Nothing:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # Python asks, such as inspect and copy
+            raise AttributeError(name)  # looked up by Python itself, such as inspect and copy
         if name in self._HARMLESS:
             return lambda *_: 0
         if name.isupper():
-            return 0  # a constant, which modules read when they are imported
+            return 0  # a constant that modules read at import
         raise CaptureUnavailableError(str(ABSENCE))
 
 
 def require() -> None:
-    """Refuse what cannot be done without native code.
-
-    Raises:
-        CaptureUnavailableError: There is none; the message says why.
-    """
+    """Raise a `CaptureUnavailableError` that says why, if there is no native code."""
     if ABSENCE is not None:
         raise CaptureUnavailableError(str(ABSENCE))
 
 
 def _unsupported() -> str | None:
-    """Why this platform or interpreter has no native modules of ours."""
+    """Why this platform or interpreter is not supported; None if it is."""
     if sys.platform != "linux":
         return f"pytest-opprof records only on Linux, and this is {_SYSTEMS.get(sys.platform, sys.platform)}"
     if sys.implementation.name != "cpython":
@@ -116,7 +108,7 @@ def _is_pure() -> bool:
 
 
 def _absence() -> Absence | None:
-    """Load them.
+    """Load the native modules; why they are absent, or None.
 
     Raises:
         ImportError: This is a sub-interpreter, where ranges that do nothing would hide a mistake.

@@ -1,4 +1,4 @@
-"""What the collector gives, for Python: texts, columns, and exceptions where it gives error codes."""
+"""The collector's texts, columns and error codes, as Python objects and exceptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value", bound="DataclassInstance")
 
-# cffi makes each function at its first use: in the first step of a process that would be memory of the step.
+# cffi makes each function at its first use, which would count as memory of the process's first step.
 for _name in dir(lib):
     getattr(lib, _name)
 
@@ -25,39 +25,38 @@ for _name in dir(lib):
 def view_of(
     result: Any, pointer: Any, *, count: int, code: Literal["q", "I", "i", "H", "B"]
 ) -> memoryview[int]:
-    """A read-only view of a column.
+    """A read-only view of a column, which keeps its native result alive.
 
     Args:
-        result: The native result that the column belongs to. It lives as long as the view.
-        code: Their type, as `struct` has it.
+        code: The entries' type, as in `struct`.
     """
     held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, result))
     return memoryview(ffi.buffer(held, count * struct.calcsize(code))).toreadonly().cast(code)
 
 
 def _hold(_owner: object, _pointer: object) -> None:
-    """The destructor of a borrowed pointer: what it keeps alive until then is its first argument."""
+    """The destructor of a borrowed pointer; until it runs, it keeps its first argument alive."""
 
 
 def value_of(kind: type[_Value], row: Any, /, **given: Any) -> _Value:
-    """A value whose members a native row has under the same names, but for those in `given`."""
+    """A dataclass whose members are those of a native row, except for those in `given`."""
     return kind(**{name: given[name] if name in given else getattr(row, name) for name in names_of(kind)})
 
 
 @functools.cache
 def names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
-    """The members of a dataclass."""
+    """The names of a dataclass's members."""
     return tuple(member.name for member in fields(kind))
 
 
 def text_at(pointer: Any) -> str:
-    """The text that the native side has somewhere."""
+    """The text at a native pointer."""
     text: str = ffi.string(pointer).decode("utf-8", "replace")
     return text
 
 
 def numbered_texts(pointer_to: Callable[[int], Any]) -> tuple[str, ...]:
-    """The texts of 0, 1 and so on, up to the first number that the native side has none for."""
+    """The native texts of 0, 1 and so on, up to the first number without one."""
     pointers = map(pointer_to, itertools.count())
     return tuple(map(text_at, itertools.takewhile(lambda pointer: pointer != ffi.NULL, pointers)))
 
@@ -68,13 +67,13 @@ def last_error() -> str:
 
 
 def check(code: int) -> None:
-    """Raise what a native return code means.
+    """Raise the exception for a native error code.
 
     Raises:
         CaptureBusyError: A window is open already.
-        CaptureUnavailableError: This process does not let it be recorded.
-        RecoveryError: A file is not a session file of this version.
-        CollectorError: Anything else, such as no memory.
+        CaptureUnavailableError: It cannot be recorded in this process.
+        RecoveryError: A file is not a session file of this version, or not a trace.
+        CollectorError: Anything else, such as out of memory.
     """
     if code == lib.OP_OK:
         return

@@ -13,7 +13,7 @@ from pytest_opprof.units import parse_bytes
 
 
 def open_native_session() -> None:
-    """Open it in the first folder that takes its file, else in anonymous memory.
+    """Open the session in the first folder that takes its file, else in anonymous memory.
 
     Raises:
         UsageError: ``OPPROF_MAX_BYTES`` is not a number of bytes.
@@ -35,18 +35,14 @@ def open_native_session() -> None:
 
 
 def _close_with_a_worker() -> None:
-    """A worker process of multiprocessing leaves by os._exit, past atexit, but runs finalizers of its own."""
+    """Close it in multiprocessing's workers, which skip atexit but run their own finalizers."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util.Finalize(None, lib.op_session_close, exitpriority=-100)
 
 
 def _byte_budget() -> int:
-    """The most bytes that one window may record; 0 for the collector's own 2 GiB.
-
-    Raises:
-        UsageError: ``OPPROF_MAX_BYTES`` is not a number of bytes.
-    """
+    """The most bytes that one window may record; 0 for the collector's default, 2 GiB."""
     text = os.environ.get("OPPROF_MAX_BYTES")
     if not text:
         return 0

@@ -1,6 +1,6 @@
-"""What is compiled against the user's torch: once for each torch, kept, checked before it is loaded.
+"""Compile against the user's torch, once for each torch; keep the result, and check it before loading.
 
-The observer sees torch's ops for us, the emitter tells other tools of them.
+The observer sees torch's ops for us; the emitter reports them to other tools.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def build_of(torch: Any) -> TorchBuild:
 
 
 def load(torch: Any, *, part: Part = "observer") -> ctypes.PyDLL:
-    """The observer for this torch, or the emitter, compiled if need be.
+    """Load the observer or emitter for this torch, compiled if necessary.
 
-    One that was kept and cannot be loaded is compiled anew.
+    A kept one that cannot be loaded is compiled again.
 
     Raises:
         CaptureUnavailableError: There is no C++ compiler, it failed, no folder can keep the result, or the
@@ -75,7 +75,7 @@ def load(torch: Any, *, part: Part = "observer") -> ctypes.PyDLL:
 
 
 def what_it_waits_for(torch: Any) -> str | None:
-    """A line for whoever waits while `load` compiles the observer; None where nothing is to be compiled.
+    """A line to show while `load` compiles the observer; None if nothing needs compiling.
 
     Raises:
         CaptureUnavailableError: Torch lacks its C++ headers, or the compiler's time limit is invalid.
@@ -90,7 +90,7 @@ def what_it_waits_for(torch: Any) -> str | None:
 
 
 def observer_for(build: TorchBuild, *, part: Part = "observer") -> Observer:
-    """The observer for this torch, or the emitter, compiled if need be.
+    """The observer or emitter for this torch, compiled if necessary.
 
     Several processes may ask at once: one compiles, the others wait for it.
 
@@ -115,7 +115,7 @@ def observer_for(build: TorchBuild, *, part: Part = "observer") -> Observer:
 
 
 def kept(build: TorchBuild, *, part: Part = "observer") -> Place | None:
-    """Where one that was compiled before is kept; None where none is."""
+    """The place of one that was compiled before and is usable; None if there is none."""
     program = cxx.compiler()
     maker = cxx.identity(program) if program else None
     key = _key(build, part)
@@ -130,14 +130,14 @@ def _direct_folders() -> Iterator[Path]:
 
 
 def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: bool = False) -> Observer:
-    """The one in this folder, made if need be.
+    """The observer or emitter in this folder, compiled if necessary.
 
     Args:
         folder: One that only this user can write.
-        serves_any: It is meant for machines with other compilers, too.
+        serves_any: It is also for machines with other compilers.
 
     Raises:
-        CaptureUnavailableError: It cannot be made.
+        CaptureUnavailableError: It cannot be compiled.
     """
     program = cxx.compiler()
     if program is None:
@@ -152,7 +152,7 @@ def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: b
         with place.locked(limit_s=2 * cxx.time_limit_s()):
             if place.has(maker):
                 return Observer(place=place, was_built=False)
-            for left in folder.glob(f"build-{place.key}-*"):  # by a process that was killed with the lock
+            for left in folder.glob(f"build-{place.key}-*"):  # by a process killed while it held the lock
                 shutil.rmtree(left, ignore_errors=True)
             with tempfile.TemporaryDirectory(dir=folder, prefix=f"build-{place.key}-") as work:
                 made = _compile(build, part, program, Path(work))
@@ -174,7 +174,7 @@ def _source_folder() -> Path:
 
 
 def _key(build: TorchBuild, part: Part) -> str:
-    """Everything the compiled code depends on; a torch built anew gets an observer built anew."""
+    """A key of everything the compiled code depends on, so that a rebuilt torch gets a new observer."""
     digest = hashlib.sha256()
     for fact in (build.version, build.commit, build.digest):
         digest.update(fact.encode() + b"\0")
@@ -184,14 +184,14 @@ def _key(build: TorchBuild, part: Part) -> str:
 
 
 def compile_command(build: TorchBuild, program: str, source: Path, out: Path) -> list[str]:
-    """How a source is compiled against this torch, as the observer is.
+    """The command that compiles a source against this torch.
 
-    The libraries that it needs are loaded before it is, wherever they lie then: no path to them is kept.
+    The result keeps no path to its libraries: they are loaded before it, wherever they are by then.
     """
     return [
         *cxx.words(program),
         "-O2",
-        "-DNDEBUG",  # without it RecordFunction has a member more, and inputs() throws in every callback
+        "-DNDEBUG",  # without it RecordFunction has one more member, and inputs() throws in every callback
         f"-D_GLIBCXX_USE_CXX11_ABI={int(build.cxx11_abi)}",
         f"-std={build.standard}",
         "-fPIC",

@@ -1,4 +1,4 @@
-"""Compiled observers on disk: found again only while they are what was recorded of them."""
+"""Compiled observers on disk, used only while they match their recorded digest."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pytest_opprof.locks import hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where one observer is kept: the shared object, and the record that says it is whole.
+    """Where one observer is kept: the shared object, and the record of its digest and compiler.
 
     Attributes:
-        folder: Of all observers.
-        key: Everything that the compiled code depends on.
+        folder: Shared by all observers.
+        key: Stands for everything that the compiled code depends on.
     """
 
     folder: Path
@@ -36,11 +36,11 @@ class Place:
         return self.folder / f"{self.key}.sha256"
 
     def has(self, made_by: str | None) -> bool:
-        """Whether a sound one is here.
+        """Whether an intact observer is here.
 
         Args:
-            made_by: The compiler that would make it (`cxx.identity`): one that another made is not found.
-                None where there is no compiler; then any is better than none.
+            made_by: The compiler that would make it (`cxx.identity`): an observer of another does not count.
+                None if there is no compiler; then any observer counts.
         """
         try:
             if not (is_private_file(self.path) and is_private_file(self._record)):
@@ -52,27 +52,25 @@ class Place:
         return found == digest and (not maker or made_by is None or maker == made_by)
 
     def keep(self, made: Path, *, made_by: str) -> None:
-        """Take over a shared object that lies in a folder within this one.
+        """Move a shared object here, from a folder within this one.
 
         Args:
-            made: The file, which is moved.
-            made_by: The compiler; "" for one that serves whatever compiler there is.
+            made_by: Its compiler; "" if it serves any compiler.
 
         Raises:
-            OSError: It cannot be kept.
+            OSError: It cannot be moved.
         """
         new_record = made.with_name("sha256")
         digest = hashlib.sha256(made.read_bytes()).hexdigest()
         new_record.write_text(f"{digest}\n{made_by}", encoding="utf-8")
         for file in (made, new_record):
-            file.chmod(
-                0o600 if made_by else 0o644
-            )  # whatever the umask is: what others may write is not loaded
+            # Whatever the umask is: a file that others may write is not loaded.
+            file.chmod(0o600 if made_by else 0o644)
         made.replace(self.path)
-        new_record.replace(self._record)  # last: what has no record is not there
+        new_record.replace(self._record)  # last: without a record it does not count
 
     def forget(self) -> None:
-        """Let it be made anew.
+        """Remove it, so that it is compiled again.
 
         Raises:
             CaptureUnavailableError: It cannot be removed.
@@ -86,13 +84,13 @@ class Place:
 
     @contextlib.contextmanager
     def locked(self, *, limit_s: float) -> Iterator[None]:
-        """Have this place alone; whoever compiles holds it so long.
+        """Lock this place, as whoever compiles does.
 
         Args:
             limit_s: How long to wait for another process, in seconds.
 
         Raises:
-            CaptureUnavailableError: Another process holds it for longer.
+            CaptureUnavailableError: Another process holds the lock for longer.
             OSError: The lock's file cannot be made.
         """
         path = self.folder / f"{self.key}.lock"

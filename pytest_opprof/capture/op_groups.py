@@ -14,7 +14,7 @@ from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, names_of, numbered_texts
 from pytest_opprof.kinds import EventKind
 
-_MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
+_MOST_FLOPS: Final = 2**53 - 1  # of one event; the largest exact integer of JSON
 _CODES: Final = {"uint8_t": "B", "uint32_t": "I", "int32_t": "i", "uint64_t": "Q", "int64_t": "q"}
 
 
@@ -23,25 +23,25 @@ class OpGroup:
     """One row of the key averages.
 
     Attributes:
-        name: The op's; all ``ProfilerStep#k`` are ``ProfilerStep*``.
+        name: The op's name; all ``ProfilerStep#k`` are ``ProfilerStep*``.
         first_event: Index of the earliest event.
         background: Run during steps, by threads that are not part of them.
         is_async: The earliest event ended out of order or on another thread.
-        total_ns: Sum of durations, those of nested events of the same name included.
-        self_ns: The same less what was spent in the events inside.
-        device_type: Torch's number of where the events ran; 0 for the host. Events of a device have device
-            time only, and `total_ns` 0.
-        device_total_ns: Sum of the kernels, copies and fills launched in the events.
-        self_device_ns: The same for what was launched by them, and by no op or range inside.
+        total_ns: Sum of durations, including nested events of the same name.
+        self_ns: The same without the time of events inside.
+        device_type: Torch's number of the events' device type; 0 for the host. Events of a device have only
+            device time, and `total_ns` 0.
+        device_total_ns: Time of the kernels, copies and fills launched in the events.
+        self_device_ns: The same without those launched by an op or range inside.
         args_event: Index of an event with this row's inputs.
-        cpu_memory: Bytes of the host taken less given back, in events inside too.
-        self_cpu_memory: The same, by the events themselves.
-        device_memory: The same as `cpu_memory` of all devices.
-        self_device_memory: The same as `self_cpu_memory` of all devices.
-        flops: FLOPs of the events with what runs inside them; 0 until `Recording.count_flops`.
-        counted_flops: What of these is not also in an event around: these add up to a whole.
-        views: Of `count`, how many by torch's schema gave back what they were given, and ran no other op.
-        sums: The collector's columns, each over all events.
+        cpu_memory: Host bytes taken less given back, including events inside.
+        self_cpu_memory: The same without events inside.
+        device_memory: `cpu_memory` of all devices.
+        self_device_memory: `self_cpu_memory` of all devices.
+        flops: FLOPs, including events inside; 0 until `Recording.count_flops`.
+        counted_flops: The part of `flops` that is not in an enclosing event; these parts add up to the total.
+        views: How many of `count` returned an input by torch's schema, and ran no op but views.
+        sums: The collector's columns, each summed over all events.
         steps: The same for each step of the recording.
     """
 
@@ -76,12 +76,12 @@ def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> li
     """The events of a native result, summed up.
 
     Args:
-        result: The native result; nobody else may ask it meanwhile.
-        by: What an ``OP_GROUP_BY_`` of the collector says.
-        stack_depth: Events are apart by so many innermost callers too.
+        result: No other thread may query it meanwhile.
+        by: Bits of the collector's ``OP_GROUP_BY_``.
+        stack_depth: Also group by this many innermost callers.
 
     Raises:
-        CollectorError: There is no memory to do so.
+        CollectorError: Out of memory.
     """
     rows, count, samples = sum_up(result, by, stack_depth=stack_depth)
     names, row = _layout()
@@ -101,26 +101,23 @@ def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> li
 
 @functools.cache
 def _columns() -> tuple[str, ...]:
-    """What the collector sums up step by step."""
+    """The columns that the collector sums up for each step."""
     return numbered_texts(lib.op_group_column)
 
 
 @functools.cache
 def _layout() -> tuple[tuple[str, ...], struct.Struct]:
-    """The members of a row and how they lie: all rows are read at once.
-
-    That takes a fraction of the time of asking cffi for each number.
-    """
+    """A row's members and layout: reading whole rows is much faster than asking cffi for each number."""
     members = ffi.typeof("op_group").fields
     codes = (_CODES[member.type.cname] for _, member in members)
     return tuple(name for name, _ in members), struct.Struct("@" + "".join(codes))
 
 
 def sum_up(result: Any, by: int, *, stack_depth: int = 0) -> tuple[Any, int, Any]:
-    """Have the collector sum up the events of a native result: its rows, how many, and their samples.
+    """Have the collector sum up the events of a native result: the rows, their number, and their samples.
 
     Raises:
-        CollectorError: There is no memory to do so.
+        CollectorError: Out of memory.
     """
     rows = ffi.new("op_group **")
     count = ffi.new("uint64_t *")
@@ -147,10 +144,10 @@ def _group(told: dict[str, Any], steps: dict[str, tuple[int, ...]]) -> OpGroup:
 def flops_by(
     formula: Callable[[Inputs], int | None] | None, row: OpGroup, inputs_of: Callable[[int], Inputs | None]
 ) -> int:
-    """The FLOPs of an event of a row by inputs; -1 where they cannot be told.
+    """The FLOPs of an event of a row by inputs; -1 if they are unknown.
 
     Args:
-        formula: What tells them in place of the collector's own.
+        formula: Replaces the collector's own; None gives ``OP_FLOPS_BY_FORMULA``, which asks for that.
         inputs_of: The inputs of an event.
     """
     if formula is None:

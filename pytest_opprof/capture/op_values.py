@@ -1,4 +1,4 @@
-"""What a torch op was given and gave back, value by value: which tensor, and of which type."""
+"""Decode a torch op's inputs and outputs, value by value, with types and tensors' identities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_opprof.capture.inputs import Tag, Token, dtype_name, input_words, to
 _ARGS_TORCH: Final = 2
 _ARGS_OUTPUTS: Final = 5
 
-# Bytes of an element, by c10::ScalarType; 1 where not listed.
+# Bytes of an element, by c10::ScalarType; 1 if not listed.
 _ITEM_BYTES: Final = {
     **dict.fromkeys((2, 5, 15, 22, 27), 2),
     **dict.fromkeys((3, 6, 8, 14, 28), 4),
@@ -33,8 +33,8 @@ class TensorValue:
     """A tensor as it was when the op began or ended.
 
     Attributes:
-        tensor: Address of the tensor's own object; 0 unknown. Addresses are used again.
-        storage: Address of what it holds; 0 unknown.
+        tensor: Address of torch's TensorImpl; 0 if unknown. Addresses are reused.
+        storage: Address of its memory; 0 if unknown.
         offset: Of its first element in the storage, in elements.
         device: As torch writes it, such as "cpu" or "cuda:0".
     """
@@ -52,8 +52,8 @@ class OpValue:
     """One value.
 
     Attributes:
-        type: In an execution trace's words, such as "Tensor(float)", "GenericList[Int,Int]" or "None";
-            "" where it was not recorded.
+        type: As in an execution trace, such as "Tensor(float)", "GenericList[Int,Int]" or "None"; "" if it
+            was not recorded.
         value: A number, a text, a `TensorValue`, None, or a list of these.
         shape: Sizes of a tensor, a list of them for a list, else [].
         strides: The same, in elements.
@@ -67,14 +67,14 @@ class OpValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpOutputs:
-    """What an op gave back, and the id of its schema's text (`names.name_text`)."""
+    """An op's outputs, and the id of its schema's text (`names.name_text`)."""
 
     schema_id: int
     values: list[OpValue]
 
 
 def decode_values(block: memoryview[int]) -> list[OpValue]:
-    """What the op was given; nothing where it was not recorded."""
+    """The op's inputs; empty if they were not recorded."""
     words = input_words(block)
     return [] if words is None else list(_values(words))
 
@@ -85,7 +85,7 @@ def decode_forward_thread(block: memoryview[int]) -> int:
 
 
 def decode_outputs(block: memoryview[int]) -> OpOutputs | None:
-    """What the op gave back, of a block of its own."""
+    """The op's outputs, in a block of their own; None for other blocks."""
     if block[0] & 0xFF != _ARGS_OUTPUTS:
         return None
     return OpOutputs(schema_id=block[1], values=list(_values(block[2 : 1 + (block[0] >> 8)])))
@@ -114,7 +114,7 @@ _ELEMENTS: Final[Mapping[Tag, tuple[str, type]]] = {
 
 
 def _with_identities(tokens: Iterator[Token]) -> Iterator[tuple[Token, Token | None]]:
-    """Each token with the one behind it that says which tensor it is."""
+    """Each token, with the identity that follows it, if any."""
     waiting: Token | None = None
     for token in tokens:
         if token.tag is Tag.IDENTITY and waiting is not None:
@@ -179,11 +179,11 @@ def _scalar(token: Token) -> OpValue:
 
 @functools.cache
 def item_bytes() -> dict[str, int]:
-    """Bytes of an element by Kineto's word for its type."""
+    """Bytes of an element by Kineto's name for its type."""
     return {name: _ITEM_BYTES.get(number, 1) for number in range(1 << 8) if (name := dtype_name(number))}
 
 
 def device_name(device_type: int, index: int) -> str:
-    """As torch writes a device: "cpu", "cuda:0"."""
+    """A device as torch writes it: "cpu", "cuda:0"."""
     name = _DEVICES[device_type] if 0 <= device_type < len(_DEVICES) else f"device type {device_type}"
     return name if index < 0 else f"{name}:{index}"

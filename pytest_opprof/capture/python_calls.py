@@ -19,7 +19,7 @@ _PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
 _TOOL_NAME: Final = "pytest-opprof"
 # Absent before 3.12.
 _MONITORING: Final[Any] = getattr(sys, "monitoring", None)
-# 2 is what cProfile takes; 0, 1 and 5 belong to debuggers, coverage and optimizers.
+# cProfile takes 2; 0, 1 and 5 belong to debuggers, coverage and optimizers.
 _TOOL_IDS: Final = (3, 4)
 _DISPLACED: Final = (
     "Python calls were recorded only in part: cProfile, viztracer or sys.setprofile took a thread's only "
@@ -28,9 +28,9 @@ _DISPLACED: Final = (
 
 
 class PythonCalls:
-    """Records the calls of all threads while it is enabled, or those of torch modules alone.
+    """Records the calls of all threads while it is enabled, or only those of torch modules.
 
-    Calls that are open when it is enabled are not events: they stand below the stacks of what is.
+    Calls that were open before are not events, but stand at the bottom of the events' stacks.
     """
 
     def __init__(self, *, modules_only: bool, with_modules: bool) -> None:
@@ -54,11 +54,7 @@ class PythonCalls:
             raise
 
     def disable(self) -> dict[str, str]:
-        """The window is about to close; also after a fork, in the child.
-
-        Returns:
-            Why calls were not recorded to the window's end, by source.
-        """
+        """Stop before the window closes, or in a forked child; for each source that ended early, why."""
         hooks, self._hooks = self._hooks, None
         if hooks is None:
             return {}
@@ -70,7 +66,7 @@ class PythonCalls:
 
 
 class _Monitoring:
-    """3.12 and later. Every tool has a number of its own, so that nobody is in anybody's way."""
+    """Python 3.12 and later. Every tool has its own number, so tools do not interfere."""
 
     def __init__(self) -> None:
         self._tool = free_tool(_TOOL_IDS, cannot="Python calls cannot be recorded")
@@ -96,7 +92,7 @@ class _Monitoring:
         if only is None:
             _MONITORING.set_events(self._tool, functools.reduce(int.__or__, callbacks))
         else:
-            # Nothing but this function pays for it; only an unwinding cannot be asked for one function.
+            # Only this function pays, except for unwinding, which has no local events.
             _MONITORING.set_events(self._tool, events.PY_UNWIND)
             _MONITORING.set_local_events(self._tool, only, events.PY_START | events.PY_RETURN)
 
@@ -110,7 +106,7 @@ class _Monitoring:
 
 
 def free_tool(numbers: Sequence[int], *, cannot: str) -> int:
-    """The first of some numbers of ``sys.monitoring`` that no tool holds.
+    """The first of these tool numbers of ``sys.monitoring`` that no tool holds.
 
     Args:
         cannot: What an error begins with.
@@ -129,9 +125,9 @@ def free_tool(numbers: Sequence[int], *, cannot: str) -> int:
 
 
 class _ProfileFunction:
-    """3.11. The native side calls what profiled a thread before, and puts it back.
+    """Python 3.11. The native side calls a thread's earlier profile function, and restores it.
 
-    A thread that is made by native code during the window is seen only if it starts a Python function through
+    A thread that native code makes during the window is seen only if it starts a Python function through
     `threading`.
     """
 
@@ -147,7 +143,7 @@ class _ProfileFunction:
 
 
 def _prefixes() -> tuple[str, ...]:
-    """The folders that modules are imported from, longest first: as torch does, paths are shown without."""
+    """The folders of imports, longest first: like torch, we show paths without them."""
     folders = {*site.getsitepackages(), site.getusersitepackages(), *sys.path}
     return tuple(
         sorted((folder.rstrip(os.sep) + os.sep for folder in folders if folder), key=len, reverse=True)
@@ -155,7 +151,7 @@ def _prefixes() -> tuple[str, ...]:
 
 
 def _module_code() -> CodeType | None:
-    """What runs when a torch module is called."""
+    """The code that runs when a torch module is called; None without torch."""
     modules = sys.modules.get("torch.nn.modules.module")
     call = None if modules is None else vars(modules.Module)["__call__"]
     code = getattr(call, "__code__", None)

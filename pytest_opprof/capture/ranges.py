@@ -1,4 +1,4 @@
-"""Named ranges of the user's own: the C types, and what they need of Python."""
+"""The user's named ranges: the C types, and the Python code that they need."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["RecordFunctionFast", "decorate", "range_pop", "range_push", "record_
 
 
 def decorate(scope: record_function, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that holds a range like `scope` open while `function` runs, however often it is suspended.
+    """A function that keeps a range like `scope` open while `function` runs, even if it is suspended.
 
-    A C wrapper would time only the making of a coroutine or generator, and would hide from
+    A C wrapper would time only the creation of a coroutine or generator, and would hide from
     ``inspect.iscoroutinefunction`` what it wraps.
     """
     if isinstance(function, staticmethod | classmethod):
@@ -37,7 +37,7 @@ def decorate(scope: record_function, function: Callable[..., Any]) -> Callable[.
 
 
 def _one_more(scope: record_function) -> record_function:
-    """A range for one run of a function: many runs may be suspended at a time, and end in any order."""
+    """A range for one run of a function: several suspended runs may end in any order."""
     return record_function(scope.name, scope.args) if type(scope) is record_function else scope
 
 
@@ -66,7 +66,7 @@ def _generator(
 def _async_generator(
     scope: record_function, function: Callable[..., AsyncGenerator[Any, Any]]
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
-    """Hand on what is sent and thrown in, as ``yield from`` does where it is allowed."""
+    """Pass on what is sent and thrown in, like ``yield from``, which is not allowed here."""
 
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         inner = function(*args, **kwargs)

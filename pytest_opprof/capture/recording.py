@@ -1,4 +1,4 @@
-"""A finished window, with all that the collector knows of it."""
+"""A finished window, with everything the collector knows about it."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from pytest_opprof.kinds import EventKind
 
 _GIVEN_KEYWORDS: Final = frozenset({EventKind.RANGE, EventKind.TORCH})
 
-# As torch's ``use_device`` has them, by torch's numbers.
+# Torch's names for ``use_device``, by torch's numbers.
 _DEVICE_NAMES: Final = {1: "cuda", 12: "xpu", 15: "hpu", 19: "mtia", 20: "privateuseone"}
 
 
 class Recording(ResultColumns):
-    """One finished window of the collector's, or what a file says of one.
+    """One finished window of the collector, or what a file says about one.
 
     Attributes:
-        sources: Where events came from, in the collector's words.
-        compilations: What torch.compile did in each step, where somebody watched.
+        sources: The names of the sources that events came from.
+        compilations: What torch.compile did in each step; empty if nothing watched.
     """
 
     def __init__(self, result: Any, *, sources: tuple[str, ...]) -> None:
@@ -66,7 +66,7 @@ class Recording(ResultColumns):
         return CUDA if CUDA in self.sources else None  # nothing ran there, but memory may have been taken
 
     def overload_name(self, event: int) -> str:
-        """The overload of a torch op, such as ``int`` of ``aten::transpose.int``; "" where it has none.
+        """The overload of a torch op, such as ``int`` of ``aten::transpose.int``; "" if it has none.
 
         Needs overloads to have been recorded.
         """
@@ -76,46 +76,46 @@ class Recording(ResultColumns):
         return self._block_at(self._args_at[event])
 
     def inputs(self, event: int) -> Inputs | None:
-        """What a torch op, or a range with ``args``, was given; None where shapes were not recorded."""
+        """What a torch op, or a range with ``args``, was given; None if shapes were not recorded."""
         return decode_inputs(self._block(event))
 
     @property
     def kineto_result(self) -> None:
-        """None: these events were not told by Kineto."""
+        """None: these events do not come from Kineto."""
 
     def kineto_event(self, _event: int, /) -> object | None:
         """None for every event, for the same reason."""
         return None
 
     def identities(self, event: int) -> list[list[TensorIdentity | None]] | None:
-        """For each input of a torch op, which tensors it is; None as `inputs`. Needs shapes and memory."""
+        """For each input of a torch op, its tensors; None as in `inputs`. Needs shapes and memory."""
         return decode_identities(self._block(event))
 
     def values(self, event: int) -> list[OpValue]:
-        """What a torch op was given, with the tensors' identities where outputs were recorded."""
+        """A torch op's inputs, with the tensors' identities if outputs were recorded."""
         return decode_values(self._block(event))
 
     def outputs(self, event: int) -> OpOutputs | None:
-        """What a torch op gave back; None where outputs were not recorded."""
+        """A torch op's outputs; None if they were not recorded."""
         return decode_outputs(self._block_at(lib.op_result_outputs(self._result, event)))
 
     def named_forward_thread(self, event: int) -> int:
-        """As `forward_thread`, also of nodes without a forward op, such as AccumulateGrad."""
+        """As `forward_thread`, also for nodes without a forward op, such as AccumulateGrad."""
         return decode_forward_thread(self._block(event))
 
     def args_text(self, event: int) -> str | None:
-        """The ``args`` of a ``record_function``; None where there were none."""
+        """The ``args`` of a ``record_function``; None if there were none."""
         return decode_text(self._block(event))
 
     def fields(self, event: int) -> dict[str, FieldValue]:
-        """What an event of another library carries, such as its NVTX domain, colour and payload.
+        """The named values of another library's event, such as its NVTX domain, colour and payload.
 
-        Also what a `_RecordFunctionFast` was given by keyword. Empty where it carries nothing.
+        Also the keywords of a `_RecordFunctionFast`. Empty if it has none.
         """
         return decode_fields(self._block(event))
 
     def keywords(self, event: int) -> dict[str, Any]:
-        """What an op was given by keyword, as torch.compile's and Triton's launches are.
+        """The keywords given to an op, such as a launch by torch.compile or Triton.
 
         Torch's own ranges need recorded shapes.
         """
@@ -129,38 +129,37 @@ class Recording(ResultColumns):
         """The host's memory (or that of all devices) in each step, and in the whole window.
 
         Raises:
-            CollectorError: There is no memory to do so.
+            CollectorError: Out of memory.
         """
         with self._lock:
             *steps, whole = memory_use(self._result, len(self.steps) + 1, on_device=on_device)
         return steps, whole
 
     def count_flops(self, formulas: Mapping[str, Callable[[Inputs], int | None]]) -> None:
-        """Evaluate a formula once for each distinct op and its inputs; needs recorded shapes.
+        """Count FLOPs, once for each op with distinct inputs; needs recorded shapes.
 
         From then on `flops` and `groups` have them, and `sources` has "flops".
 
         Args:
-            formulas: By an op's name, what tells its FLOPs in place of the collector's own formula; None for
-                inputs whose FLOPs cannot be told.
+            formulas: By op name, instead of the collector's own; one gives None if the FLOPs are unknown.
 
         Raises:
-            CollectorError: There is no memory to do so.
+            CollectorError: Out of memory.
         """
         with self._lock:
             rows = read_groups(self._result, lib.OP_GROUP_BY_INPUTS, steps=len(self.steps))
             told = [flops_by(formulas.get(row.name), row, self.inputs) for row in rows]
             check(lib.op_result_count_flops(self._result, told, len(told)))
-        self.__dict__.pop("flops", None)  # what was told before is the collector's no more
+        self.__dict__.pop("flops", None)  # an earlier view is outdated
         self.sources = (*(source for source in self.sources if source != "flops"), "flops")
 
     def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> list[OpGroup] | None:
-        """The same, with events apart by their overloads and their `stack_depth` innermost callers too.
+        """As `groups`, but also grouped by overload and by the `stack_depth` innermost callers.
 
-        Two rows may have the same stack: where lines that differ read the same.
+        Two rows may show the same stack, if different lines read the same.
 
         Raises:
-            CollectorError: There is no memory to do so.
+            CollectorError: Out of memory.
         """
         by = lib.OP_GROUP_BY_SHAPES if by_inputs else lib.OP_GROUP_BY_NAME
         if by_overload:
@@ -169,40 +168,40 @@ class Recording(ResultColumns):
             return read_groups(self._result, by, steps=len(self.steps), stack_depth=stack_depth)
 
     def device_use(self) -> DeviceUse | None:
-        """What devices did for each row of `groups`; None where none was used.
+        """What devices did for each row of `groups`; None if none was used.
 
         Raises:
-            CollectorError: There is no memory to do so.
+            CollectorError: Out of memory.
         """
         with self._lock:
             _, groups, _ = sum_up(self._result, lib.OP_GROUP_BY_NAME)
             return read_device_use(self._result, groups=groups, steps=len(self.steps))
 
     def call_tree(self, *, limit: int = 2000) -> list[CallNode]:
-        """The call paths within the steps (all, where there are no steps), at most `limit`, the costliest.
+        """The costliest call paths in the steps (in the window, if it has none), at most `limit`.
 
-        A kept path's callers are kept too, and stand before it.
+        A path's callers are kept too, and stand before it.
 
         Raises:
-            CollectorError: There is no memory to do so.
+            CollectorError: Out of memory.
         """
         with self._lock:
             return read_call_tree(self._result, limit=limit)
 
     def called_from(self) -> list[CalledFrom]:
-        """Each op and range of the steps by its call sites; empty where these were not noted."""
+        """Each op and range of the steps by its call sites; empty if these were not noted."""
         return read_called_from(self._result)
 
     def write_chrome_trace(self, path: Any, *, metadata: Mapping[str, str] | None = None) -> None:
-        """Write Chrome trace events, whole or not at all; gzip where the name ends in ``.gz``.
+        """Write Chrome trace events, whole or not at all; compressed if the name ends in ``.gz``.
 
         Args:
-            path: The file to write. An earlier one is replaced.
+            path: An earlier file is replaced.
             metadata: Top-level members of the trace; values are JSON text.
 
         Raises:
             ValueError: A metadata value is not JSON.
             OSError: The file cannot be written; an existing file is unchanged.
         """
-        _ = self._cpp_stacks  # whose frames are named by one thread alone
+        _ = self._cpp_stacks  # names its frames, under the lock
         write_trace(self._result, path, metadata=metadata or {})

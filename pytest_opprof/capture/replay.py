@@ -1,4 +1,4 @@
-"""Processes under QEMU's user mode, which counts the machine instructions that they run: `opprof replay`."""
+"""Run processes under QEMU's user mode, which counts their machine instructions: `opprof replay`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 
 from pytest_opprof.errors import CaptureUnavailableError
 
-# A system has these, and a process under QEMU cannot see them: without this each start warns of them.
+# CPU features for kernels, which QEMU's user mode lacks: without this each start warns about them.
 _NOT_EMULATED: Final = "-pcid,-x2apic,-tsc-deadline,-invpcid,-spec-ctrl"
 QEMU: Final = "qemu-x86_64"
 COUNTS: Final = "OPPROF_REPLAY_COUNTS"
@@ -34,7 +34,7 @@ class Replay:
 
     Attributes:
         command: What comes before a program and its arguments.
-        cpu: The model of a CPU that they see.
+        cpu: The CPU model that they see.
     """
 
     command: tuple[str, ...]
@@ -42,16 +42,16 @@ class Replay:
 
     @classmethod
     def here(cls) -> Replay | None:
-        """How this process was started; None where it was not by `opprof replay`."""
+        """How `opprof replay` started this process; None if it did not."""
         text = os.environ.get(_COMMAND)
         return cls(command=tuple(shlex.split(text)), cpu=os.environ.get(_GUEST, "")) if text else None
 
     @classmethod
     def on(cls, cpu: str) -> Replay:
-        """Prepare to run programs on this model of a CPU.
+        """Prepare to run programs on this CPU model.
 
         Raises:
-            CaptureUnavailableError: This machine has no QEMU that can do it.
+            CaptureUnavailableError: This machine is not x86-64, or has no QEMU that can do it.
         """
         if (found := platform.machine()) != "x86_64":
             raise CaptureUnavailableError(f"opprof replay runs only on x86-64, and this machine is {found}")
@@ -73,11 +73,11 @@ class Replay:
 
     @property
     def guest(self) -> str:
-        """What machine instructions depend on beside the code: the CPU, and the C library."""
+        """What machine instructions depend on besides the code: the CPU and the C library."""
         return f"{self.cpu}, {' '.join(platform.libc_ver())}"
 
     def environment(self) -> dict[str, str]:
-        """What its processes need in their environment: for this, and to count the same each time.
+        """The environment variables of its processes, including those that make counts repeatable.
 
         Raises:
             CaptureUnavailableError: No folder takes temporary files.
@@ -101,7 +101,7 @@ def _temporary_folder() -> str:
 
 
 def keep_addresses() -> None:
-    """Have the programs that this process runs from now on use the same addresses each time, if allowed."""
+    """Turn off address randomization for programs that this process starts, if allowed."""
     libc = ctypes.CDLL(None)
     now = libc.personality(0xFFFFFFFF)
     if now >= 0:

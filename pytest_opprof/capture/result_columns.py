@@ -1,4 +1,4 @@
-"""Typed views of the columns of a native result, and Python objects made when asked for."""
+"""Typed views of a native result's columns, and Python objects made on demand."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from pytest_opprof.capture.window import (
     read_threads,
 )
 
-# Of an event that carries nothing: no decoder takes it for its own.
+# For an event without a block: no decoder accepts it.
 _NO_BLOCK: Final = memoryview(bytes(4)).cast("I")
 
 
 class ResultColumns:
     """The columns of a native result: thread by thread, the events of each in the order in which they began.
 
-    Columns are read-only memoryviews of native memory, one entry an event; they stay valid as long as
-    somebody holds them. Times are integer nanoseconds.
+    Columns are read-only memoryviews of native memory with one entry per event, valid as long as they are
+    referenced. Times are integer nanoseconds.
 
     Attributes:
-        start_ns: From `trace_start_ns`.
+        start_ns: Since `trace_start_ns`.
         duration_ns: -1 for an event that was open when the window closed.
         self_ns: The duration less that of the events inside; 0 for open and asynchronous events.
         sequence_nr: Autograd's numbers; -1 for none.
         forward_thread: Torch's number of the thread that ran the forward op; 0 for none.
-        parent: Index of the event around; -1 for none.
+        parent: Index of the enclosing event; -1 for none.
         step: Index into `steps`; -1 for none.
-        launcher: Of a device event: index of the host event that caused it; -1 for none known.
-        line: Of the Python function around the event, where it began; 0 where it is not known, or where the
-            event is inside an op that has one. Needs Python calls.
+        launcher: For a device event: index of the host event that caused it; -1 if unknown.
+        line: The line of the enclosing Python function at which the event began; 0 if unknown, or if an op
+            around the event has one. Needs Python calls.
         kind: Numbers of `EventKind`.
-        flags: ``FLAG_CROSSING`` (of a call that overlaps an op or range in part), ``FLAG_VIEW`` (an op),
-            ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED``
-            (memory that the event around it accounts for).
+        flags: ``FLAG_CROSSING`` (a call that overlaps an op or range in part), ``FLAG_VIEW`` (an op),
+            ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED`` (memory that the
+            enclosing event, or none, accounts for).
         scope: Torch's RecordScope; 7 for every user annotation.
         thread: Index into `threads`.
-        first_id: Event n has the id ``first_id + 1 + n``, which no other event of the process has.
+        first_id: Event n has the id ``first_id + 1 + n``, unique in the process.
         trace_start_ns: Nanoseconds since the epoch.
-        trace_end_ns: From `trace_start_ns`.
-        is_summed: There were more events than were to be kept: it has none, and `groups` by name,
-            `steps` and `stats` as if it had them all.
+        trace_end_ns: Since `trace_start_ns`.
+        is_summed: There were too many events to keep: the columns are empty, but `groups` by name, `steps`
+            and `stats` cover them all.
     """
 
     def __init__(self, result: Any) -> None:
         """Take ownership of a native ``op_result``."""
         self._result = ffi.gc(result, self._free)
-        self._lock = threading.Lock()  # of what the native result keeps until it is asked again
+        self._lock = threading.Lock()  # for what the native result keeps only until the next query
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)
         self._count: int = columns.count
@@ -123,7 +123,7 @@ class ResultColumns:
         return name_text(self.name_id[event])
 
     def row_name(self, event: int) -> str:
-        """The name of the row that an event is summed up in."""
+        """The name of an event's row in `groups`."""
         return name_text(lib.op_name_group(self.name_id[event]))
 
     def _block_at(self, at: int) -> memoryview[int]:
@@ -136,17 +136,17 @@ class ResultColumns:
         return view_of(self._result, pointer, count=words[0], code="I")
 
     def counters(self, event: int) -> dict[str, int]:
-        """What was counted in an event, what is inside it included, by the counters' names.
+        """The counters of an event, including events inside, by the counters' names.
 
-        Empty where nothing was: events of other libraries and calls have no counters, nor has one that is
-        asynchronous, or was open at the end.
+        Empty for events of other libraries, for calls, and for events that are asynchronous or were open at
+        the end.
         """
         return decode_counters(self._block_at(lib.op_result_counters(self._result, event)))
 
     def cpp_stack(self, event: int) -> tuple[CppFrame, ...]:
-        """The C++ functions that an event was begun in, innermost first.
+        """The C++ functions in which an event began, innermost first.
 
-        Empty where they were not recorded: of calls, and of what came from other processes' traces.
+        Empty if they were not recorded, as for calls and for events of other processes' traces.
         """
         return self._cpp_stacks.stack(event)
 
@@ -168,40 +168,40 @@ class ResultColumns:
 
     @functools.cached_property
     def cpu_memory(self) -> memoryview[int]:
-        """Bytes of the host taken less given back in each event, those inside it included."""
+        """Host bytes taken less given back in each event, including events inside."""
         return view_of(self._result, self._memory_columns.cpu, count=self._count, code="q")
 
     @functools.cached_property
     def self_cpu_memory(self) -> memoryview[int]:
-        """The same without the events inside: memory belongs to the innermost event of its thread."""
+        """`cpu_memory` without events inside: memory belongs to the innermost event of its thread."""
         return view_of(self._result, self._memory_columns.self_cpu, count=self._count, code="q")
 
     @functools.cached_property
     def device_memory(self) -> memoryview[int]:
-        """The same as `cpu_memory` of all devices."""
+        """`cpu_memory` of all devices."""
         return view_of(self._result, self._memory_columns.device, count=self._count, code="q")
 
     @functools.cached_property
     def self_device_memory(self) -> memoryview[int]:
-        """The same as `self_cpu_memory` of all devices."""
+        """`self_cpu_memory` of all devices."""
         return view_of(self._result, self._memory_columns.self_device, count=self._count, code="q")
 
     @functools.cached_property
     def flops(self) -> memoryview[int]:
-        """FLOPs of each event with what runs inside it; 0 where nobody counted them."""
+        """FLOPs of each event, including events inside; 0 if they were not counted."""
         known = lib.op_result_flops(self._result)
         if not known:
             return memoryview(bytes(8 * self._count)).cast("q")
         return view_of(self._result, known, count=self._count, code="q")
 
     def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
-        """The events summed up by name (and by the shapes of their inputs), in order of first start.
+        """The events summed up by name, in order of first start.
 
         Args:
-            by_inputs: Events whose inputs differ in shape are apart.
+            by_inputs: Also group by the shapes of inputs.
 
         Raises:
-            CollectorError: There is no memory to do so.
+            CollectorError: Out of memory.
         """
         by = lib.OP_GROUP_BY_SHAPES if by_inputs else lib.OP_GROUP_BY_NAME
         with self._lock:

@@ -1,4 +1,4 @@
-"""Sampling: a share of torch's ops, drawn at random, is recorded instead of all of them."""
+"""Sampling: record a random share of torch's ops instead of all of them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final
 from pytest_opprof.errors import UsageError
 
 EVERY_OP: Final = 1.0
-LEAST_SAMPLING: Final = 1e-6  # torch counts the ops to the next one that is drawn in 32 bits
+LEAST_SAMPLING: Final = 1e-6  # torch counts the ops until the next draw in 32 bits
 
-SAMPLING_KEY: Final = "opprof_sampling"  # of a trace's metadata: the share, where it is not all
+SAMPLING_KEY: Final = "opprof_sampling"  # in a trace's metadata: the share, unless it is 1
 
 
 def parse_sampling(given: object, *, where: str) -> float:
-    """The share of ops that is asked for.
+    """The requested share of ops.
 
     Raises:
-        UsageError: It is not a share that can be drawn.
+        UsageError: It is not a number from `LEAST_SAMPLING` to 1.
     """
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if is_number and LEAST_SAMPLING <= given <= EVERY_OP:  # type: ignore[operator]  # a number, and no NaN

@@ -16,15 +16,15 @@ LONGEST_NOTE: Final[int] = lib.OP_NOTE_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFile:
-    """What a session file says of its process.
+    """What a session file says about its process.
 
     Attributes:
-        is_alive: That process has it open still.
-        keeps_last: And kept what began last, so that what is missing of it is its beginning.
+        is_alive: The process still has it open.
+        keeps_last: The window keeps the newest events, so its beginning may be missing.
         opened_ns: When the session began, nanoseconds since the epoch.
         note: What the process said it was doing; empty for nothing.
-        names_path: The file that has the recording's names.
-        spill_path: The file for what the pool could not hold; None where there is none.
+        names_path: The file with the recording's names.
+        spill_path: The file for what the pool could not hold; None if there is none.
     """
 
     path: Path
@@ -39,11 +39,11 @@ class SessionFile:
 
 
 def read_session_file(path: Path) -> SessionFile:
-    """Look at a session file, of a living process or a dead one.
+    """Read the session file of a living or dead process.
 
     Raises:
         RecoveryError: It is not a session file of this user and this release.
-        CollectorError: It cannot be opened, as when it is gone by now.
+        CollectorError: It cannot be opened, for example because it is gone.
     """
     left = ffi.new("op_left *")
     check(lib.op_recover_look(os.fsencode(path), left))
@@ -62,12 +62,12 @@ def read_session_file(path: Path) -> SessionFile:
 
 
 def recovered(path: Path) -> Recording:
-    """The last window of a process that died in it.
+    """The last window of a process that died while recording.
 
     Raises:
-        CaptureBusyError: The process lives.
+        CaptureBusyError: The process is alive.
         RecoveryError: Nothing was being recorded, or the file is damaged.
-        CollectorError: A file is gone, or there is no memory.
+        CollectorError: A file is gone, or memory ran out.
     """
     result = ffi.new("op_result **")
     check(lib.op_recover(os.fsencode(path), result))

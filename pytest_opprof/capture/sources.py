@@ -1,4 +1,4 @@
-"""What a window can listen to, by the names that users give."""
+"""The sources that a window can record, by their names for users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCES: Final = (
     | MEMORY_SOURCES
 )
 DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
-# Those that reach the collector by its own side of ITT and NVTX, and its numbers for them.
+# Sources that reach the collector through ITT or NVTX, and its numbers for them.
 INJECTED: Final = {
     "ops-itt": lib.OP_INJECTED_TORCH,
     "itt": lib.OP_INJECTED_ITT,
@@ -27,10 +27,6 @@ INJECTED: Final = {
 
 
 def refuse_unknown(sources: frozenset[str]) -> None:
-    """Check that all sources are known.
-
-    Raises:
-        UsageError: One is not.
-    """
+    """Raise a `UsageError` if a source is unknown."""
     if unknown := sources - SOURCES:
         raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")

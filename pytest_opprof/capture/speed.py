@@ -1,4 +1,4 @@
-"""How fast this machine computes just now, and how fast it does as a rule."""
+"""How fast this machine is now, and how fast it usually is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from pytest_opprof.capture.native import lib
 
-# An A/B tells its processes the machine's usual speed by this, so that all of them mean the same.
+# An A/B tells its processes the machine's usual speed in this variable, so that all use the same one.
 USUAL_NS: Final = "OPPROF_USUAL_PROBE_NS"
 _BIN: Final = 0.01  # of the value
 _LASTING: Final = 0.02  # of all probes
@@ -19,7 +19,7 @@ _PROBES: Final = 10_000
 
 
 def probe_ns() -> int:
-    """Nanoseconds that a fixed amount of integer work takes just now (`native/src/core/speed.c`)."""
+    """Nanoseconds that a fixed amount of integer work takes now (`native/src/core/speed.c`)."""
     took: int = lib.op_speed_probe()
     return took
 
@@ -27,8 +27,8 @@ def probe_ns() -> int:
 def usual_ns(probes: Iterable[int]) -> int:
     """The fastest speed that lasts: the middle of the fastest bin of 1 % that holds 2 % of the probes.
 
-    Not the least: a processor boosts its clock now and then. Nor the most common: a neighbour may be there
-    more often than not, and slow down all probes by nearly the same share.
+    It is not the minimum, as processors boost their clock now and then, and not the most common value, as a
+    neighbour may slow down most probes by nearly the same share.
 
     Args:
         probes: At least one.
@@ -40,13 +40,13 @@ def usual_ns(probes: Iterable[int]) -> int:
     lasting = (key for key in sorted(bins) if len(bins[key]) >= len(ranked) * _LASTING)
     fullest = max(bins, key=lambda key: len(bins[key]))
     key = next(lasting, fullest)
-    # A peak on the border of two bins is one peak all the same.
+    # A peak may lie on the border of two bins.
     found = bins[key] + bins.get(key + 1, [])
     return found[len(found) // 2]
 
 
 def probes() -> Iterator[int]:
-    """What a third of a second shows of this machine's speed, nanoseconds."""
+    """Probes of this machine's speed over a third of a second, nanoseconds each."""
     return (probe_ns() for _ in range(_PROBES))
 
 
@@ -59,10 +59,10 @@ class Pace(enum.Enum):
 
 
 class Speed:
-    """Tells whether the machine computes as fast as it usually does.
+    """Tells whether the machine is as fast as usual.
 
     Args:
-        usual: What a probe takes as a rule, in nanoseconds.
+        usual: What a probe usually takes, in nanoseconds.
     """
 
     def __init__(self, usual: int, *, probe: Callable[[], int] = probe_ns) -> None:
@@ -72,7 +72,7 @@ class Speed:
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """By what an A/B says is usual, else by what this process finds."""
+        """Take the usual speed from the A/B, else measure it here."""
         told = environment.get(USUAL_NS, "")
         return cls(int(told) if told.isdecimal() else usual_ns(probes()))
 
@@ -81,7 +81,7 @@ class Speed:
         return self._probe()
 
     def pace(self, probe_ns: int) -> Pace:
-        """How fast the machine was when a probe took so long, beside its usual speed."""
+        """How fast the machine was, compared to its usual speed, when a probe took this long."""
         if probe_ns > self._most:
             return Pace.SLOW
         return Pace.FAST if probe_ns < self._least else Pace.USUAL

@@ -19,7 +19,7 @@ _SOURCES: Final[dict[object, frozenset[str]]] = {
 
 
 def stack_sources(given: object, *, where: str) -> frozenset[str]:
-    """The sources, in the collector's words, that stacks of this kind come from.
+    """The sources that stacks of this kind come from.
 
     Args:
         given: What the user wrote as ``with_stack``: True is ``"python"``, as torch means it.

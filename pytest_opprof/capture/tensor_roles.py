@@ -1,4 +1,4 @@
-"""What the tensors that live when a window closes are for: parameters, gradients, optimizer state."""
+"""Roles of the tensors alive when a window closes: parameters, gradients, optimizer state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 DEVICES: Final = {"cpu": 0, "cuda": 1, "xpu": 12}  # torch's numbers
-Place = tuple[int, int, int]  # kind and index of the device, and the storage's address
+Place = tuple[int, int, int]  # type and index of the device, address of the storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +21,11 @@ class TensorRoles:
 
 
 def tensor_roles(torch: Any) -> TensorRoles:
-    """Ask all living modules and optimizers. It takes a walk over all objects of the program."""
+    """Ask all living modules and optimizers; this walks over all objects of the program."""
     module, optimizer = torch.nn.Module, torch.optim.Optimizer
     roles = TensorRoles()
     for thing in gc.get_objects():
-        kind = type(thing)  # what an object says of its class itself may be anything, or raise
+        kind = type(thing)  # an object's own `__class__` may be anything, or raise
         if issubclass(kind, module):
             for parameter in thing.__dict__.get("_parameters", {}).values():
                 roles.parameters.update(_places(torch, parameter))
@@ -44,7 +44,7 @@ def _places(torch: Any, tensor: object) -> Iterator[Place]:
         address = tensor.untyped_storage().data_ptr()
         kind = DEVICES.get(tensor.device.type)
         index = tensor.device.index
-    except (RuntimeError, NotImplementedError):  # sparse, meta or fake: no storage to speak of
+    except (RuntimeError, NotImplementedError):  # sparse, meta or fake: no real storage
         return
     if kind is not None and address:
         yield kind, -1 if index is None else index, address

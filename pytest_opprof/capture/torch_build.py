@@ -1,4 +1,4 @@
-"""A torch on disk, as a compiler sees it: imported in this process, or only unpacked somewhere."""
+"""A torch on disk, as a compiler sees it, whether imported here or only unpacked."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NEWEST: Final = (2, 15)
 
 SUPPORTED: Final = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
 
-# c10::Error(SourceLocation, std::string), as libc10 exports it where std::string is the one of C++11.
+# c10::Error(SourceLocation, std::string), as libc10 exports it if std::string is that of C++11.
 _NEW_STRING: Final = b"_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx11"
-# torch's first header refuses older standards than its own.
+# Torch's first header refuses older standards.
 _MINIMUM: Final = re.compile(r"__cplusplus < (\d{4})\d\dL")
 _STANDARDS: Final = {"2017": "c++17", "2020": "c++20", "2023": "c++23"}
 
@@ -33,9 +33,9 @@ class TorchBuild:
         folder: The package, which has ``include`` and ``lib``.
         version: As ``torch.__version__``.
         commit: Torch's own; "Unknown" in some distributions' builds.
-        cxx11_abi: Its ``std::string`` is the one of C++11.
+        cxx11_abi: Its ``std::string`` is that of C++11.
         standard: The oldest C++ standard that its headers accept, as ``c++20``.
-        digest: Of its smallest library, which a new build changes.
+        digest: Of libc10, its smallest library, which each build changes.
     """
 
     folder: Path
@@ -47,15 +47,15 @@ class TorchBuild:
 
     @property
     def is_tried(self) -> bool:
-        """Whether this release is one that is supported; another may work."""
+        """Whether this release is supported; others may work."""
         return OLDEST <= _release(self.version) <= NEWEST
 
 
 def torch_build(folder: Path) -> TorchBuild:
-    """Look at a torch.
+    """Read the build of a torch.
 
     Args:
-        folder: The package: what ``torch.__file__`` lies in, or ``torch`` of an unpacked wheel.
+        folder: The package: the folder of ``torch.__file__``, or ``torch`` in an unpacked wheel.
 
     Raises:
         CaptureUnavailableError: There is no torch, or it lacks its C++ headers.
@@ -85,7 +85,7 @@ def torch_build(folder: Path) -> TorchBuild:
 
 @functools.cache
 def installed_torch() -> str:
-    """The installed torch, as ``torch.__version__``, which is not imported for it; "" where there is none."""
+    """The ``__version__`` of the installed torch, without importing it; "" if there is none."""
     try:
         found = importlib.util.find_spec("torch")
         folders = found.submodule_search_locations if found else None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 COLD: Final = "cold"
 WARM: Final = "warm"
-# By the group and name that torch counts under (torch._dynamo.utils.counters, torch 2.4 and later).
+# Groups and names in torch._dynamo.utils.counters (torch 2.4 and later).
 _MADE: Final = (("inductor", "fxgraph_cache_miss"), ("inductor", "fxgraph_cache_bypass"))
 _TAKEN: Final = (("inductor", "fxgraph_cache_hit"), ("aot_autograd", "autograd_cache_hit"))
 
@@ -22,7 +22,7 @@ class Compiled:
     """How many graphs this process has compiled so far.
 
     Attributes:
-        made: Of them, how many anew.
+        made: How many were compiled anew.
         taken: How many came from a cache.
     """
 
@@ -30,14 +30,14 @@ class Compiled:
     taken: int = 0
 
     def state_since(self, before: Compiled) -> str:
-        """``cold`` where something was made anew since then, ``warm`` where caches had all; else empty."""
+        """``cold`` if something was compiled anew since, ``warm`` if caches had everything, else empty."""
         if self.made > before.made:
             return COLD
         return WARM if self.taken > before.taken else ""
 
 
 def compiled() -> Compiled:
-    """What torch has counted; nothing where this process has not loaded its compiler."""
+    """Torch's counts so far; 0 if this process has not loaded torch's compiler."""
     made, taken = (sum(_counted(group).get(name, 0) for group, name in names) for names in (_MADE, _TAKEN))
     return Compiled(made=made, taken=taken)
 
@@ -47,8 +47,8 @@ class Compilations:
     """What torch.compile did in a step.
 
     Attributes:
-        recompiles: Why functions that had been compiled were compiled again, and how often.
-        graph_breaks: Why functions were compiled in more than one graph, and how often.
+        recompiles: How often functions were compiled again, by reason.
+        graph_breaks: How often functions were compiled in more than one graph, by reason.
     """
 
     graphs: int = 0
@@ -57,7 +57,7 @@ class Compilations:
 
 
 class CompileWatch:
-    """Reads torch's counters before and after a step. Somebody may reset them meanwhile."""
+    """Reads torch's counters before and after a step; they may be reset in between."""
 
     def __init__(self) -> None:
         self._graphs = 0
@@ -65,14 +65,14 @@ class CompileWatch:
         self._last: object = None
 
     def begin(self) -> None:
-        """A step is about to begin."""
+        """Read the counters before a step."""
         self._graphs = _counted("stats").get("unique_graphs", 0)
         self._breaks = dict(_counted("graph_break"))
         entries = _entries()
         self._last = entries[-1] if entries else None
 
     def end(self) -> Compilations:
-        """The step is over."""
+        """What torch.compile did in the step that has ended."""
         graphs = _counted("stats").get("unique_graphs", 0)
         breaks = Counter[str]()
         for reason, count in _counted("graph_break").items():
@@ -100,7 +100,7 @@ def _more(after: int, before: int) -> int:
 
 def _is_recompilation(entry: Any) -> bool:
     if not getattr(entry, "is_forward", True):
-        return False  # the backward pass of a graph has an entry of its own
+        return False  # the backward pass of a graph has its own entry
     if hasattr(entry, "recompile_reason"):
         return entry.recompile_reason is not None
     compilation = str(entry.compile_id).rpartition("/")[2].partition("_")[0]  # of the frame, from 0
@@ -113,7 +113,7 @@ def _told(*parts: str) -> str:
 
 
 def _place(function: str | None, file: str | None) -> str:
-    """``forward, model.py``: no line, as documents of two commits are compared by it."""
+    """``forward, model.py``, without a line, so that runs of two commits can be compared."""
     if not function or not file:
         return ""
     function = re.sub(r"^torch_dynamo_resume_in_(.*)_at_\d+$", r"\1", function)
@@ -139,7 +139,7 @@ def _counted(group: str) -> Mapping[str, int]:
 
 
 def _entries() -> list[Any]:
-    """What torch keeps of its last compilations, the oldest first."""
+    """Torch's records of its last compilations, oldest first."""
     return list(getattr(_dynamo(), "_compilation_metrics", ()))
 
 

@@ -1,4 +1,4 @@
-"""Tells when torch has been imported, for a window that opened before it was."""
+"""Notice the import of torch, for a window that opened before it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_opprof.capture.torch_ops import imported_torch
 
 @contextmanager
 def on_torch_import(then: Callable[[], None]) -> Iterator[None]:
-    """Call ``then`` once the first import of torch is done, before the importing line goes on."""
+    """Call ``then`` right after the first import of torch, before the importing line continues."""
     finder = _Finder(then)
     if imported_torch() is None:
         sys.meta_path.insert(0, finder)
@@ -26,12 +26,12 @@ def on_torch_import(then: Callable[[], None]) -> Iterator[None]:
 
 
 def torch_is_awaited() -> bool:
-    """Whether somebody waits for torch's import."""
+    """Whether a window waits for torch's import."""
     return any(isinstance(finder, _Finder) for finder in sys.meta_path)
 
 
 class _Finder:
-    """Finds torch where everybody finds it, and has its loader say when it is done."""
+    """Finds torch as usual, and makes its loader call `then` when it is done."""
 
     def __init__(self, then: Callable[[], None]) -> None:
         self._then = then

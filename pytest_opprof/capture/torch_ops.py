@@ -1,4 +1,4 @@
-"""Torch's ops: the compiled observer, or torch's ITT ranges where nothing can be compiled."""
+"""Torch's ops: the compiled observer, or torch's ITT ranges if nothing can be compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_opprof.errors import CaptureUnavailableError
 
 
 class OpDetails(enum.IntFlag):
-    """What is recorded of torch's ops besides that they ran (native/src/core/event.h, op_observe)."""
+    """What to record about torch's ops besides that they ran (native/src/core/event.h, op_observe)."""
 
     INPUTS = 1
     MEMORY = 2
@@ -26,11 +26,7 @@ class OpDetails(enum.IntFlag):
 
     @classmethod
     def asked(cls, *, shapes: bool, outputs: bool, overloads: bool) -> Self:
-        """What a window's options ask for.
-
-        Args:
-            outputs: Which tensors go in and come out.
-        """
+        """What a window's options ask for; `outputs` includes inputs, and which tensors they are."""
         asked = cls.INPUTS if shapes else cls(0)
         if outputs:
             asked |= cls.INPUTS | cls.IDENTITIES | cls.OUTPUTS
@@ -41,9 +37,8 @@ class ObserverOps:
     """RecordFunction callbacks in native code: all threads, names, scopes, shapes, sequence numbers.
 
     Attributes:
-        name: The source's word in documents.
-        sees_details: It can also tell what ops are given and what torch's allocators do, and record a share
-            of the ops instead of all.
+        name: The source's name in saved runs.
+        sees_details: It can also record ops' inputs and torch's memory, and sample the ops.
     """
 
     name = "ops"
@@ -77,11 +72,11 @@ class ObserverOps:
 
 
 class _ProfilerHooks:
-    """Torch's own flag and hooks, as our windows need them.
+    """Sets torch's own flag and hooks as our windows need them.
 
-    The flag makes torch.compile emit its ranges, as under torch.profiler. The hooks are what
-    torch.autograd.profiler calls just before and after its own profiler has a thread: ours leaves it then.
-    They stay between windows, as our state lies on a thread until that thread records again.
+    The flag makes torch.compile emit its ranges, as under torch.profiler. torch.autograd.profiler calls the
+    hooks just before its own profiler takes a thread, which ours then leaves, and just after. The hooks stay
+    between windows, as our state stays on a thread until that thread records again.
     """
 
     def __init__(self, profiler: Any, library: ctypes.PyDLL) -> None:
@@ -153,7 +148,7 @@ class IttOps:
 
     def enable(self, details: OpDetails, *, sampling: float) -> None:
         """The window opened: see the ops of this thread and of autograd's."""
-        del details, sampling  # torch's ITT ranges carry none, and come all or not at all
+        del details, sampling  # torch's ITT ranges have no details and cannot be sampled
         self._emitter = self._torch.autograd.profiler.emit_itt()
         self._emitter.__enter__()
 
@@ -168,7 +163,7 @@ TorchOps: TypeAlias = ObserverOps | IttOps
 
 
 def imported_torch() -> Any | None:
-    """The torch of this process, if somebody imported it; ours is never the first import."""
+    """The torch that this process has imported, or None; we never import it first."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and hasattr(torch, "version") and hasattr(torch, "autograd") else None
 
@@ -177,7 +172,7 @@ def torch_ops(torch: Any, *, by_itt: bool = False) -> TorchOps:
     """The best way to see this torch's ops, or the one through ITT.
 
     Raises:
-        CaptureUnavailableError: There is none; the message says why not for each.
+        CaptureUnavailableError: There is none; the message says why, for each way.
     """
     if by_itt:
         return IttOps(torch)

@@ -1,4 +1,4 @@
-"""Torch's ops as a source of windows."""
+"""Torch's ops as a source of events."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pytest_opprof.capture.torch_ops import OpDetails, TorchOps, imported_torch,
 from pytest_opprof.errors import CaptureUnavailableError
 
 WORK: Final = "work"
-OF_WORK: Final = (WORK, "flops")  # what a window then knows of its ops
-RETAINED: Final = "retained"  # and of its steps, by any of torch's memory
+OF_WORK: Final = (WORK, "flops")  # what a window then records of ops
+RETAINED: Final = "retained"  # and of steps, from torch's memory
 
 
 class TorchSource:
-    """Looked for anew for each window, as torch may be imported at any time; a way once found stays.
+    """Looks for torch before each window, as it may be imported at any time; a way once found is kept.
 
     Attributes:
-        problem: Why torch's ops cannot be recorded, where that was asked for.
-        active: The way that is switched on; None without torch, or where nobody asked.
+        problem: Why requested ops of torch cannot be recorded; None if they can.
+        active: The way that is switched on; None without torch, or without a request.
         details: What the open window records of each op.
         sampling: The share of the ops that it records.
     """
@@ -28,10 +28,10 @@ class TorchSource:
         self.details = OpDetails(0)
         self.sampling = 1.0
         self._ops: TorchOps | None = None
-        self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was asked for; or why not
+        self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was requested; a text says why not
 
     def find(self, sources: frozenset[str]) -> None:
-        """Look for torch, and how its ops can be seen."""
+        """Look for torch, and for a way to see its ops."""
         torch = imported_torch()
         by_itt = "ops-itt" in sources
         self._ops = self.problem = None
@@ -49,17 +49,17 @@ class TorchSource:
             self._ops = found
 
     def choose(self) -> None:
-        """Take what was found for the window that opens."""
+        """Use the way that was found for the window that opens."""
         self.active = self._ops
 
     @property
     def sees_details(self) -> bool:
-        """Whether what is switched on tells more than names: what ops are given, and torch's memory."""
+        """Whether the active way sees more than names: ops' inputs, and torch's memory."""
         return self.active is not None and self.active.sees_details
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The words of documents for what is switched on."""
+        """The names in saved runs of the active way."""
         return () if self.active is None else (self.active.name,)
 
     def enable(self) -> None:

@@ -35,10 +35,10 @@ def json_members(metadata: Mapping[str, str]) -> str:
 
 
 def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) -> None:
-    """Have the collector write a file, whole or not at all; compressed where the name ends in ``.gz``.
+    """Have the collector write a file, whole or not at all; compressed if the name ends in ``.gz``.
 
     Args:
-        write: Takes a file descriptor, and gives the collector's code.
+        write: Takes a file descriptor, and returns the collector's code.
 
     Raises:
         OSError: It cannot be written; an existing file is unchanged.
@@ -52,7 +52,7 @@ def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) ->
 
 
 def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write text as UTF-8, whole or not at all; compressed where the name ends in ``.gz``.
+    """Write text as UTF-8, whole or not at all; compressed if the name ends in ``.gz``.
 
     Raises:
         OSError: The file cannot be written; an existing file is unchanged.
@@ -77,13 +77,13 @@ def _write_whole(target: Path, write: Callable[[int], None]) -> None:
 
 
 def _is_device(target: Path) -> bool:
-    """A pipe, a terminal or /dev/null is written into: a file in its place would break other programs."""
+    """Whether it is a pipe, a terminal or /dev/null: replacing that would break other programs."""
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def _checked(key: str, value: str) -> str:
     try:
-        # What a browser's JSON.parse does not take (NaN) is written anew as what it does.
+        # A browser's JSON.parse refuses NaN and infinities: they become texts.
         return json.dumps(json.loads(value, parse_constant=str))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"metadata {key!r}: {value!r:.80} is not JSON: {error}") from error

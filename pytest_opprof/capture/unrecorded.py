@@ -1,4 +1,4 @@
-"""Ranges where nothing records: what `_fast` has for programs, without an effect."""
+"""The ranges of `_fast` without an effect, where nothing can be recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class record_function:  # noqa: N801  # torch's name
     """A named range: a context manager, and a decorator of functions, coroutines and generators.
 
     Args:
-        name: The range's name.
         args: Text that a recording would keep with it.
     """
 
@@ -45,12 +44,12 @@ class record_function:  # noqa: N801  # torch's name
         pass
 
     def __call__(self, func: Callable[_P, _R]) -> Callable[_P, _R]:
-        """The function itself: nothing happens around its calls."""
+        """The function itself, or a wrapper if a subclass acts around its calls."""
         if not callable(getattr(func, "__func__", func)):  # a classmethod cannot be called itself
             raise TypeError(f"record_function(...) decorates a callable, not {type(func).__name__}")
         if type(self) is record_function:
             return func
-        # A subclass may begin and end in its own way. The module of `decorate` imports this one.
+        # The module of `decorate` imports this one.
         ranges = importlib.import_module("pytest_opprof.capture.ranges")
         decorated: Callable[_P, _R] = ranges.decorate(self, func)
         return decorated
@@ -66,8 +65,7 @@ class RecordFunctionFast(record_function):
     """A range that counts as an op.
 
     Args:
-        name: The op's name.
-        inputs: What a recording would keep the shapes of.
+        inputs: Values whose shapes a recording would keep.
         kwargs: Named values that a recording would keep.
     """
 

@@ -1,4 +1,4 @@
-"""What a window is besides its events: threads, steps, the calls it lies in, what was lost."""
+"""What a window has besides its events: threads, steps, calls that were open, losses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import text_at, value_of
 from pytest_opprof.capture.sampling import EVERY_OP
 
-_LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps
+_LONGEST_THREAD_NAME: Final = 15  # bytes; the system's limit, and the native side's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +19,10 @@ class ThreadInfo:
     """A thread that recorded at least one event, or a stream of a device that ran one.
 
     Attributes:
-        torch_thread: Torch's own number for it, as `Recording.forward_thread` has them; 0 where it ran no op.
+        torch_thread: Torch's own number for it, as in `Recording.forward_thread`; 0 if it ran no op.
         device_type: Torch's number of the kind of device; 0 for the host.
         device_index: Which device of that kind; -1 for the host.
-        resource: Of a device: the stream.
+        resource: A device's stream.
     """
 
     index: int
@@ -51,11 +51,11 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
-    """A Python call that was open when its thread came to the window: what the events lie in.
+    """A Python call that was open when its thread joined the window; it encloses the thread's events.
 
     Attributes:
         thread: Index into `Recording.threads`.
-        line: That it was at when the thread came; 0 for not known.
+        line: Where it was when the thread joined; 0 if unknown.
         end_ns: When it ended, nanoseconds from `Recording.trace_start_ns`; -1 if it did not.
     """
 
@@ -70,21 +70,21 @@ class RecordingStats:
     """What was recorded, and what was lost.
 
     Attributes:
-        dropped: Events for which there was no room; of a recovered recording at least so many.
+        dropped: Events without room; in a recovered recording at least so many.
         truncated: The byte budget or the disk ended the recording early.
         names: Distinct names known to this process.
         spilled_bytes: Written to the spill file.
-        unmatched_ends: Ends whose begin is not on record, as of ranges begun before the window.
-        names_overflowed: Events that share the name "(overflow)": the process had too many for theirs.
-        crash_recovery: Had the process died, a later one could have read the recording.
+        unmatched_ends: Ends whose begin is not on record, as for ranges begun before the window.
+        names_overflowed: Events that share the name "(overflow)": the process had too many names.
+        crash_recovery: Another process could have recovered the recording after a crash.
         sampling: The share of torch's ops that was recorded, drawn at random; 1 for all.
         uncounted_threads: Threads whose counters the kernel refused, though others' were opened.
-        device_events: What ran on devices, and is on record; 0 where CUDA was not recorded, as all of these.
-        device_dropped: Records of CUDA's activities for which there was no room.
-        device_untimed: Of the device events: nobody knows when they ran.
-        device_unlaunched: Of the device events: the call that launched them is not on record.
+        device_events: Recorded events of devices; 0 if CUDA was not recorded, as for all of the following.
+        device_dropped: Records of CUDA's activities without room.
+        device_untimed: Device events whose time is unknown.
+        device_unlaunched: Device events whose launching call is not on record.
         device_overhead_ns: Time that CUPTI says it took for itself.
-        device_partial: CUPTI handed over a part of them: another profiler took it over, or it failed.
+        device_partial: CUPTI delivered only a part: another profiler took it over, or it failed.
     """
 
     events: int
@@ -114,7 +114,7 @@ def read_threads(result: Any) -> tuple[ThreadInfo, ...]:
 
 
 def read_steps(result: Any, *, trace_start_ns: int, trace_end_ns: int) -> tuple[StepInfo, ...]:
-    """The steps of a native result; where it starts and ends is as `Recording` has it."""
+    """The steps of a native result, whose start and end are those of `Recording`."""
     count = ffi.new("uint32_t *")
     rows = lib.op_result_steps(result, count)
     return tuple(
@@ -128,14 +128,14 @@ def read_steps(result: Any, *, trace_start_ns: int, trace_end_ns: int) -> tuple[
 
 
 def read_open_calls(result: Any) -> tuple[OpenCall, ...]:
-    """The calls that a native result lies in, thread by thread, outermost first."""
+    """The calls that were open when a native result began, thread by thread, outermost first."""
     count = ffi.new("uint32_t *")
     rows = lib.op_result_open_calls(result, count)
     return tuple(value_of(OpenCall, rows[i], name=name_text(rows[i].name)) for i in range(count[0]))
 
 
 def read_stats(result: Any) -> RecordingStats:
-    """What a native result has and lacks."""
+    """What a native result recorded and lost."""
     native = ffi.new("op_stats *")
     lib.op_result_stats(result, native)
     return value_of(
@@ -156,7 +156,7 @@ def read_counted(result: Any) -> tuple[str, ...]:
 
 
 def name_threads(result: object) -> None:
-    """Give the living threads of a native result the names that Python knows them by."""
+    """Give the living threads of a native result their Python names."""
     names = {thread.native_id: thread.name for thread in threading.enumerate()}
     count = ffi.new("uint32_t *")
     rows = lib.op_result_threads(result, count)
