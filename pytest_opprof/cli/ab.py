@@ -1,4 +1,4 @@
-"""``opprof ab``: is the work tree slower than the commit that it began from, and by which op."""
+"""``opprof ab``: is the work tree slower than its merge base, and in which op?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_SECONDS = 3_600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.allow_abbrev = False
     parser.description = "Pytest gets the tests, and every option that this command does not have."
     parser.add_argument(
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-on", metavar="LIST", help="verdicts that fail (none: nothing does)")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="also what did not change")
     parser.add_argument("-q", "--quiet", action="count", default=0, help="the last line alone")
-    # Not a positional: argparse would part tests from the options between them, whose order counts.
+    # Not a positional: argparse would separate tests from the options between them, but their order counts.
     parser.set_defaults(pytest_args=[])
 
 
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
     )
     with terminated_as_interrupted():
         comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.base, is_quiet=verbosity < 0))
-    # First of all: no document that cannot be written takes away what was measured for so long.
+    # Print before writing: if the file cannot be written, the long measurement is not lost.
     print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
     if args.output is not None:
         write_time_comparison(args.output, comparison)
@@ -141,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Terminal:
-    """Tells how far an experiment is: on one line of a terminal, on lines of their own elsewhere."""
+    """Shows an experiment's progress: redraws one line of a terminal, else prints a line at a time."""
 
     def __init__(self, base: str, *, is_quiet: bool) -> None:
         self._base = base

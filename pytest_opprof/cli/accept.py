@@ -13,7 +13,7 @@ EXAMPLE = 'opprof accept --cause 1 --reason "the caller changes its input"'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.description = "Name a test, or all tests that fail for one cause, or all that failed."
     parser.add_argument("test", nargs="?", metavar="TEST", help="the test's node id, as its failure names it")
     parser.add_argument("metric", nargs="?", metavar="METRIC", help="one gate that failed (default: all)")
@@ -29,12 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the project's list of accepted values, and say what may be committed.
+    """Add to the project's accepted values, and say which file to commit.
 
     Raises:
-        UsageError: There is nothing such to accept, the last comparison is of another commit, or there is no
-            reason.
-        OpprofError: A document cannot be read or written; what was accepted before is unchanged.
+        UsageError: No such failure, the last comparison is of another commit, or the reason is invalid.
+        OpprofError: A file cannot be read or written; the accepted values are unchanged.
     """
     from pytest_opprof.baselines.accepted import accept  # noqa: PLC0415
     from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415

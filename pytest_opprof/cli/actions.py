@@ -1,4 +1,4 @@
-"""The actions of a command, such as ``list`` of ``opprof baseline``: a parser each, and what is called."""
+"""A command's actions, such as ``list`` of ``opprof baseline``: each has a parser and a function."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # no
 def add_action(
     actions: Actions, name: str, act: Callable[..., Any], text: str, example: str
 ) -> argparse.ArgumentParser:
-    """A parser for one more action.
+    """Add an action's parser.
 
     Args:
-        act: What does it, as ``args.act`` once the action is given.
-        example: What may be typed behind its name.
+        act: The function to call, as ``args.act``.
+        example: Arguments for the example in the action's help.
     """
     parser = actions.add_parser(name, help=text)
     parser.epilog = f"Example: {parser.prog} {example}"

@@ -1,4 +1,4 @@
-"""``opprof attach``: record a process that runs, from outside of it."""
+"""``opprof attach``: record a running process from outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POLL_S: Final = 0.02
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument("pid", type=int, help="the process, started with OPPROF_ATTACH=1")
     parser.add_argument(
         "--seconds", type=float, default=5.0, help="record for SECONDS (default: 5); Ctrl-C ends it"
@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
     """Start, wait, stop.
 
     Raises:
-        UsageError: The process does not listen, or there is no such share of ops.
-        CollectorError: It cannot record, or does not answer.
+        UsageError: The process does not listen, or the share of ops to record is invalid.
+        CollectorError: The process cannot record, or does not answer.
     """
     path = (args.output or Path(f"opprof-{args.pid}.json.gz")).absolute()
     _ask(args.pid, {"action": "start", "options": capture_options(args)})

@@ -1,4 +1,4 @@
-"""``opprof baseline``: what a store holds, kept, shown, moved and cleared away."""
+"""``opprof baseline``: list, show, save, copy and remove the runs of a store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMES = "baselines (default: all)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     from pytest_opprof.cli.show import add_table_arguments  # noqa: PLC0415
 
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
@@ -89,10 +89,10 @@ def _add_moving(actions: Actions) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked for.
+    """Run the chosen action.
 
     Raises:
-        OpprofError: There is nothing such, or the store cannot be read or written.
+        OpprofError: There is no such baseline or run, or the store cannot be read or written.
     """
     args.act(store_of(args.store), args)
     return 0
@@ -144,11 +144,11 @@ def _save(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _all_of(run: Run, *, where: Path) -> Collected:
-    """What a session has collected that ran all tests."""
+    """What a session of all tests would have collected to produce this run."""
     from pytest_opprof.results.merge import Collected  # noqa: PLC0415
     from pytest_opprof.results.shards import gaps_of  # noqa: PLC0415
 
-    # The tests of a shard that is missing would be taken for deleted ones, and be NEW the next time: green.
+    # A missing shard's tests would count as deleted, and pass as NEW the next time.
     if gaps := gaps_of(run):
         raise UsageError(f"{where} is not a run of all tests: it lacks {gaps[0]}. Save it without --whole")
     return Collected(node_ids=frozenset(test.node_id for test in run.tests), whole_paths=frozenset({"."}))

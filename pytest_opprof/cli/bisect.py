@@ -21,7 +21,7 @@ EXAMPLE = "opprof bisect tests/test_model.py::test_step aten::copy_.count"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.description = (
         "Exits with 0 if it names one commit, and with 1 if nothing changed or the commits around the "
         "change cannot be measured."
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Search, and print each measurement and the answer.
 
     Raises:
-        OpprofError: What was asked for is invalid, or not be measured.
+        OpprofError: An argument is invalid, or the metric cannot be measured.
     """
     from pytest_opprof.experiment.bisect import Bisection, question_of  # noqa: PLC0415
 

@@ -1,20 +1,16 @@
-"""What is recorded: the options of all commands that record a process."""
+"""The options of all commands that record a process."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any, Final
 
-# By --stack and --cpp-stack, as a profile has it.
+# The profiler's with_stack, by --stack and --cpp-stack.
 _STACKS: Final = {(False, False): False, (True, False): "python", (False, True): "cpp", (True, True): "all"}
 
 
 def add_capture_options(parser: argparse.ArgumentParser, *, stack: bool) -> None:
-    """Tell a command line of them.
-
-    Args:
-        stack: Whether calls are recorded unless the user says otherwise.
-    """
+    """Add the options; ``stack`` is the default of ``--stack``."""
     parser.add_argument("--shapes", action="store_true", help="record the ops' input shapes and dtypes")
     parser.add_argument("--memory", action="store_true", help="record memory")
     default = "on by default" if stack else "off by default"
@@ -35,10 +31,10 @@ def add_capture_options(parser: argparse.ArgumentParser, *, stack: bool) -> None
 
 
 def capture_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `profile` that were asked for.
+    """The chosen options as arguments of `profile`.
 
     Raises:
-        UsageError: There is no such share of ops.
+        UsageError: The share of ops to record is invalid.
     """
     from pytest_opprof.capture.sampling import parse_sampling  # noqa: PLC0415  # needs no command else
 

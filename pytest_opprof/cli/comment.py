@@ -22,7 +22,7 @@ _GITHUB, _GITLAB = "github", "gitlab"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument("comparison", nargs="?", type=Path, metavar="COMPARISON", help="its JSON file")
     parser.add_argument("--base", metavar="RUN", help="with --head: compare these two")
     parser.add_argument("--head", metavar="RUN", help="a run's file, a baseline's name, or NAME@COMMIT")
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Comment, and say what was done.
 
     Raises:
-        OpprofError: A document or a baseline cannot be read, or the forge refuses.
+        OpprofError: A file or a baseline cannot be read, or the forge refuses the comment.
     """
     from pytest_opprof.forge.commenting import When, Wish  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         is_dry_run=args.dry_run,
     )
     done = _from_event(args, wish) if args.from_event else _of_comparison(args, wish)
-    # A comment is printed as it would be sent, without what a terminal would obey.
+    # Print a comment as it would be sent, but escape control characters.
     print("\n".join(map(escaped, done.told.splitlines())))
     return done.exit_code
 

@@ -15,7 +15,7 @@ EXAMPLE = "opprof compare main run.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument("base", metavar="BASE", help="a run's file, a baseline's name, or NAME@COMMIT")
     parser.add_argument("head", metavar="HEAD", help="the run to judge, given in the same way")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""The comparison that a command is about: a document of one, or two runs that are compared now."""
+"""A command's comparison: read from a file, or made from runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def comparison_of(args: argparse.Namespace) -> Judged:
-    """The comparison that a command was given as a document, or that it makes of two runs.
+    """Read the comparison that a command was given, or compare its runs.
 
     Args:
-        args: With ``comparison``, ``base``, ``head``, ``gate`` and ``store``.
+        args: With ``command``, ``comparison``, ``base``, ``head``, ``gate`` and ``store``.
 
     Raises:
-        UsageError: It was given neither, or both.
-        OpprofError: A document or a run cannot be found or read.
+        UsageError: The command was given neither, or both, or a gate for a finished comparison.
+        OpprofError: A file or a run cannot be found or read.
     """
     from pytest_opprof.compare.timing.document import read_judged  # noqa: PLC0415
 
@@ -44,11 +44,11 @@ def comparison_of(args: argparse.Namespace) -> Judged:
 def compare_now(
     base: str | None, head: str, *, store: str | None, gates: list[str], renames: list[str]
 ) -> Comparison:
-    """Compare two runs as the project around this folder would.
+    """Compare two runs by the configuration of the project around the current folder.
 
     Args:
-        base: A file, a baseline's name, or ``name@commit``; None for limits alone.
-        head: The same, of the run that is judged.
+        base: A file, a baseline's name, or ``name@commit``; None checks only the limits of ``head``.
+        head: The run to judge, given in the same way.
 
     Raises:
         OpprofError: A run cannot be found or read, or an option or the configuration is invalid.
@@ -61,7 +61,7 @@ def compare_now(
 def compare_run(
     base: str | None, after: Run, *, store: str | None, gates: list[str], renames: list[str]
 ) -> Comparison:
-    """The same of a run that is at hand."""
+    """Like `compare_now`, for a loaded head."""
     from pytest_opprof.baselines.resolve import find_base  # noqa: PLC0415
     from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
     from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415

@@ -18,17 +18,17 @@ from pytest_opprof.wording import counted
 HELP = "show what can be captured here, and why the rest cannot"
 EXAMPLE = "opprof doctor"
 
-# How a part is, and what that means or what to do.
+# A part's state, and what it means or what to do.
 _Finding: TypeAlias = tuple[str, str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     add_store(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings; 1 when capture does not work at all."""
+    """Print the findings; return 1 if nothing can be captured."""
     findings = dict(_diagnosed(store=args.store))
     width = max(map(len, findings)) + 2
     for part, (state, text) in findings.items():
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _diagnosed(*, store: str | None) -> Iterator[tuple[str, _Finding]]:
-    """All that a profiled test may need, part by part."""
+    """Check each part that a profiled test may need."""
     from pytest_opprof.capture.native import ABSENCE  # noqa: PLC0415  # loads native code
 
     if ABSENCE is not None:
@@ -118,7 +118,7 @@ def _record_an_op(torch: Any) -> bool:
 def _cuda() -> _Finding:
     from pytest_opprof.capture.cuda import CudaState, library, open_cuda, start_driver  # noqa: PLC0415  # native
 
-    failure = start_driver()  # this process is nobody's program: it may start CUDA to see what happens
+    failure = start_driver()  # this process runs no user code, so it may start CUDA
     if failure is not None:
         return "absent", f"{failure}; CPU capture works without it"
     answer = open_cuda()

@@ -13,12 +13,12 @@ EXAMPLE = "opprof env itt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="itt or nvtx (default: both)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line a variable.
+    """Print one line per variable.
 
     Raises:
         UsageError: A source has no variable.

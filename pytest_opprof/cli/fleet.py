@@ -28,7 +28,7 @@ _TABLES = ".opprof/fleet"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_ingest(actions)
     what = "print a job's missing ranks, stragglers and device time; exits with 1 if it is inconclusive"
@@ -92,10 +92,10 @@ def _add_ingest(actions: Actions) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked for.
+    """Run the chosen action.
 
     Raises:
-        OpprofError: The extra is not installed, or files, tables or a query are refused.
+        OpprofError: The extra is not installed, or files, tables or a query are invalid.
     """
     return int(args.act(args))
 
@@ -106,7 +106,7 @@ def _ingest(args: argparse.Namespace) -> int:
     from pytest_opprof.fleet.manifest import Status, missing_ranks  # noqa: PLC0415
     from pytest_opprof.fleet.summary import file_problems, missing_problem  # noqa: PLC0415
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told rank by rank
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported rank by rank
     with engine(args.engine, workers=args.workers) as on:
         files = ingest(
             args.source,
@@ -125,7 +125,7 @@ def _ingest(args: argparse.Namespace) -> int:
 
 
 def _draw(done: int, total: int, *, began: float) -> None:
-    """A line on a terminal: how many files are done, and how long the others will take."""
+    """Draw a line on a terminal: how many files are done, and the time left."""
     if not sys.stderr.isatty():
         return
     filled = 30 * done // max(total, 1)

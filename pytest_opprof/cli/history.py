@@ -1,4 +1,4 @@
-"""``opprof history``: what a test measured from run to run, and where it changed."""
+"""``opprof history``: a test's metrics from run to run, and the runs that changed them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLE = "opprof history test_step aten::clone.count"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument("test", nargs="?", metavar="TEST", help="a test's id, or a unique part of it")
     parser.add_argument(
         "metric",
@@ -63,10 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Take runs in, tidy, or print a trend.
+    """Import runs or compact the history, then print the trend of a test if one is named.
 
     Raises:
-        OpprofError: No such test or metric, or the history cannot be read.
+        OpprofError: No such test or metric, or the history cannot be read or written.
     """
     if args.tables is not None:
         from pytest_opprof.cli.history_tables import run_on_tables  # noqa: PLC0415
@@ -107,12 +107,12 @@ def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
 def trends_of(
     log: HistoryLog, test: str, *, metric: str | None, name: str | None
 ) -> tuple[list[Trend], tuple[str, ...]]:
-    """The trends of a test, and sentences on what of the history was passed over.
+    """The trends of a test, and notes on the skipped parts of the history.
 
     Args:
         test: The test's id, or a part that no other test has.
-        metric: As the user wrote it; None for how many ops a step has, and how long they take.
-        name: Only runs that were saved under this name.
+        metric: As the user wrote it; None for the number of ops and the CPU time of a step.
+        name: Use only runs saved under this name.
 
     Raises:
         UsageError: No such test or metric, or no run of that name.

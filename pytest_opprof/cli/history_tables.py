@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_on_tables(args: argparse.Namespace) -> list[Trend]:
-    """Take runs in, tidy, or print the changes of a metric; the trends of the test that is asked for, if any.
+    """Import runs, compact the tables or print a metric's changes; return the named test's trends, if any.
 
     Raises:
         OpprofError: No such test or metric, or the tables cannot be read or written.
@@ -66,7 +66,7 @@ def _imported(root: str, sources: list[Path], *, repo: str | None) -> list[str]:
 
 
 def _path_alone(args: argparse.Namespace) -> MetricPath | None:
-    """What is asked for is a metric of all tests, where one word is given and it names a metric."""
+    """The metric of all tests to show, if the only argument names a metric."""
     if args.metric is not None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""``opprof import-benchmarks``: a file of pytest-benchmark becomes a run whose times can be a baseline."""
+"""``opprof import-benchmarks``: make a run from a pytest-benchmark file, so its times can be a baseline."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ EXAMPLE = "opprof import-benchmarks -o run.json .benchmarks/*/0001_main.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="such as .benchmarks/*/0001_name.json")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="RUN", help="the run's file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the one and write the other.
+    """Convert the file.
 
     Raises:
-        OpprofError: The file is none of pytest-benchmark's, or the run cannot be written.
+        OpprofError: The file is not pytest-benchmark's, or the run cannot be written.
     """
     from pytest_opprof.results.benchmark_run import run_from_benchmarks  # noqa: PLC0415
     from pytest_opprof.results.files import write_run  # noqa: PLC0415

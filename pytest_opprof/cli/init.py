@@ -1,4 +1,4 @@
-"""``opprof init``: set a project up. Safe to run again: it adds only what is not there."""
+"""``opprof init``: set a project up. Safe to run again: it adds only what is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ next:{}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path(), help="the project's folder (default: this one)"
     )
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Extend the files, and say what was done.
+    """Extend the project's files, and say what changed.
 
     Raises:
         UsageError: A file cannot be extended safely, or the store's URI is invalid.
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
     store = open_store(args.store, root=args.folder)
     section = pytest_section(args.folder)
-    # An address is written as it was given: the store's own hides a password.
+    # Write an address as it was given: the store's own URI hides a password.
     uri = args.store if "://" in args.store else store.uri
     values = {"opprof_store": uri, "opprof_fail_on": DEFAULT_FAIL_ON}
     if missing := section.missing(values):
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _propose(folder: Path, pytest_args: list[str]) -> bool:
-    """Say which tests are worth a mark, and mark them unless marks are set already; whether there are any."""
+    """Print the tests worth marking, and set opprof_mark unless it is set; return whether there are any."""
     from pytest_opprof.cli.proposal import lines_of, reason_of, try_tests  # noqa: PLC0415
     from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415
 
@@ -86,7 +86,7 @@ def _propose(folder: Path, pytest_args: list[str]) -> bool:
 
 
 def _ignore(folder: Path, store: str) -> str:
-    """Keep baselines out of commits; what else lies in the store's folder may be committed."""
+    """Make git ignore the baselines; other files in the store's folder may be committed."""
     from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
 
     path = PurePosixPath(store)
@@ -100,7 +100,7 @@ def _ignore(folder: Path, store: str) -> str:
     text = file.read_bytes().decode("utf-8", "surrogateescape") if file.exists() else ""
     lines = {line.strip().strip("/") for line in text.splitlines()}
     wanted = [f"/{path}/*/", f"/{path}/.lock"]
-    # A line for the whole folder ignores all that is in it.
+    # A line for the whole folder covers both.
     missing = [] if str(path) in lines else [line for line in wanted if line.strip("/") not in lines]
     if not missing:
         return f"{file}: ignores {path} already"

@@ -1,4 +1,4 @@
-"""``%%opprof``: a notebook's cell under recording, used as ``%%prun`` is. Only ``%load_ext`` imports this."""
+"""``%%opprof``: record a notebook's cell, used like ``%%prun``. Only ``%load_ext`` imports this."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_opprof.profiler.profile import profile
 
-# Whatever its number is, a cell is one test, so that two recordings of it can be compared.
+# One test name for every cell number, so that two recordings of a cell can be compared.
 _NAME = "cell"
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _QUOTED = re.compile(r"""(["'])(.*?)\1""")
@@ -47,7 +47,7 @@ def register(shell: InteractiveShell) -> None:
         return recorded if args.returns else None
 
     opprof.__doc__ = parser.format_help()
-    # With braces expanded, as IPython does unless told not to, a set or a dict would be something else.
+    # By default IPython expands braces, which would change sets and dicts.
     shell.register_magic_function(no_var_expand(opprof), "line_cell", "opprof")
 
 
@@ -77,18 +77,13 @@ def _parsed(parser: argparse.ArgumentParser, line: str) -> tuple[argparse.Namesp
 def _run(
     shell: InteractiveShell, source: str, args: argparse.Namespace
 ) -> tuple[profile, BaseException | None]:
-    """Run a cell's text as IPython runs it, and show what was recorded.
-
-    Raises:
-        SyntaxError: It is not Python.
-        OpprofError: An option is invalid, nothing can be recorded, or a file cannot be written.
-    """
+    """Run a cell as IPython does, and show the recording; return it and the cell's exception."""
     from pytest_opprof.capture.native import require  # noqa: PLC0415  # it loads the collector
     from pytest_opprof.profiler.program import run_code  # noqa: PLC0415
 
     require()
     start = Start.now(args)
-    # IPython drops the empty lines at the start: with them, tracebacks show the lines of the notebook.
+    # IPython drops leading empty lines. Keep them, so that tracebacks have the notebook's line numbers.
     before = source[: -len(source.lstrip())].count("\n")
     text = "\n" * before + shell.transform_cell(source)
     tree = shell.transform_ast(shell.compile.ast_parse(text))

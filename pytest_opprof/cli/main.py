@@ -1,7 +1,7 @@
-"""The command line: finds the command, and tells its errors in a sentence.
+"""The command line: run a command, and print its error as a sentence.
 
 A command is a module of this package with ``HELP``, ``EXAMPLE``, ``add_arguments(parser)`` and ``run(args) ->
-int``. Only the one that was asked for is imported; its name here is all it takes to register it.
+int``. Its name in `GROUPS` registers it. Only the requested command is imported.
 """
 
 from __future__ import annotations
@@ -27,31 +27,28 @@ GROUPS = {
     "serve": ("mcp",),
 }
 COMMANDS = tuple(command for commands in GROUPS.values() for command in commands)
-# What needs the collector. Without it all others work.
+# The commands that need the collector.
 _RECORDING = frozenset(
     {"ab", "attach", "bisect", "env", "fleet", "prepare", "recover", "replay", "run", "trace"}
 )
 _SHELLS = ("bash", "zsh", "tcsh")
-# Other things that may be a file: a run is a file or a baseline's name.
+# Other arguments that may name a file: a run is a file or a baseline's name.
 _MAY_BE_FILES = frozenset({"RUN", "BASE", "HEAD", "SCRIPT"})
 _SIGNALLED = 128
 _SIGPIPE = 13  # Windows does not name it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``opprof``.
+    """Run ``opprof``; return 0 if passed, 1 if a gate failed, 2 on usage, 3 and up on trouble (see `errors`).
 
     Args:
-        argv: The arguments after the program's name; those of this process unless given.
-
-    Returns:
-        The exit code: 0 passed, 1 a gate failed, 2 usage, 3 and up trouble (see `errors`).
+        argv: The arguments after the program's name (default: those of this process).
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     _make_printable()
     try:
         code = _run(arguments)
-        # Here and not at exit, where nobody could catch a reader that has gone away.
+        # Flush here: at exit nobody could catch a broken pipe.
         sys.stdout.flush()
     except OpprofError as error:
         print(f"opprof: {_harmless(str(error))}", file=sys.stderr)
@@ -60,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("opprof: interrupted", file=sys.stderr)
         return _SIGNALLED + signal.SIGINT
     except BrokenPipeError:
-        # As in `opprof show run.json | head`: Python would complain once more when it closes stdout.
+        # As in `opprof show run.json | head`: Python would report it again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _SIGNALLED + _SIGPIPE
     return code
@@ -84,7 +81,7 @@ def _run(arguments: list[str]) -> int:
     if others and "pytest_args" not in args:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     if others:
-        args.pytest_args = others  # a command that gives pytest what is not its own
+        args.pytest_args = others  # this command passes unknown arguments to pytest
     if args.command in _RECORDING:
         from pytest_opprof.capture.native import require  # noqa: PLC0415  # it loads the collector
 
@@ -115,7 +112,7 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
 
 
 def _describe(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Let each command's own help begin with the sentence that the list of commands has."""
+    """Begin each command's help with its sentence in the list of commands."""
     for choice in subparsers._choices_actions:  # noqa: SLF001 - argparse shows its actions nowhere else
         command, text = subparsers.choices[choice.dest], choice.help or ""
         command.description = " ".join(filter(None, (f"{text[:1].upper()}{text[1:]}.", command.description)))
@@ -125,14 +122,14 @@ def _describe(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _unknown(command: str) -> str:
-    """What to say of a command that does not exist, with the nearest one that does."""
+    """The error for an unknown command, with the nearest known one."""
     near = difflib.get_close_matches(command, COMMANDS, n=1)
     suggestion = f" (did you mean 'opprof {near[0]}'?)" if near else ""
     return f"unknown command {command!r}{suggestion}. To list the commands: opprof --help"
 
 
 class _Grouped(argparse.HelpFormatter):
-    """Prints the title of each group of commands above its first one."""
+    """Prints each group's title above its first command."""
 
     def _format_action(self, action: argparse.Action) -> str:
         titles = {commands[0]: title for title, commands in GROUPS.items()}
@@ -142,7 +139,7 @@ class _Grouped(argparse.HelpFormatter):
 
 
 class _Version(argparse.Action):
-    """As argparse's own, but for when the version is looked up: that loads a parser of e-mail."""
+    """Like argparse's own, but looks up the version only on request: that imports a parser of e-mail."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from pytest_opprof.release import version  # noqa: PLC0415  # see above
@@ -178,14 +175,14 @@ def _module(name: str) -> ModuleType:
 
 
 def _harmless(message: str) -> str:
-    """A message without what a terminal would obey: it may quote a document of somebody else's."""
+    """Escape a message's control characters: it may quote an untrusted file."""
     from pytest_opprof.report.text import escaped  # noqa: PLC0415 - the happy path does without
 
     return "\n".join(map(escaped, message.splitlines()))
 
 
 def _make_printable() -> None:
-    """A terminal that lacks a character shows its escape instead of a traceback."""
+    """Print escapes for characters that the terminal lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -1,4 +1,4 @@
-"""``opprof mcp``: what was measured, for coding agents that speak the Model Context Protocol."""
+"""``opprof mcp``: serve measurements to coding agents by the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = "opprof mcp path/to/project"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     project = "the project's folder (default: this one); other paths start there"
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help=project)
     add_store(parser)
@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
         os.chdir(args.folder)
     except OSError as error:
         raise UsageError(f"{args.folder} is not a folder that can be opened ({error.strerror})") from error
-    store_of(args.store)  # a URI that is invalid ends the command, where its user sees it
-    # The SDK's thread that reads stdin holds up KeyboardInterrupt, and there is nothing to put away.
+    store_of(args.store)  # an invalid URI ends the command here, where the user sees the error
+    # The SDK's thread that reads stdin delays KeyboardInterrupt, and there is nothing to clean up.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     server(args.store).run()
     return 0

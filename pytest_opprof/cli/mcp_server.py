@@ -1,4 +1,4 @@
-"""The server that `opprof mcp` runs: tools that read, and one sentence for whatever goes wrong."""
+"""The server of `opprof mcp`: read-only tools, and one sentence per error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.report.text import escaped
 
-# Some 15,000 tokens. Pages end before that, but one op or test of a hostile file may be larger.
+# About 15,000 tokens. Pages end before that, but one op or test of a hostile file may be larger.
 _MOST_CHARACTERS: Final = 60_000
 _INSTRUCTIONS: Final = """\
 What pytest-opprof measured of this project's tests: how often each op ran, and what regressed.
@@ -42,14 +42,14 @@ def server(store: str | None) -> MCPServer[Any]:
 
 
 class _Server(MCPServer[Any]):
-    """A server whose answers are small, and whose errors are what our commands print."""
+    """A server with compact answers, whose errors read as our commands print them."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         known = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
         for argument in arguments:
-            # The SDK would ignore it, and the agent would take the answer for what it asked.
+            # The SDK would ignore it, and the agent would believe that it had an effect.
             if name in known and argument not in known[name]:
                 raise ToolError(f"{name} has no argument {argument!a} (it has: {', '.join(known[name])})")
         try:
@@ -62,7 +62,7 @@ class _Server(MCPServer[Any]):
 
 
 def _sentence(error: BaseException | None) -> str:
-    """What our commands would say of an error; empty for one that is not ours."""
+    """An error of ours, or of an argument's validation, in a sentence; empty for other errors."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -70,7 +70,7 @@ def _sentence(error: BaseException | None) -> str:
 
 
 def _small(result: CallToolResult) -> CallToolResult:
-    """The result with its text as short as JSON can be, which the SDK indents."""
+    """The result with its text as compact JSON, because the SDK indents it."""
     text = json.dumps(result.structured_content, ensure_ascii=False, separators=(",", ":"))
     if len(text) > _MOST_CHARACTERS:
         told = f"the answer has {len(text)} characters, more than {_MOST_CHARACTERS}"

@@ -1,4 +1,4 @@
-"""What `opprof mcp` offers to agents: the answers of our commands as JSON, in pages."""
+"""The tools of `opprof mcp`: our commands' answers as JSON, in pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pytest_opprof.results.document import result_to_document, side_to_document
 from pytest_opprof.results.members import to_members
 from pytest_opprof.results.run import TestResult
 
-_PAGE_CHARACTERS: Final = 20_000  # some 5,000 tokens
+_PAGE_CHARACTERS: Final = 20_000  # about 5,000 tokens
 _MOST_CAUSES: Final = 20
 _MOST_NAMES: Final = 20
 _MOST_VALUES: Final = 8
@@ -157,7 +157,7 @@ class Tools:
             points = trend["points"][::-1]
             trend["changes"] = sum(point["is_change"] for point in points)
             trend["points"], more = _page(points, dict, offset, limit, what="runs")
-            limit = max(len(trend["points"]), 1)  # of two metrics, the same runs
+            limit = max(len(trend["points"]), 1)  # show both metrics for the same runs
         return {"trends": trends, "notes": notes, "more": more}
 
     def _judged(
@@ -185,9 +185,9 @@ class Tools:
 
 
 def _inside(text: str) -> str:
-    """What names a run or a file, unless it is a path that leads out of the project."""
+    """The name of a run or a file, unchanged; paths outside of the project are refused."""
     root = Project.here().root.resolve()
-    # Before Python 3.13 a loop of links is a RuntimeError.
+    # Before Python 3.13 a loop of links raises RuntimeError.
     with contextlib.suppress(OSError, ValueError, RuntimeError):
         if Path(text).resolve().is_relative_to(root):
             return text
@@ -197,7 +197,7 @@ def _inside(text: str) -> str:
 def _page(
     found: Sequence[_T], to_document: Callable[[_T], _Object], offset: int, limit: int, *, what: str
 ) -> tuple[list[_Object], str]:
-    """As many as an answer has room for, one at least, and a sentence on the rest."""
+    """As many as fit in an answer, at least one, and a sentence on the rest."""
     shown: list[_Object] = []
     room = _PAGE_CHARACTERS
     for one in found[offset : offset + limit]:
@@ -212,7 +212,7 @@ def _page(
 
 
 def _brief(value: Any) -> Any:
-    """A part of a document, with the samples of many steps as their sum, minimum and maximum."""
+    """Part of a JSON file, with the samples of many steps as their sum, minimum and maximum."""
     if isinstance(value, dict):
         return {key: _brief(each) for key, each in value.items()}
     if isinstance(value, list) and len(value) > _MOST_VALUES and all(isinstance(each, int) for each in value):
@@ -226,7 +226,7 @@ def _listed(test: TestResult) -> _Object:
 
 
 def _compared(test: TestSummary, *, most: int) -> _Object:
-    """A test of a comparison: the document's, with its worst changes alone and without both sides."""
+    """A test of a comparison as in its JSON file, with only its worst changes and without its results."""
     changes = test.exact.changes if test.exact else ()
     document: _Object = {}
     if test.exact:

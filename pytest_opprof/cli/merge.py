@@ -1,4 +1,4 @@
-"""``opprof merge``: the runs of a CI's shards and a program's ranks as one."""
+"""``opprof merge``: join the runs of CI shards and of a program's ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = "opprof merge -o run.json --expect 2 shard-1.json shard-2.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.description = (
         "Exits with 1 if a shard, a rank or a test is missing; the run is still written, and says so."
     )
@@ -31,10 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Join, write, and say what was found.
+    """Join, write, and print what is missing.
 
     Raises:
-        OpprofError: A run cannot be read, they do not join, or the joined one cannot be written.
+        OpprofError: A run cannot be read, the runs cannot be joined, or the result cannot be written.
     """
     from pytest_opprof.results.files import write_run  # noqa: PLC0415
     from pytest_opprof.results.shards import Part, join  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Lines on a terminal, coloured where somebody looks."""
+"""Print lines, in colour on a terminal."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def print_lines(lines: Iterable[Line | str]) -> None:
 
 
 def width() -> int:
-    """How many characters a line may have."""
+    """The terminal's width in characters."""
     return shutil.get_terminal_size((_WIDTH, 24)).columns

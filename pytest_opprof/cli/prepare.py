@@ -1,4 +1,4 @@
-"""``opprof prepare``: build the torch observer ahead, for images that have no compiler later."""
+"""``opprof prepare``: build the torch observer in advance, for images without a compiler."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMPILED_AGAINST = frozenset({"torch/version.py", "torch/lib/libc10.so", "torch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument(
         "--torch",
         metavar="VERSION|DIR",
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build observer and emitter, or say that they are there.
+    """Build observer and emitter unless they exist, and print where they are.
 
     Raises:
         CaptureUnavailableError: There is no such torch, or they cannot be built.
@@ -77,7 +77,7 @@ def _torch(named: str | None, work: Path) -> TorchBuild:
 
 
 def _downloaded(version: str, work: Path) -> Path:
-    """The part of a release's wheel that a compiler reads, as pip finds it for this interpreter."""
+    """Download a release's wheel for this interpreter, and unpack the part that a compiler reads."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     print(f"pip downloads torch {version} ...", file=sys.stderr, flush=True)
     done = subprocess.run(
@@ -104,7 +104,7 @@ def _prepare(build: TorchBuild, part: Part, output: Path | None) -> None:
         observer = observer_for(build, part=part)
     else:
         try:
-            output.mkdir(parents=True, exist_ok=True)  # for all to read, as an image's other folders
+            output.mkdir(parents=True, exist_ok=True)  # all may read it, like an image's other folders
             output = make_private(output)
         except OSError as error:
             raise CaptureUnavailableError(f"--output {output} cannot keep an observer: {error}") from error

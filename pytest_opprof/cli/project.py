@@ -1,4 +1,4 @@
-"""What pytest's configuration says for all commands: where baselines are kept, and what is a gate."""
+"""The settings that commands read from pytest's configuration, such as the store and the gates."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _STORE: Final = "dir:.opprof"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """The project that a command is given in, as its configuration has it.
+    """The project that a command runs in.
 
     Attributes:
-        root: The folder of that configuration, which is pytest's root folder; without one, this folder.
-        where: What an error calls the configuration: its file.
+        root: The folder of pytest's configuration, which is its root folder; without one, the current folder.
+        where: The configuration's file, for errors.
     """
 
     root: Path
@@ -35,7 +35,7 @@ class Project:
 
     @classmethod
     def here(cls) -> Project:
-        """The one around this folder.
+        """The project around the current folder.
 
         Raises:
             UsageError: Pytest's configuration cannot be read.
@@ -49,15 +49,15 @@ class Project:
 
     @property
     def store(self) -> str:
-        """The URI of its store, from its root on."""
+        """The URI of its store, relative to `root`."""
         return self._text("opprof_store") or _STORE
 
     def policy(self, gates: list[str]) -> Policy:
-        """Its rules, under those of the command line, and what was accepted in it.
+        """The gates of the configuration and of the command line, and the accepted values.
 
         Raises:
             UsageError: No such metric, op or rule.
-            OpprofError: What was accepted cannot be read.
+            OpprofError: The accepted values cannot be read.
         """
         from pytest_opprof.baselines.accepted import read_accepted  # noqa: PLC0415
         from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
@@ -71,7 +71,7 @@ class Project:
         )
 
     def fail_on(self, given: str | None) -> FailOn:
-        """The verdicts that fail, of the command line before its own.
+        """The failing verdicts: the command line's, else the configuration's.
 
         Raises:
             UsageError: There is no such verdict.
@@ -83,10 +83,10 @@ class Project:
         return parse_fail_on(self._text("opprof_fail_on") or DEFAULT_FAIL_ON, where="opprof_fail_on")
 
     def renames(self, given: list[str]) -> tuple[Renamed, ...]:
-        """Its tests that have other names now, and those of the command line.
+        """The renamed tests of the command line and of the configuration.
 
         Raises:
-            UsageError: One is not written as such.
+            UsageError: An entry is not a renaming.
         """
         from pytest_opprof.compare.renamed_tests import parse_renames  # noqa: PLC0415
 
@@ -99,7 +99,7 @@ class Project:
         return value
 
     def _lines(self, key: str) -> list[str]:
-        """A list as pytest takes it: of TOML's, or a line each."""
+        """A list as pytest reads it: a TOML list, or one entry per line."""
         value = self.values.get(key) or ""
         lines = value.splitlines() if isinstance(value, str) else value
         if not (isinstance(lines, list) and all(isinstance(line, str) for line in lines)):
@@ -108,14 +108,14 @@ class Project:
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """Give a command the option ``--store``."""
+    """Add the option ``--store``."""
     parser.add_argument(
         "--store", metavar="URI", help=f"default: opprof_store of pytest's configuration, else {_STORE}"
     )
 
 
 def add_gate(parser: argparse.ArgumentParser, *, needs: str = "") -> None:
-    """Give a command the option ``--gate``, which may need others."""
+    """Add the option ``--gate``; its help begins with ``needs``."""
     parser.add_argument(
         "--gate",
         action="append",
@@ -126,10 +126,10 @@ def add_gate(parser: argparse.ArgumentParser, *, needs: str = "") -> None:
 
 
 def place_of(given: str | None) -> tuple[str, Path]:
-    """A store's URI, and the folder that it is relative to: of an option this one, else pytest's root.
+    """A store's URI, and the folder it is relative to: the current one for an option, else pytest's root.
 
     Raises:
-        UsageError: Pytest's configuration cannot be read, or what it says of the store is not a text.
+        UsageError: Pytest's configuration cannot be read, or its ``opprof_store`` is not a string.
     """
     if given is not None:
         return given, Path.cwd()
@@ -138,11 +138,7 @@ def place_of(given: str | None) -> tuple[str, Path]:
 
 
 def history_log(given: str | None) -> HistoryLog:
-    """The project's history beside the store.
-
-    Raises:
-        UsageError: See `place_of`.
-    """
+    """The project's history beside the store; raises the errors of `place_of`."""
     from pytest_opprof.history.store import history_of  # noqa: PLC0415
 
     uri, root = place_of(given)
@@ -150,7 +146,7 @@ def history_log(given: str | None) -> HistoryLog:
 
 
 def store_of(given: str | None) -> Archive:
-    """The store itself.
+    """Open the store.
 
     Raises:
         UsageError: See `place_of`; or the URI is invalid.

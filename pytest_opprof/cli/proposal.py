@@ -1,4 +1,4 @@
-"""Which tests are worth a mark: those whose counts are the same in two runs with all tests marked."""
+"""Find tests worth marking: those with the same counts in two runs with all tests marked."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 _RUNS: Final = 2
 _STEP: Final = "ProfilerStep*"
-_RAN: Final = (0, 1)  # pytest's codes where tests ran: all passed, or some failed
+_RAN: Final = (0, 1)  # pytest's exit codes if tests ran: all passed, or some failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What two runs said of one test.
+    """A test after two runs.
 
     Attributes:
         node_id: Without parameters.
-        step_ns: How long an active step took at most, nanoseconds.
-        refusal: Why it is not worth a mark; empty where it is.
+        step_ns: The longest active step, nanoseconds.
+        refusal: Why it is not worth a mark; empty if it is.
     """
 
     node_id: str
@@ -41,14 +41,14 @@ class Tried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A folder, file, class or function, and what is in it; a function has nothing in it."""
+    """A folder, file, class or function, and its parts; a function has none."""
 
     name: str
     inside: dict[str, _Part] = field(default_factory=dict)
 
 
 def try_tests(folder: Path, pytest_args: Sequence[str]) -> list[Tried]:
-    """Run a project's tests twice, all of them marked, in processes of their own.
+    """Run a project's tests twice, all of them marked, in a new process each time.
 
     Raises:
         UsageError: Pytest ran no tests, or nothing can be measured here.
@@ -59,7 +59,7 @@ def try_tests(folder: Path, pytest_args: Sequence[str]) -> list[Tried]:
         for test in run.tests:
             results[test.node_id].append(test)
     ran = {_bare(node_id) for node_id, tests in results.items() if not _is_skipped(tests)}
-    # A skip of some parameters says nothing of the others.
+    # If a test ran with some parameters, skips of its others do not matter.
     return [
         _tried(node_id, tests)
         for node_id, tests in sorted(results.items())
@@ -68,9 +68,9 @@ def try_tests(folder: Path, pytest_args: Sequence[str]) -> list[Tried]:
 
 
 def lines_of(tests: Sequence[Tried]) -> list[str]:
-    """The fewest lines of ``opprof_mark`` that choose the tests which are worth a mark, and no others.
+    """The fewest lines of ``opprof_mark`` that choose exactly the tests worth a mark.
 
-    Of a test with parameters all have to be worth it.
+    A test with parameters is chosen only if it is worth a mark with all of them.
     """
     refused = {test.node_id for test in tests if test.refusal}
     root = _Part(name="")
@@ -136,7 +136,7 @@ def _refusal(tests: Sequence[TestResult]) -> str:
     for test in tests:
         if not test.is_usable:
             return test.measurement.reason or f"it {test.outcome.value}"
-    # Rows of the background vary by scheduling and are never gates.
+    # Background rows vary with scheduling and are never gated.
     counts = [
         {
             row.name: (row.count.low, row.count.high)
@@ -157,7 +157,7 @@ def _refusal(tests: Sequence[TestResult]) -> str:
 
 
 def _fewest(part: _Part, refused: set[str], *, is_marked: bool) -> list[str]:
-    """The lines that are needed for what is in a part, where lines before them mark all of it or nothing."""
+    """The fewest lines for a part, after lines that mark all of it (`is_marked`) or nothing."""
     line = f'"{part.name}"' if " " in part.name else part.name
     turned = [f"{'!' if is_marked else ''}{line}"]
     if not part.inside:

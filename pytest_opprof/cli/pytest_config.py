@@ -1,4 +1,4 @@
-"""The file that pytest is configured by, extended in place: its comments and layout stay as they are."""
+"""Pytest's configuration file, extended in place: its comments and layout stay unchanged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    Value = str | list[str]  # of a key: a text, or a line each
+    Value = str | list[str]  # a string, or one entry per line
 
-# The section of each file, in the order in which pytest looks.
+# Each file's section, in pytest's order of search.
 _FILES = {
     "pytest.toml": "pytest",
     ".pytest.toml": "pytest",
@@ -28,7 +28,7 @@ _FILES = {
     "tox.ini": "pytest",
     "setup.cfg": "tool:pytest",
 }
-# These are of others too, and count only with the section.
+# Other tools use these files too, so they count only if they have the section.
 _SHARED = frozenset({"pyproject.toml", "tox.ini", "setup.cfg"})
 _INI_OPTIONS = "ini_options"
 
@@ -48,10 +48,10 @@ class Section:
         return {key: value for key, value in values.items() if key not in self.values}
 
     def extend(self, values: Mapping[str, Value]) -> None:
-        """Set what is not set yet, under the section's title.
+        """Set the missing values, under the section's title.
 
         Raises:
-            UsageError: The section is written in a way that cannot be extended line by line.
+            UsageError: The section cannot be extended line by line.
             StoreError: The file cannot be written; it is unchanged.
         """
         lines = "".join(f"{key} = {self._written(value)}\n" for key, value in self.missing(values).items())
@@ -82,10 +82,10 @@ class Section:
 
 
 def pytest_section(folder: Path) -> Section:
-    """The section that pytest reads in a folder, or the one to begin: of pyproject.toml, else of pytest.ini.
+    """The section that pytest reads in a folder, or a new one in pyproject.toml, else in a new pytest.ini.
 
     Raises:
-        UsageError: A file is not what its name says.
+        UsageError: A file cannot be read, or is not valid TOML or INI.
     """
     return (
         _found_in(folder)
@@ -95,10 +95,10 @@ def pytest_section(folder: Path) -> Section:
 
 
 def enclosing_section(folder: Path) -> Section | None:
-    """The section that pytest reads when it is started in a folder: of the nearest one upwards that has one.
+    """The section that pytest reads when started in a folder: from there, or the nearest folder above.
 
     Raises:
-        UsageError: A file is not what its name says.
+        UsageError: A file cannot be read, or is not valid TOML or INI.
     """
     folder = folder.resolve()
     found = (_found_in(each) for each in (folder, *folder.parents))

@@ -1,4 +1,4 @@
-"""A script or a notebook's cell that was recorded: the options of both, their table, files and comparison."""
+"""The options, table, files and comparison that ``opprof run`` and ``%%opprof`` share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
-    """What is recorded, how the table is laid out, what is written, and what it is compared with."""
+    """Add the options for recording, the table, the files and the comparison."""
     add_capture_options(parser, stack=True)
     parser.add_argument(
         "-s", "--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s"
@@ -44,11 +44,11 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What was so before a recording began, whatever the recorded code changes.
+    """The state before a recording, which the recorded code may change.
 
     Attributes:
-        folder: The current folder, from which files are written.
-        commit: The commit that was checked out; None if no file or comparison needs it.
+        folder: The current folder, which the paths of files are relative to.
+        commit: The checked-out commit; None without one, or if no file or comparison needs it.
     """
 
     folder: Path
@@ -57,10 +57,10 @@ class Start:
 
     @classmethod
     def now(cls, args: argparse.Namespace) -> Start:
-        """Check the options of `add_recording_options`, and look around.
+        """Check the options of `add_recording_options`, and take the current state.
 
         Raises:
-            OpprofError: The table cannot be sorted like that, or there is no such baseline.
+            OpprofError: The sort key is unknown, or there is no such run to compare with.
         """
         from pytest_opprof.events.function_event_avg import FunctionEventAvg  # noqa: PLC0415
         from pytest_opprof.events.table import sort_rows  # noqa: PLC0415
@@ -71,7 +71,7 @@ class Start:
 
             find_run(args.compare, store=store_of(args.store))
         here, commit = Path.cwd(), None
-        if args.output or args.compare:  # each script waits for what is loaded here
+        if args.output or args.compare:  # each script would wait for this import
             from pytest_opprof.baselines.git import Git  # noqa: PLC0415
 
             commit = Git(here).head()
@@ -79,10 +79,10 @@ class Start:
 
 
 def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> list[Line | str]:
-    """The table under its title, and what it lacks.
+    """The table under its title, and a warning if it has no ops of torch.
 
     Args:
-        args: Those of `add_recording_options`.
+        args: The options of `add_recording_options`.
         recorded: A profile of one cycle.
     """
     from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
@@ -90,7 +90,7 @@ def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> li
 
     (cycle,) = recorded.cycles
     rows = recorded.key_averages()
-    # A notebook's kernel has threads of its own, whose calls are not the cell's.
+    # A notebook's kernel has its own threads, whose calls are not the cell's.
     rows[:] = [row for row in rows if not (row.is_background and row.first and row.first.is_python_function)]
     table = rows.table(sort_by=args.sort, row_limit=args.rows)
     lines: list[Line | str] = [recording_title(name, cycle.recording), *map(escaped, table.splitlines())]
@@ -102,13 +102,13 @@ def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> li
 def write_and_compare(
     args: argparse.Namespace, recorded: profile, *, name: str, passed: bool, start: Start
 ) -> Comparison | None:
-    """Write the files that were asked for, and say where; the comparison, None if none was asked for.
+    """Write the requested files, print their paths, and return the comparison if one was requested.
 
     Args:
-        args: Those of `add_recording_options`.
+        args: The options of `add_recording_options`.
         recorded: A profile of one cycle.
-        name: What was recorded: the name of the run's test.
-        passed: It ended well; otherwise its numbers are not judged.
+        name: The name of the run's test.
+        passed: Whether the code succeeded; otherwise its numbers are not judged.
 
     Raises:
         OpprofError: A file cannot be written, or the runs cannot be compared.

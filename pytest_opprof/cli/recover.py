@@ -1,4 +1,4 @@
-"""``opprof recover``: what processes that died left behind."""
+"""``opprof recover``: report what crashed processes left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLE = "opprof recover --remove"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument(
         "folder",
         nargs="?",
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tell of each dead process that was in a test, or recorded something.
+    """Report each dead process that was in a test or recorded something.
 
     Raises:
         OpprofError: A trace cannot be written, or there is no such folder.
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _without_other_projects(files: Sequence[SessionFile]) -> list[SessionFile]:
-    """The files of this project, and those of others where somebody at the terminal agrees to it."""
+    """The files of this project, and those of others if a user at the terminal agrees."""
     from pytest_opprof.recovery.sessions import Note, project_of  # noqa: PLC0415
 
     here = project_of(Project.here().root)

@@ -1,4 +1,4 @@
-"""``opprof replay``: pytest under QEMU's user mode, so that a marked test counts its machine instructions."""
+"""``opprof replay``: run pytest under QEMU's user mode, which counts a marked test's machine instructions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CPU = "Haswell-v4"  # with AVX2, as most machines of the last ten years
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.allow_abbrev = False
     parser.description = (
         "Everything takes many times as long; the tests see the same CPU model on every machine. "
@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Become pytest under QEMU.
+    """Replace this process with pytest under QEMU.
 
     Raises:
-        CaptureUnavailableError: This machine has no QEMU that can do it.
+        CaptureUnavailableError: This machine has no suitable QEMU.
     """
     from pytest_opprof.capture.replay import Replay, keep_addresses  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""``opprof report``: a comparison in a format for somebody else, such as a pull request or a CI server."""
+"""``opprof report``: write a comparison in another format, such as for a pull request or a CI server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAGE = "html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument(
         "comparison",
         nargs="?",
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _fleet_page(args: argparse.Namespace) -> str | None:
-    """The page of a file of `opprof fleet`; None where it is not what was given."""
+    """The page of a file of `opprof fleet`; None if no such file was given."""
     from pytest_opprof.report.html.fleet import fleet_page  # noqa: PLC0415
     from pytest_opprof.results.fleet import read_fleet  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""``opprof run``: a script or module under recording, used as ``python -m cProfile`` is."""
+"""``opprof run``: record a script or module, used like ``python -m cProfile``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIGNALLED = 128
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.usage = "opprof run [options] (SCRIPT | -m MODULE) ..."
     add_recording_options(parser)
     parser.add_argument("-m", "--module", action="store_true", help="run a module, as `python -m` does")
@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it, then print and write what was recorded.
+    """Run the program, then print and write the recording.
 
     Raises:
-        SystemExit: The program raised it, and not to say that all is well.
-        OpprofError: There is no such program or baseline, it cannot be recorded, or a file not be written.
+        SystemExit: The program raised it with a code other than 0.
+        OpprofError: There is no such program or baseline, or nothing can be recorded or written.
     """
     from pytest_opprof.profiler.program import Program, run_program  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judged(comparison: Comparison, start: Start) -> int:
-    """Print a comparison; 1 where a gate failed."""
+    """Print a comparison; return 1 if a gate failed."""
     from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
 
     with contextlib.chdir(start.folder):
@@ -83,7 +83,7 @@ def _is_good(raised: BaseException | None) -> bool:
 
 
 def _end_as(raised: BaseException | None) -> int:
-    """End as Python would have with what the program raised: our own frames are not its traceback's."""
+    """End as Python does after the program's exception, without our own frames in the traceback."""
     if isinstance(raised, SystemExit):
         raise raised
     assert raised is not None
@@ -94,6 +94,6 @@ def _end_as(raised: BaseException | None) -> int:
 
 
 def _reopen_stdout() -> None:
-    """A program may close ``sys.stdout``, as ``json.tool`` does: the table goes where that went."""
+    """Reopen ``sys.stdout`` for the table if the program closed it, as ``json.tool`` does."""
     if sys.stdout is None or sys.stdout.closed:
         sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115  # it stays

@@ -1,4 +1,4 @@
-"""``opprof show``: what a run, a comparison or a file of `opprof fleet` holds, as tables."""
+"""``opprof show``: print a run, a comparison or a file of `opprof fleet` as tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLE = "opprof show main --test test_step --rows 20"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument(
         "run", metavar="RUN", help="a file of a run, a comparison or a fleet, a baseline, or NAME@COMMIT"
     )
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
-    """What may be said of op tables: `run_lines` reads it."""
+    """Add the options of op tables, for `run_lines`."""
     parser.add_argument("--test", metavar="PATTERN", help="only tests whose id contains or matches this")
     parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
     parser.add_argument("--rows", type=int, default=10, metavar="N", help="rows of a table, -1 for all")
@@ -40,10 +40,10 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it.
+    """Print the tables.
 
     Raises:
-        OpprofError: There is nothing such, or it cannot be read.
+        OpprofError: There is no such run or file, or it cannot be read.
     """
     from pytest_opprof.baselines.resolve import find_run, is_path  # noqa: PLC0415
     from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
@@ -69,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
-    """The op tables of a run, as `add_table_arguments` says.
+    """The op tables of a run, by the options of `add_table_arguments`.
 
     Raises:
-        UsageError: It has no such test, or no table can be made so.
+        UsageError: The run has no such test, or the sort key or a column is unknown.
     """
     from pytest_opprof.report.op_table import op_table  # noqa: PLC0415
     from pytest_opprof.report.terminal import rank_lines, result_title, run_title  # noqa: PLC0415

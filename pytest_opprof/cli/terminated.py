@@ -1,4 +1,4 @@
-"""Commands that start processes end them, also where they are told to end in other ways than by Ctrl-C."""
+"""Let commands that start processes end them after SIGTERM and SIGHUP too, not only after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import signal
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
-# A job of CI that is cancelled, a terminal that is closed; Windows has no terminals to close.
+# Sent when a CI job is cancelled and when a terminal is closed. Windows has no SIGHUP.
 _SIGNALS: Final = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 
 
 @contextlib.contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Put everything away as after Ctrl-C. What is ignored, as under nohup, stays ignored."""
+    """Clean up after these signals as after Ctrl-C. Ignored signals, as under nohup, stay ignored."""
 
     def interrupt(*_: Any) -> NoReturn:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""``opprof trace``: traces that other tools wrote, looked at, compared, and made into baselines."""
+"""``opprof trace``: show and compare traces that other tools wrote, and make runs from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = "opprof trace show trace.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     parser = add_action(actions, "show", _show, "print a trace's key averages", "trace.json.gz --steps")
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace in Kineto's format, plain or gzip")
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked for.
+    """Run the chosen action.
 
     Raises:
         OpprofError: A trace cannot be read, or the run cannot be written.

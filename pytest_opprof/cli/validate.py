@@ -1,4 +1,4 @@
-"""``opprof validate``: are these files documents that this release can use?"""
+"""``opprof validate``: can this release use these files?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = "opprof validate run.json .opprof/accepted.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument(
         "files",
         nargs="+",
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check every file, also after one that is wrong; the exit code is that of the last one wrong."""
+    """Check every file, also after an invalid one; return the exit code of the last error."""
     code = 0
     for path in args.files:
         try:
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checked(path: Path) -> str:
-    """What a valid file holds, in few words."""
+    """Check a file, and describe its content."""
     from pytest_opprof.baselines.accepted import accepted_from_document  # noqa: PLC0415
     from pytest_opprof.compare.document import comparison_from_document  # noqa: PLC0415
     from pytest_opprof.results.document import run_from_document  # noqa: PLC0415
@@ -48,7 +48,7 @@ def _checked(path: Path) -> str:
     document = parse(read_bytes(path), where=str(path))
     contract = contract_of(document, where=str(path))
     checked = validate(document, contract, where=str(path))
-    # The schema cannot say all: reading it whole finds numbers that contradict each other.
+    # A schema cannot check everything: reading the whole file finds contradictory numbers.
     match contract:
         case Contract.RUN:
             count, what = len(run_from_document(checked, where=str(path)).tests), "test"

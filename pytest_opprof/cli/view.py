@@ -1,4 +1,4 @@
-"""``opprof view``: a trace in Perfetto's page, base beside head where a test has both."""
+"""``opprof view``: show a trace in Perfetto, base beside head if a test has both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIDES = ("both", "base", "head")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tell the parser what may be given to this command."""
+    """Add this command's arguments."""
     parser.add_argument(
         "target",
         nargs="?",
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the trace until the page has it.
+    """Serve the trace until the page has read it.
 
     Raises:
         OpprofError: There is no such trace, or it cannot be served.
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ...]:
-    """What is to be shown; none where tests were listed instead."""
+    """The traces to show; none if the tests were listed instead."""
     from pytest_opprof.baselines import viewing  # noqa: PLC0415
     from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes, read_run  # noqa: PLC0415
@@ -116,7 +116,7 @@ def _serve(path: Path, args: argparse.Namespace) -> None:
 
     def ready(url: str) -> None:
         print_lines([url, "serving until the page has read it; Ctrl-C ends it sooner"])
-        sys.stdout.flush()  # whoever reads it waits for it
+        sys.stdout.flush()  # a reader of the output waits for it
         if not args.no_browser:
             webbrowser.open(url)
 
