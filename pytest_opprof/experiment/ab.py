@@ -1,4 +1,4 @@
-"""``opprof ab``: the same tests on base and head, in fresh processes that take turns on this machine."""
+"""``opprof ab``: run the same tests on base and head, in fresh processes that take turns on this machine."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ from pytest_opprof.wording import counted, listed
 
 _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
-# A side of which more processes die in a round than this is broken, and no longer worth the wait.
+# If more processes of a side die in a round, the side is broken and the experiment ends.
 _MOST_DEATHS: Final = 3
 _SHORT: Final = 7
-# How many times the processes that were asked for may run where others disturb them.
+# On a busy machine, up to this many times the requested processes run.
 _MOST_TIMES: Final = 2
-# A process that takes so many times what both uncounted ones took hangs; honest ones take about half of it.
+# A process hangs if it takes this many times as long as both uncounted processes together.
 _PATIENCE: Final = 20
 _LEAST_PATIENCE_S: Final = 300
 
 
 class Watcher(Protocol):
-    """Who waits for an experiment."""
+    """Shows an experiment to the user."""
 
     def tell(self, sentence: str) -> None:
-        """Something that the user should know now."""
+        """Show a sentence now."""
 
     def progress(self, progress: Progress) -> None:
-        """A process has ended, or a round begins."""
+        """Show how far a round is: called when it begins, and after each process."""
 
     def unfinished(self, kept: Kept) -> None:
-        """The experiment ends before its end; what it measured is kept."""
+        """Say that the experiment was interrupted and its measurements are kept."""
 
 
 def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeComparison:
-    """Measure both sides, judge, and confirm what was found; notes say which processes died.
+    """Measure both sides, judge them, and confirm the flagged tests; notes count the processes that died.
 
     Args:
-        folder: Where he stands: pytest starts there, and in the base's counterpart of it.
+        folder: The user's folder: pytest starts there, and in its counterpart in the base.
 
     Raises:
-        UsageError: There is no such base, nothing to go on with, or no time to wait.
+        UsageError: There is no such base, nothing to resume, or the timeout is invalid.
         ExperimentError: A side cannot be checked out, built, collected or measured.
-        OpprofError: What was measured cannot be kept.
+        OpprofError: The measurements cannot be stored.
     """
     check_timeout(request.timeout)
     top, head = top_folder(folder), head_of(folder)
@@ -105,7 +105,7 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Experiment:
-    """Both sides ready, and where what they measure is kept."""
+    """Both prepared sides, and the store of their measurements."""
 
     sides: Sides
     kept: Kept
@@ -115,7 +115,7 @@ class _Experiment:
     watcher: Watcher
 
     def compared(self, worktree: Worktree) -> TimeComparison:
-        """Try both sides, measure them, judge, and measure once more what was found."""
+        """Try both sides, measure and judge them, and measure the flagged tests again."""
         settings, began = self.request.settings, time.monotonic()
         tried, usual = self._tried(worktree)
         patience = self.request.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (time.monotonic() - began))
@@ -137,9 +137,9 @@ class _Experiment:
         return replace(comparison, notes=(*comparison.notes, *self._notes(), *traces))
 
     def _tried(self, worktree: Worktree) -> tuple[tuple[list[Run], list[Run]], int]:
-        """One process a side that is not counted: it fills caches, and shows what cannot be compared.
+        """Run an uncounted process per side: it fills caches, and shows which tests cannot be compared.
 
-        Before and after, it is found what a probe of the machine's speed takes as a rule.
+        Probes before, between and after them find the machine's usual speed.
         """
         found = [*probes()]
         base, listing = self.sides.base.tried(timeout=self.request.timeout)
@@ -159,9 +159,9 @@ class _Experiment:
     def _round(
         self, name: str, node_ids: Sequence[str], *, sides: Sides, timeout: float
     ) -> tuple[list[Run], list[Run]]:
-        """Both sides' runs, in the order of their turns; what an earlier start measured is not run again.
+        """Both sides' runs, in the order of their turns; stored runs are not measured again.
 
-        Tests that met a disturbed machine get more processes, up to as many again as were asked for.
+        Tests with too few undisturbed processes get more, up to twice the requested number.
         """
         plan = self.kept.plan
         order = turns(_MOST_TIMES * plan.processes, seed=plan.seed + (name == _CONFIRM))
@@ -199,7 +199,7 @@ class _Experiment:
     def _measured(
         self, name: str, turn: Turn, node_ids: Sequence[str], *, bench: Bench, timeout: float
     ) -> Run:
-        """One process's run, kept; a process that dies is said, counted, and replaced."""
+        """Run a process and store its run; a process that dies is reported, counted and run again."""
         while True:
             try:
                 run = bench.measured(node_ids, hash_seed=turn.hash_seed, timeout=timeout)
@@ -219,7 +219,7 @@ class _Experiment:
         self.watcher.tell(f"process {death.index + 1} ({death.side}) died and is run again: {death.how}")
 
     def _check_head(self) -> None:
-        """What is measured must stay what it is."""
+        """Refuse to go on if the head's files changed."""
         if head_of(self.top).key != self.head.key:
             raise ExperimentError(
                 "the head's files changed during the experiment: start again, and do not edit them until it "
@@ -227,7 +227,7 @@ class _Experiment:
             )
 
     def _named(self, run: Run, side: Side) -> Run:
-        """A run under its side's commit: the base's own has the head's tests in it, and so looks changed."""
+        """A run under its side's commit: the base's work tree has the head's tests, so it looks changed."""
         if side is Side.HEAD:
             return replace(run, commit=self.head.commit)
         commit = Commit(id=self.kept.plan.base, dirty=False)
@@ -273,7 +273,7 @@ def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
 
 
 def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:
-    """Refuse to end well where nothing at all can be judged."""
+    """Fail if no test can be compared because they failed in the base."""
     failed = [test.node_id for test in base.tests if test.outcome in {Outcome.FAILED, Outcome.ERROR}]
     if failed and not node_ids:
         raise ExperimentError(f"there is nothing to compare: {listed(failed, most=1)} failed in the base")
@@ -285,7 +285,7 @@ def _without(run: Run, node_ids: Iterable[str]) -> Run:
 
 
 def _with_tests(runs: Sequence[Run], tried: Run) -> list[Run]:
-    """The runs, with what the first process found of tests that it showed not to be comparable."""
+    """The runs, with the uncounted process's results of tests that cannot be compared."""
     if not runs:
         return [tried]
     return [replace(runs[0], tests=(*runs[0].tests, *tried.tests)), *runs[1:]]

@@ -23,12 +23,12 @@ _FIELDS: Final = "%H%x00%an <%ae>%x00%cs%x00%s"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitValue:
-    """A commit for a reader, and the metric there.
+    """A commit as users see it, and the metric there.
 
     Attributes:
-        id: All its digits.
+        id: The full hash.
         author: Name and address.
-        date: The day on which it was committed.
+        date: The committer's date, as YYYY-MM-DD.
     """
 
     id: str
@@ -40,12 +40,12 @@ class CommitValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisected:
-    """What came of it.
+    """The result of a bisection.
 
     Attributes:
-        before: The commit before the change; where nothing changed, the good one.
-        suspects: One commit, the answer; several, of which only the last could be measured; or none: the
-            metric is the same at both ends.
+        before: The commit before the change; if nothing changed, the good one.
+        suspects: One commit is the answer; of several, only the last could be measured. Empty if the metric
+            is the same at both ends.
         newest: The bad commit.
     """
 
@@ -56,7 +56,7 @@ class Bisected:
 
     @property
     def is_found(self) -> bool:
-        """Whether one commit is named."""
+        """Whether the change belongs to one commit."""
         return len(self.suspects) == 1
 
 
@@ -71,10 +71,10 @@ def question_of(
     store: Archive,
     repository: Path,
 ) -> Question:
-    """What is asked, with commits in the place of names.
+    """The question, with names of commits resolved.
 
     Raises:
-        UsageError: No such metric or commit, a metric that is not exact, or nothing to tell where to begin.
+        UsageError: No such metric or commit, a metric that is not exact, or no stored run to begin at.
     """
     path = _path_of(metric, test=test)
     if path.metric.family is not Family.EXACT:
@@ -112,12 +112,12 @@ class Bisection:
     """A search over the commits of a repository.
 
     Args:
-        repository: Where the command was started; the state is kept in it.
-        say: Is told each measurement, in a sentence.
-        timeout: Seconds after which the process at a commit is ended, and the commit skipped; None waits.
+        repository: The folder where the command was started; its project keeps the state.
+        say: Called with a sentence for each measurement.
+        timeout: Seconds after which a commit's process is stopped and the commit skipped; None for no limit.
 
     Raises:
-        UsageError: The bad commit has no such test file, or the timeout is not a duration.
+        UsageError: The bad commit has no such test file, or the timeout is invalid.
         ExperimentError: Git fails.
     """
 
@@ -148,13 +148,12 @@ class Bisection:
         """Search.
 
         Args:
-            resume: Take over what an interrupted bisection measured.
+            resume: Reuse the measurements of an interrupted bisection.
 
         Raises:
-            UsageError: The good commit is not below the bad one, nor on a branch from there; or there is
-                nothing to resume, or it asked something else.
-            DocumentError: What is to be resumed is not the state of a bisection.
-            ExperimentError: An end cannot be measured, or measures something else each time.
+            UsageError: No commits lie between the good and the bad one, or no such bisection can be resumed.
+            DocumentError: The file to resume from is not the state of a bisection.
+            ExperimentError: An end cannot be measured, or the metric varies at a commit.
         """
         if resume:
             self._state.resume()
@@ -205,7 +204,7 @@ class Bisection:
         return known
 
     def _confirm(self, *commits: str) -> None:
-        """Look twice before somebody is blamed."""
+        """Measure commits again before one is blamed."""
         for commit in commits:
             first, again = self._state.measured[commit], measure_commit(self._target, commit)
             if first != again:
@@ -226,7 +225,7 @@ class Bisection:
 
 
 def _first_parents(question: Question, *, repository: Path) -> Sequence[str]:
-    """The commits of the line that ends in the bad one, from the good one on, oldest first."""
+    """The first-parent commits from the good one, or where its branch began, to the bad one, oldest first."""
     base = Git(repository).merge_base(question.good, question.bad)
     if base in {None, question.bad}:
         raise UsageError(
@@ -234,7 +233,7 @@ def _first_parents(question: Question, *, repository: Path) -> Sequence[str]:
             "that is an ancestor of --bad"
         )
     listed = git(repository, "rev-list", "--first-parent", "--reverse", f"{base}..{question.bad}").split()
-    # Of a good commit that came in by a merge, the line has what it was merged into.
+    # A good commit that was merged in is not on this line: begin where it was merged into.
     return [git(repository, "rev-parse", f"{listed[0]}^").strip(), *listed]
 
 

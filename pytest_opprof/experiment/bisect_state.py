@@ -1,4 +1,4 @@
-"""What a bisection has measured so far, in a file, so that an interrupted one goes on."""
+"""A bisection's measurements in a file, so that an interrupted one can be resumed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = "bisect.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is searched for; another question has another state."""
+    """What is searched for; a state belongs to one question."""
 
     pattern: str
     test: str
@@ -41,12 +41,12 @@ class BisectState:
         self.measured: dict[str, Measured] = {}
 
     def resume(self) -> None:
-        """Take over what an interrupted bisection measured.
+        """Load the measurements of an interrupted bisection.
 
-        What could not be measured is tried again: that may have been the machine's doing, or the timeout's.
+        Failed measurements are tried again: the machine or the timeout may have caused them.
 
         Raises:
-            UsageError: There is none, or it asked something else.
+            UsageError: There is none, or it belongs to another question.
             DocumentError: The file is not the state of a bisection.
         """
         if not self._path.exists():
@@ -68,7 +68,7 @@ class BisectState:
         self.measured = {commit: found for commit, found in known.items() if found.value is not None}
 
     def keep(self, commit: str, found: Measured) -> None:
-        """Remember a measurement, on disk at once.
+        """Add a measurement, and write the file.
 
         Raises:
             StoreError: The file cannot be written.
@@ -80,7 +80,7 @@ class BisectState:
             write_bytes(self._path, json.dumps(document, indent=1).encode("ascii") + b"\n")
 
     def forget(self) -> None:
-        """The question is answered."""
+        """Remove the file once the question is answered."""
         self._path.unlink(missing_ok=True)
 
 

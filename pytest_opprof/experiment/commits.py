@@ -1,4 +1,4 @@
-"""Which commits an experiment is about: where the work began, and what is in the work tree now."""
+"""The commits of an experiment: the merge base, and the work tree's current content."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pytest_opprof.results.run import Commit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The work tree as it is.
+    """The work tree's current content.
 
     Attributes:
-        digest: Of the changes that are not committed; "" where there are none.
+        digest: Of the uncommitted changes; "" if there are none.
     """
 
     commit: Commit
@@ -25,7 +25,7 @@ class Head:
 
     @property
     def key(self) -> str:
-        """Equal exactly where the files are."""
+        """Equal exactly if the commit and the uncommitted changes are."""
         return f"{self.commit.id}+{self.digest}" if self.digest else self.commit.id
 
 
@@ -33,7 +33,7 @@ def head_of(folder: Path) -> Head:
     """What a work tree holds: its commit, changed files, and new Python files.
 
     Raises:
-        UsageError: It is in no repository, or before the first commit.
+        UsageError: It is in no repository, or in one without a commit.
         ExperimentError: Git fails.
     """
     repository = Git(folder)
@@ -55,10 +55,10 @@ def head_of(folder: Path) -> Head:
 
 
 def base_of(text: str, head: Head, *, folder: Path) -> str:
-    """The commit that the head's work began from: the merge-base of HEAD and what the user named.
+    """The commit that the head's work began from: the merge base of HEAD and the revision ``text``.
 
     Raises:
-        UsageError: Git knows nothing such, or no commit that both have.
+        UsageError: There is no such revision or no merge base.
     """
     repository = Git(folder)
     tip = repository.commit_of(text)

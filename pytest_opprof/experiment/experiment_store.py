@@ -1,4 +1,4 @@
-"""What an experiment has measured so far, on disk: the next process that asks for it goes on from there."""
+"""An experiment's measurements on disk, so that an interrupted one can be resumed."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ _PLAN: Final = "plan.json"
 _DEATHS: Final = "deaths.json"
 _FINISHED: Final = "finished"
 _LOCK: Final = "lock"
-# Finished experiments are kept for a while, for who wants to look at a process's document.
+# The newest finished experiments are kept, for users who want to look at a process's run.
 _MOST_FINISHED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What makes an experiment: another one with an equal plan measures the same.
+    """The settings of an experiment: one with an equal plan measures the same.
 
     Attributes:
         base: The base's commit.
-        head: The head's commit, and a digest of what the work tree has beside it.
+        head: The head's commit, and a digest of the uncommitted changes.
         prefix: The folder below the repository's top that pytest starts in.
-        arguments: What pytest is given.
+        arguments: Pytest's.
         setup: The command that builds each side; "" for none.
-        python: The interpreter of each side, from its folder on; "" for ours.
-        processes: A side, in each round.
-        steps: Timed by each process, of each test.
-        max_time: How much longer it may look for undisturbed ones, seconds.
-        seed: Of the order.
+        python: The interpreter of each side, relative to its folder; "" for ours.
+        processes: Per side, in each round.
+        steps: Timed steps of each test in each process.
+        max_time: How much longer a test may take in a process, to find undisturbed steps, seconds.
+        seed: Seed of the order of processes.
     """
 
     base: str
@@ -67,7 +67,7 @@ class Plan:
     opprof_version: str
 
     def differences(self, other: Plan) -> list[str]:
-        """The names of what is not equal."""
+        """The names of the fields that differ."""
         return [
             field.name for field in fields(Plan) if getattr(self, field.name) != getattr(other, field.name)
         ]
@@ -75,11 +75,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A process that left no document.
+    """A process that died without a run.
 
     Attributes:
         index: The process's place in its round.
-        how: It ended, in words.
+        how: How it ended, in words.
     """
 
     round: str
@@ -89,7 +89,7 @@ class Death:
 
 
 class Kept:
-    """One experiment's folder: its plan, a document for each finished process, and those that died."""
+    """An experiment's folder: its plan, the run of each finished process, and a list of those that died."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder = folder
@@ -97,21 +97,21 @@ class Kept:
 
     @property
     def name(self) -> str:
-        """How the user names it: ``20260102-030405-1a2b``."""
+        """The user's name for it, such as ``20260102-030405-1a2b``."""
         return self.folder.name
 
     @property
     def is_finished(self) -> bool:
-        """Whether all of it was measured and told."""
+        """Whether it was measured to its end."""
         return (self.folder / _FINISHED).exists()
 
     @property
     def done(self) -> int:
-        """How many processes' documents it has."""
+        """How many runs it has."""
         return len(list(self.folder.glob("*.json.gz")))
 
     def run(self, round_name: str, turn: Turn) -> Run | None:
-        """What a process measured; None where that is still to be done.
+        """A process's run; None if it has not been measured yet.
 
         Raises:
             DocumentError: The file is damaged.
@@ -121,7 +121,7 @@ class Kept:
         return read_run(path) if path.exists() else None
 
     def keep(self, round_name: str, turn: Turn, run: Run) -> None:
-        """Keep what a process measured: whole, or not at all.
+        """Store a process's run, atomically.
 
         Raises:
             StoreError: It cannot be written.
@@ -129,7 +129,7 @@ class Kept:
         write_run(self._path(round_name, turn), run)
 
     def deaths(self) -> list[Death]:
-        """The processes that left no document, in order.
+        """The processes that died, in order.
 
         Raises:
             DocumentError: The file is damaged.
@@ -146,7 +146,7 @@ class Kept:
         raise _not_ours(path, "list of crashed processes")
 
     def bury(self, death: Death) -> None:
-        """Note a process that left no document.
+        """Add a process that died.
 
         Raises:
             StoreError: It cannot be written.
@@ -154,7 +154,7 @@ class Kept:
         _write(self.folder / _DEATHS, [asdict(one) for one in (*self.deaths(), death)])
 
     def finish(self) -> None:
-        """All is measured: `--resume` no longer finds it. Older finished ones go.
+        """Mark it as finished, so that `--resume` no longer finds it, and remove older finished ones.
 
         Raises:
             StoreError: It cannot be written.
@@ -165,15 +165,15 @@ class Kept:
             shutil.rmtree(folder, ignore_errors=True)
 
     def discard(self) -> None:
-        """Nothing was measured, so there is nothing to go on with."""
+        """Remove it: nothing was measured, so there is nothing to resume."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from going on with it at the same time.
+        """Keep other processes from resuming it at the same time.
 
         Raises:
-            UsageError: One does.
+            UsageError: Another process holds it.
             StoreError: The folder cannot be written.
         """
         path = self.folder / _LOCK
@@ -193,7 +193,7 @@ class Kept:
 
 
 def begin(top: Path, plan: Plan, *, now: datetime) -> Kept:
-    """A new experiment's folder.
+    """Make a new experiment's folder.
 
     Raises:
         StoreError: It cannot be written.
@@ -208,7 +208,7 @@ def begin(top: Path, plan: Plan, *, now: datetime) -> Kept:
 
 
 def unfinished(top: Path) -> Iterator[Kept]:
-    """The experiments that can go on, newest first; what holds no plan of this release is passed over."""
+    """The unfinished experiments, newest first; folders without a plan of this release are skipped."""
     for folder in _all(top / _FOLDER):
         with contextlib.suppress(DocumentError):
             kept = _read(folder)
@@ -217,7 +217,7 @@ def unfinished(top: Path) -> Iterator[Kept]:
 
 
 def resumable(top: Path) -> str:
-    """The experiments that can go on, as in ``20261125-101500-1a2b (5 of 24 processes)``."""
+    """The unfinished experiments in words, such as ``20261125-101500-1a2b (5 of 24 processes)``."""
     found = [f"{kept.name} ({kept.done} of {2 * kept.plan.processes} processes)" for kept in unfinished(top)]
     return ", ".join(found) or "none"
 
@@ -251,7 +251,7 @@ def _read(folder: Path) -> Kept:
 
 
 def _can_be_a_plan(plan: Any) -> bool:
-    """Whether each field is of its type, and each number one that an experiment can have."""
+    """Whether each field has its type, and each number is valid."""
     texts = (plan.base, plan.head, plan.prefix, plan.setup, plan.python, plan.opprof_version, *plan.arguments)
     return (
         all(isinstance(text, str) for text in texts)

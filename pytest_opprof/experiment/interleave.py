@@ -1,4 +1,4 @@
-"""In which order the processes of both sides run: what drifts meanwhile must meet both alike."""
+"""The order in which both sides' processes run, so that drift affects both alike."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 BLOCK = 4
-# What PYTHONHASHSEED may be.
+# The largest valid PYTHONHASHSEED.
 _MOST_HASH_SEED = 4_294_967_295
 
 
 class Side(StrEnum):
-    """One of the two that are compared."""
+    """One side of a comparison."""
 
     BASE = "base"
     HEAD = "head"
@@ -28,10 +28,10 @@ class Turn:
     """One process to run.
 
     Attributes:
-        index: Its place among all, from 0.
-        hash_seed: Its PYTHONHASHSEED: the order of sets may cost time, so the k-th process of one side has
-            that of the k-th of the other. Not one for all: under one seed the same code in two folders lies
-            in memory in two ways, each time the same, and takes times that differ by 3 %.
+        index: Its place among all processes, from 0.
+        hash_seed: Its PYTHONHASHSEED. The order of sets may cost time, so the k-th processes of both sides
+            share a seed. One seed for all would give the same code in two folders two fixed layouts in
+            memory, and times that differ by 3 %.
     """
 
     index: int
@@ -40,13 +40,13 @@ class Turn:
 
 
 def turns(processes: int, *, seed: int) -> tuple[Turn, ...]:
-    """So many processes a side, in blocks of four: A B B A, where chance says which side is A.
+    """Order the processes in blocks of four: A B B A, where chance decides which side is A.
 
-    Within a block a steady drift, such as a processor that warms up, adds the same to both sides; chance
-    keeps a drift with the blocks' own period from siding with one.
+    Within a block a steady drift, such as a processor that warms up, adds the same to both sides. Chance
+    keeps a drift with the blocks' own period from favouring one.
 
     Args:
-        processes: A side; an odd one ends with a block of two.
+        processes: Per side; an odd number ends with a block of two.
         seed: The same seed gives the same order. More processes begin with the order of fewer.
     """
     # For an order, not for a secret.

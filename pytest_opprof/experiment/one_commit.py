@@ -1,4 +1,4 @@
-"""One metric of one test at one commit: in a work tree of its own, by a pytest process of its own."""
+"""Measure one metric of one test at one commit, in its own work tree and pytest process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_opprof.results.values import value_in
 
 _CONFTEST: Final = "conftest.py"
 _SHORT: Final = 7
-# What an ini file may ask for that compares, keeps or writes: here the document is all that is wanted.
+# Overrides whatever an ini file compares, keeps or writes: only the run is wanted.
 _QUIET: Final = (
     *("--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces=", "--opprof-history=off"),
     *("--opprof-report=", "-q"),
@@ -32,15 +32,14 @@ class Target:
     """What is measured at each commit.
 
     Attributes:
-        repository: Where the command was started, in the work tree of the repository.
+        repository: The folder where the command was started, in a work tree.
         test: The test's id as pytest takes it there.
         path: An exact metric.
-        setup: A shell command that makes a work tree ready, such as a build; empty for none.
+        setup: A shell command that prepares a work tree, such as a build; empty for none.
         python: The interpreter of each work tree, see `sides.made_ready`.
-        files: The test's file and the conftest.py files above it as the newest commit has them, by path
-            from the repository's top; None for what it lacks. They take the place of each commit's own: all
-            commits run the same test.
-        timeout: Seconds after which the process at a commit is ended, and the commit skipped; None waits.
+        files: The newest commit's `test_files`. They replace each commit's own, so that all commits run the
+            same test.
+        timeout: Seconds after which a commit's process is stopped and the commit skipped; None for no limit.
     """
 
     repository: Path
@@ -56,7 +55,7 @@ def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPat
     """The files of a test at a commit: its own and each conftest.py in a folder above, up to the top.
 
     Returns:
-        What is in them, by path from the repository's top; None for a conftest.py that is not there.
+        Their content, by path from the repository's top; None for a conftest.py that does not exist.
 
     Raises:
         UsageError: The commit has no such file.
@@ -76,7 +75,7 @@ def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPat
 
 
 def measure_commit(target: Target, commit: str) -> Measured:
-    """Measure a commit; what cannot be built or run has a reason instead of a value."""
+    """Measure a commit; one that cannot be built or run has a reason instead of a value."""
     top = top_folder(target.repository)
     try:
         with checked_out(target.repository, commit) as tree, Place("bisect") as place:
@@ -111,22 +110,22 @@ def _put(files: Mapping[PurePosixPath, bytes | None], folder: Path) -> None:
 
 
 def _in_a_line(text: str) -> str:
-    """What happened, and the last thing that the process printed."""
+    """An error's first line, and the last line that the process printed."""
     first, *others = [line for line in text.splitlines() if line.strip()] or ["it printed nothing"]
     return f"{first} {others[-1].strip()}" if others else first
 
 
 def _environment(folder: Path, *, has_its_own: bool) -> dict[str, str]:
-    """The packages of this commit stand before those that are installed, also in the layout with ``src``.
+    """Put this commit's packages before the installed ones, also in the layout with ``src``.
 
-    In an environment of its own they are installed, and the files beside them may lack what was compiled.
+    In an environment of its own they are installed, and the work tree may lack their compiled files.
     """
     kept = inherited(has_its_own=has_its_own)
     if has_its_own:
         return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
     before = [str(place) for place in (folder / "src", folder) if place.is_dir()]
     python_path = os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH")])])
-    # Work trees are made within a second of each other: bytecode of the one would pass for the other's.
+    # Work trees are made within a second of each other: one's bytecode would pass for the other's.
     return kept | {"PYTHONPATH": python_path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -148,7 +147,7 @@ def _value(run: Run, target: Target) -> Measured:
 
 
 def _problem(test: TestResult) -> str:
-    """Why a result cannot be counted on; empty where it can."""
+    """Why a result is unreliable; empty if it is not."""
     if not test.is_usable:
         return test.measurement.reason or f"the test {test.outcome}"
     if not test.steps:

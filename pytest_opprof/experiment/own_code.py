@@ -1,4 +1,4 @@
-"""Each side of an A/B imports its own code, also where PYTHONPATH or an editable project leads elsewhere."""
+"""Let each side of an A/B import its own code, even if PYTHONPATH or an editable install names the head's."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pytest_opprof.experiment.session import Listing, Spot
 def led_apart(
     spots: Mapping[Side, Spot], listing: Listing, *, base: Path, head: Path, has_its_own: bool
 ) -> Mapping[Side, Spot]:
-    """The sides with variables that lead each to its own code.
+    """The sides, each with a PYTHONPATH to its own code.
 
-    Where PYTHONPATH or a project in editable mode leads to the head, the base's leads to its counterpart. Of
-    a side that has an environment of its own the latter is settled there.
+    If PYTHONPATH or an editable install names a folder of the head, the base gets its counterpart. Editable
+    installs do not matter if each side has its own environment.
     """
     variables = spots[Side.HEAD].environment
     given = [entry for entry in variables.get("PYTHONPATH", "").split(os.pathsep) if entry]
@@ -31,9 +31,9 @@ def led_apart(
 
 
 def _editable(listing: Listing, *, head: Path) -> list[str]:
-    """The folders of the head that projects in editable mode lead to."""
+    """The head's folders that editable installs import from."""
     entries = list(listing.sys_path)
-    # What stands behind the standard library comes from site-packages and its .pth files.
+    # Entries after the standard library come from site-packages and its .pth files.
     behind = entries[entries.index(listing.stdlib) :] if listing.stdlib in entries else []
     return [
         entry
@@ -43,6 +43,6 @@ def _editable(listing: Listing, *, head: Path) -> list[str]:
 
 
 def counterpart(path: Path, *, head: Path, base: Path) -> Path:
-    """The base's counterpart of a path in the head; any other path as it is."""
+    """The base's counterpart of a path in the head; any other path unchanged."""
     resolved = path.resolve()
     return base / resolved.relative_to(head) if resolved.is_relative_to(head) else path

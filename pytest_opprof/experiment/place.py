@@ -1,4 +1,4 @@
-"""Temporary folders, locked while a process uses them, so that the next one removes what killed ones left."""
+"""Temporary folders, locked while in use, so that the next process removes those of killed ones."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _LOCK: Final = "lock"
 
 
 class Place:
-    """A temporary folder, as a context manager: made on entry, gone on exit.
+    """A temporary folder as a context manager: made on entry, removed on exit.
 
-    What a killed process left of the same kind is removed first. Processes that inherit the lock's descriptor
-    keep the folder for as long as one of them lives.
+    Entering first removes folders of the same kind that killed processes left. A folder is in use while any
+    process that inherited the lock's descriptor lives.
 
     Args:
-        kind: Such as ``worktree``: a part of the folder's name.
+        kind: Part of the folder's name, such as ``worktree``.
 
     Attributes:
-        lock: The descriptor that holds it.
+        lock: The lock's descriptor.
     """
 
     def __init__(self, kind: str) -> None:
@@ -47,7 +47,7 @@ class Place:
             while not self._is_held():
                 self._leave()
                 self.folder = Path(tempfile.mkdtemp(prefix=self._prefix)).resolve()
-                with contextlib.suppress(FileNotFoundError):  # another run took it for a left one
+                with contextlib.suppress(FileNotFoundError):  # another run took it for an abandoned one
                     self.lock = opened(self.folder / _LOCK, mode=0o600)
                     self._opened = os.fstat(self.lock)
                     hold(self.lock)
@@ -57,11 +57,10 @@ class Place:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
         self._leave()
 
     def _is_held(self) -> bool:
-        """Whether the lock is that of the folder: until it was held, another run could remove both."""
+        """Whether the held lock is still in the folder: before it was held, another run could remove both."""
         if self._opened is None:
             return False
         try:
@@ -74,7 +73,7 @@ class Place:
             shutil.rmtree(self.folder, ignore_errors=True)
         if self._opened is not None:
             with contextlib.suppress(OSError):
-                # A test may close what it did not open, and a file of its own then has the number.
+                # A test may close any descriptor, and then open a file of its own under its number.
                 if os.path.samestat(self._opened, os.fstat(self.lock)):
                     os.close(self.lock)
         self.lock, self.folder, self._opened = -1, Path(), None

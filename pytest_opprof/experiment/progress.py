@@ -1,4 +1,4 @@
-"""How far an experiment is, in a line."""
+"""An experiment's progress in a line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _S_IN_H: Final = 3_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A round of an experiment, after some of its processes.
+    """The progress of an experiment's round.
 
     Attributes:
-        round: What it is for: "" for the first.
-        done: Processes that are finished, those of an earlier start too.
+        round: Its name; "" for the first.
+        done: Finished processes, including those before a resume.
         elapsed_s: Since this start of the round.
-        left_s: Until the round ends, as far as its processes so far tell; None before the first.
-        noise_ppm: By what share the base's processes differ from each other; None while that cannot be told.
+        left_s: Estimated until the round's end; None before its first process.
+        noise_ppm: By what share the base's processes differ from each other; None if unknown yet.
     """
 
     round: str = ""
@@ -43,7 +43,7 @@ class Progress:
 
 
 def bar(done: int, total: int) -> str:
-    """The share that is done, drawn: ``[######................]``."""
+    """A progress bar: ``[######................]``."""
     filled = _BAR * min(done, total) // total
     return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
 

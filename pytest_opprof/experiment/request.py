@@ -1,4 +1,4 @@
-"""What the user of ``opprof ab`` asked for, and the experiment that answers it: new, or one to go on with."""
+"""A request to ``opprof ab``, and its experiment: a new one, or one to resume."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _OPEN: Final = ("setup", "python", "processes", "steps", "max_time", "seed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the user asked for; None where he left it to us, or to the experiment that goes on.
+    """The user's options; None means the default, or the value of the resumed experiment.
 
-    What is not told here is as a `Plan` has it.
+    The other attributes are those of `Plan`.
 
     Attributes:
         base: A branch, tag or commit.
@@ -47,15 +47,15 @@ class Request:
 
 
 def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str) -> Kept:
-    """The experiment to go on with, or a new one.
+    """The experiment to resume, or a new one.
 
     Args:
         base: The base's commit.
         prefix: The folder below the top that pytest starts in.
 
     Raises:
-        UsageError: There is nothing to go on with.
-        OpprofError: What is there cannot be read, or nothing can be written.
+        UsageError: There is nothing to resume, or it has other options.
+        OpprofError: An experiment cannot be read or written.
     """
     if request.resume and request.resume != NEWEST:
         kept = named(top, request.resume)
@@ -80,7 +80,7 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
 
 
 def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | None = None) -> Plan:
-    """What the user asked for; where he left it open, as in the plan that goes on."""
+    """The plan of a request, with open options taken from the plan to resume."""
     default = like or Plan(
         base=base,
         head=head.key,

@@ -1,4 +1,4 @@
-"""The first commit at which a number is another: a binary search that passes over what cannot be measured."""
+"""A binary search for a commit that changed a number; commits that cannot be measured are skipped."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class Measured:
     """A metric at a commit.
 
     Attributes:
-        value: In each step; None where it could not be measured.
-        reason: Why not, in a line; empty where it was.
-        error: All that its processes printed about that.
+        value: In each step; None if it could not be measured.
+        reason: Why not, in a line; empty if it was.
+        error: The whole output of the process that failed.
     """
 
     value: int | None
@@ -26,9 +26,9 @@ class Found:
     """Where the number changed.
 
     Attributes:
-        before: The last commit that is known to have the good value.
-        suspects: The commits after it, up to the first that is known to have another, oldest first. One
-            alone is the answer; of several, all but the last could not be measured.
+        before: The last commit known to have the good value.
+        suspects: The commits after it, up to the first known to have another value, oldest first. One alone
+            is the answer; of several, only the last could be measured.
     """
 
     before: str
@@ -36,14 +36,13 @@ class Found:
 
 
 def first_change(commits: Sequence[str], measure: Callable[[str], Measured], *, good: int) -> Found:
-    """Search where a number is no longer ``good``.
+    """Find a commit at which a number is no longer ``good``.
 
-    A number that changes more than once has several such places: this finds one of them, and the commit
-    before it has the good value in any case.
+    If the number changes more than once, this finds one of the changes from the good value.
 
     Args:
         commits: Oldest first; the first has the good value and the last another.
-        measure: Says the number of a commit between them; it is asked once for each.
+        measure: Measures a commit between them; called at most once for each.
     """
     low, high = 0, len(commits) - 1
     skipped: set[int] = set()
@@ -59,6 +58,6 @@ def first_change(commits: Sequence[str], measure: Callable[[str], Measured], *, 
 
 
 def _middle(low: int, high: int, skipped: Collection[int]) -> int | None:
-    """The place nearest to the middle between two that can still be measured; None if there is none."""
+    """The index nearest to the middle that can still be measured; None if there is none."""
     left = [at for at in range(low + 1, high) if at not in skipped]
     return min(left, key=lambda at: abs(2 * at - low - high), default=None)

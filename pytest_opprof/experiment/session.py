@@ -1,4 +1,4 @@
-"""One pytest process in a folder: what it collects, and what it measures."""
+"""Run one pytest process in a folder, and read what it collected and measured."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _PATIENCE_S: Final = 5
 _MOST_S: Final = 1_000_000
 _LAST_LINES: Final = 15
-# pytest's exit codes: passed and failed; passed, and nothing collected, which is for the caller to judge.
+# pytest's exit codes: passed or failed; passed or nothing collected, which the caller judges.
 _TESTS_RAN: Final = (0, 1)
 _COLLECTED: Final = (0, 5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where processes run, and by what.
+    """Where and how processes run.
 
     Attributes:
         environment: All of their variables.
-        place: A folder for what they leave.
-        locks: Descriptors that they inherit: while one of them lives, the folders that these lock are kept.
+        place: A folder for their files.
+        locks: Descriptors that they inherit: the folders that these lock are kept while one of them lives.
     """
 
     python: str
@@ -47,7 +47,7 @@ class Spot:
     locks: tuple[int, ...] = ()
 
     def told(self, variables: Mapping[str, str]) -> Spot:
-        """The same, with these variables too."""
+        """A copy with these variables added."""
         return replace(self, environment={**self.environment, **variables})
 
 
@@ -56,10 +56,10 @@ class ListedTest:
     """A test that pytest collected.
 
     Attributes:
-        node_id: As a run's document has it.
-        argument: What pytest takes to run it, in the folder where it was listed.
-        path: Its file, from pytest's root folder on.
-        is_chosen: Nobody deselected it.
+        node_id: As in a run.
+        argument: Pytest's argument for it, in the folder where it was listed.
+        path: Its file, relative to pytest's root folder.
+        is_chosen: Whether it was not deselected.
     """
 
     node_id: str
@@ -75,16 +75,15 @@ class Listing:
 
     Attributes:
         root: Pytest's root folder.
-        arguments: What makes another process like it, but for the tests.
-        options: Of what it was given itself, what does not name tests, files or reports.
-        sys_path: Where it imported from.
-        stdlib: The standard library's folder, an entry of that.
+        arguments: Arguments that start a process like it, without those for tests.
+        options: Its own arguments that do not name tests, files or reports.
+        stdlib: The standard library's folder, an entry of `sys_path`.
         modules: The file of each module that it imported.
-        copies: Of those that belong to an installed copy of a project, which folder or archive it was
-            installed from; "" where nothing says that, and it has the name of the project that is tested.
+        copies: For modules of an installed copy of a project, the folder or archive that it was installed
+            from; "" if that is unknown and the copy has the name of the tested project.
         gates: The rules of its command line, as they were given.
         ini_gates: Those of its ini file.
-        tests: All tests that it collected, also those that were deselected.
+        tests: All tests that it collected, including deselected ones.
     """
 
     root: Path
@@ -99,23 +98,19 @@ class Listing:
     tests: tuple[ListedTest, ...]
 
     def is_installed(self, path: Path) -> bool:
-        """Whether a file belongs to the interpreter and what is installed for it, wherever that is.
+        """Whether a file belongs to the standard library or an installed package.
 
-        What else lies under the interpreter's prefix does not: a project may, as in /usr/src, or be it.
+        The interpreter's prefix does not decide: a project may lie under it, as in /usr/src, or be it.
         """
         return not _INSTALLED.isdisjoint(path.parts) or path.is_relative_to(Path(self.stdlib).resolve())
 
 
 class ProcessDiedError(Exception):
-    """A measuring process ended without a document; the text says how."""
+    """A measuring process ended without a run; the text says how."""
 
 
 def check_timeout(seconds: float | None) -> None:
-    """Refuse what is not a time to wait for a process.
-
-    Raises:
-        UsageError: It is none.
-    """
+    """Raise `UsageError` for an invalid ``--timeout``."""
     if seconds is not None and not 0 < seconds <= _MOST_S:
         raise UsageError(
             f"--timeout={seconds:g}: it must be a number of seconds above 0, and at most {_MOST_S}"
@@ -123,13 +118,13 @@ def check_timeout(seconds: float | None) -> None:
 
 
 def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
-    """What pytest collects in a folder.
+    """List what pytest collects in a folder.
 
     Args:
-        spot: Where it runs; the processes of the listing's arguments leave what they do in its place, too.
+        spot: Where it runs. Its `place` also has the cache of processes with the listing's arguments.
 
     Raises:
-        ExperimentError: It cannot collect; the sentence is followed by its last lines.
+        ExperimentError: It cannot collect; the message ends with its last lines.
     """
     path = spot.place / _LISTING
     path.unlink(missing_ok=True)
@@ -142,15 +137,15 @@ def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
 
 
 def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> tuple[Run, Ended]:
-    """Run tests in a fresh process, and read the document that it leaves; and how it ended.
+    """Run tests in a fresh process; return its run and how it ended.
 
     Args:
-        arguments: Of pytest, all but the document's.
-        timeout: Seconds after which it is ended; None waits for ever.
+        arguments: Pytest's, without the one for the run's file.
+        timeout: Seconds after which it is stopped; None for no limit.
 
     Raises:
-        ProcessDiedError: It left none.
-        OpprofError: The document cannot be used.
+        ProcessDiedError: It left no run.
+        OpprofError: The run cannot be used.
     """
     document = spot.place / "run.json"
     document.unlink(missing_ok=True)
@@ -166,11 +161,11 @@ def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> t
 def measure_and_list(
     arguments: Sequence[str], spot: Spot, *, timeout: float | None
 ) -> tuple[Run, Listing, Ended]:
-    """The same, with what the process imported while it ran, and how it ended.
+    """Like `measure`, with the process's listing, which has what it imported while it ran.
 
     Raises:
-        ProcessDiedError: It left no document.
-        OpprofError: The document cannot be used.
+        ProcessDiedError: It left no run or no listing.
+        OpprofError: The run cannot be used.
     """
     path = spot.place / _LISTING
     path.unlink(missing_ok=True)
@@ -187,7 +182,7 @@ class Ended:
     Attributes:
         code: Its exit code; below 0 the signal that killed it.
         output: What it printed, without empty lines.
-        late: The seconds that it did not end in, and so was ended after; None where it ended by itself.
+        late: The timeout after which it was stopped, seconds; None if it ended by itself.
     """
 
     code: int
@@ -219,17 +214,14 @@ def run(
     timeout: float | None = None,
     locks: Sequence[int] = (),
 ) -> Ended:
-    """Run a command to its end, with all that it starts.
+    """Run a command to its end; an exception, such as KeyboardInterrupt, stops it and all that it started.
 
     Args:
         environment: All of its variables.
-        timeout: Seconds after which it is ended; None waits for ever.
+        timeout: Seconds after which it is stopped; None for no limit.
         locks: See `Spot`.
-
-    Raises:
-        KeyboardInterrupt: The user, or whatever else ended this, has ended the command too.
     """
-    # In a session of its own: Ctrl-C is for us, and what it had measured so far is of no use.
+    # It has its own session: Ctrl-C is for us, and an unfinished measurement is of no use.
     process = started(
         command,
         cwd=folder,
@@ -261,10 +253,9 @@ def _pytest(arguments: Sequence[str], spot: Spot, *, timeout: float | None = Non
 
 
 def _end(process: subprocess.Popen[str]) -> str:
-    """End a process and all that it started: politely, so that its recordings are put away, then not.
+    """Stop a process and all that it started, politely first, so that it cleans up; return its output.
 
-    Returns:
-        What it printed: after SIGINT also where pytest stood.
+    After SIGINT the output also says where pytest was.
     """
     for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         send(process, kind)
@@ -273,10 +264,10 @@ def _end(process: subprocess.Popen[str]) -> str:
         except subprocess.TimeoutExpired:
             continue
         except BaseException:
-            send(process, signal.SIGKILL)  # a second Ctrl-C: nobody waits, and nothing may stay behind
+            send(process, signal.SIGKILL)  # a second Ctrl-C: do not wait, and leave nothing behind
             raise
         return output
-    return ""  # what it started in a session of its own still holds the pipe
+    return ""  # a process that it started in another session still holds the pipe
 
 
 def _listed(spot: Spot, path: Path) -> Spot:
@@ -285,6 +276,6 @@ def _listed(spot: Spot, path: Path) -> Spot:
 
 
 def _read_listing(path: Path) -> Listing:
-    """Our own plugin wrote it, in a process that ended well."""
+    """Read a listing unchecked: our own plugin wrote it, in a process that ended well."""
     document: Document = json.loads(path.read_bytes())
     return from_members(Listing, document, root=Path(document["root"]))

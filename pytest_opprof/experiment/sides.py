@@ -1,4 +1,4 @@
-"""Both sides of an A/B made ready: the base's code under the head's tests, built, and seen to run."""
+"""Prepare both sides of an A/B: build them, and give the base the head's tests."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from pytest_opprof.results.run import Run
 
 _CONFTEST: Final = "conftest.py"
 _VERSION: Final = f"import importlib.metadata as m; print(m.version({DISTRIBUTION!r}))"
-# What an outer pytest, its plugins or a coverage tool would leave for the processes to stumble over.
+# Variables of an outer pytest, its plugins or a coverage tool that would disturb the processes.
 _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION", "COV_CORE_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """A side that can be measured.
+    """A prepared side.
 
     Attributes:
         spot: Where its processes run, with all variables but PYTHONHASHSEED.
-        options: What pytest is given beside the tests.
-        tests: From a test's node id to pytest's argument for it.
+        options: Pytest's arguments besides the tests.
+        tests: Pytest's argument for each test, by node id.
     """
 
     side: Side
@@ -55,33 +55,33 @@ class Bench:
 
     @property
     def traces(self) -> Path:
-        """The folder of the traces of the process that it was tried with."""
+        """The folder of the traces that `tried` writes."""
         return self.spot.place / "traces"
 
     def measured(self, node_ids: Iterable[str], *, hash_seed: int, timeout: float) -> Run:
-        """What one fresh process measures of these tests.
+        """Measure some of `tests` in a fresh process.
 
         Args:
-            node_ids: Of `tests`.
-            timeout: Seconds after which it is ended.
+            node_ids: Keys of `tests`.
+            timeout: Seconds after which it is stopped.
 
         Raises:
-            ProcessDiedError: It left no document.
-            OpprofError: Its document cannot be used.
+            ProcessDiedError: It left no run.
+            OpprofError: The run cannot be used.
         """
         run, _ = measure(self._arguments(node_ids), self._seeded(hash_seed), timeout=timeout)
         return run
 
     def tried(self, *, timeout: float | None) -> tuple[Run, Listing]:
-        """What a first process measures of all tests, and what it imports; it also fills all caches.
+        """Measure and list all tests in a first process, which also fills all caches.
 
-        It leaves a trace of each test in `traces`: no process that is judged should do that beside.
+        It writes the tests' traces too, because that would disturb a judged process.
 
         Args:
-            timeout: Seconds after which it is ended; None waits for ever.
+            timeout: Seconds after which it is stopped; None for no limit.
 
         Raises:
-            ExperimentError: It ended without a document.
+            ExperimentError: It left no run.
         """
         try:
             run, listing, _ = measure_and_list(
@@ -105,8 +105,8 @@ class Sides:
     """Base and head, with the tests that both have.
 
     Attributes:
-        only_head: The tests that the base does not have, with pytest's arguments for them.
-        policy: The head's rules for exact gates, and what was accepted there.
+        only_head: Pytest's argument for each test that the base does not have, by node id.
+        policy: The head's gates and accepted values.
     """
 
     base: Bench
@@ -115,24 +115,23 @@ class Sides:
     policy: Policy
 
     def told(self, variables: Mapping[str, str]) -> Sides:
-        """The same, with these variables too."""
+        """A copy with these variables added."""
         base, head = (replace(one, spot=one.spot.told(variables)) for one in (self.base, self.head))
         return replace(self, base=base, head=head)
 
 
 def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Sides:
-    """Build both sides, and put the head's tests where the base's are.
+    """Build both sides, and replace the base's tests with the head's.
 
     Args:
-        plan: What each side's setup runs with ``OPPROF_SIDE`` set, what measures it, and how.
-        base: The top of the base's work tree, which is ours to change.
-        head: The top of the head's, which is the user's.
-        place: An empty folder for what processes leave.
+        base: The top of the base's work tree, which is changed.
+        head: The top of the user's work tree.
+        place: An empty folder for the processes' files.
         locks: See `session.Spot`.
 
     Raises:
-        ExperimentError: A side does not build or collect, or there is no test that both have.
-        OpprofError: The head's gates, or what was accepted, cannot be read.
+        ExperimentError: A side cannot be built or collected, or the sides have no test in common.
+        OpprofError: The head's gates or accepted values cannot be read.
     """
     base, head = base.resolve(), head.resolve()
     environment = inherited(has_its_own=bool(plan.python))
@@ -191,17 +190,17 @@ def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest
 
 
 def made_ready(spot: Spot, *, setup: str, side: str, whose: str) -> Spot:
-    """A spot once it is built, with the interpreter that is there then.
+    """Build a spot, and return it with its interpreter found.
 
     Args:
-        spot: Its interpreter is a path from its folder on, the name of a program, or "" for this interpreter.
+        spot: Its interpreter is a path relative to its folder, a program's name, or "" for this interpreter.
         setup: The user's command that builds it; "" for none.
-        side: What the command finds in the variable `OPPROF_SIDE`.
-        whose: "the base", for a sentence.
+        side: The command's `OPPROF_SIDE`.
+        whose: The spot's name in errors, such as "the base".
 
     Raises:
-        ExperimentError: It does not build, has no interpreter, or one without this release of ours. Where it
-            does not build, the sentence is followed by its last lines, and a note has all of them.
+        ExperimentError: The build fails, or the interpreter is missing or lacks this release of ours. If the
+            build fails, the message ends with its last lines, and a note has all of them.
     """
     if setup:
         environment = {**spot.environment, "OPPROF_SIDE": side}
@@ -239,14 +238,14 @@ def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) ->
     """Check that the base's tests ran the base's code.
 
     Args:
-        listing: Of a process that ran them.
-        whose: "the base", for a sentence.
+        listing: That of a process that ran them.
+        whose: The base's name in errors.
         base: The top of the base's work tree.
-        head: That of the head's.
+        head: The top of the head's work tree.
 
     Raises:
-        ExperimentError: They imported a module of the head's, as of a project installed in editable mode,
-            or of a copy of the project that is installed for both.
+        ExperimentError: They imported a module from the head, for example by an editable install, or from a
+            copy of the project that is installed for both.
     """
     base, head = base.resolve(), head.resolve()
 
@@ -271,12 +270,12 @@ def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) ->
 
 
 def copy_tests(paths: Iterable[str], *, source: Path, to: Path) -> None:
-    """Copy test files, and make each ``conftest.py`` on the way to them what it is at their source.
+    """Copy test files and each ``conftest.py`` above them; remove those that the source does not have.
 
     Args:
-        paths: From the root folders on.
-        source: Pytest's root folder of the side whose tests these are.
-        to: That of the other.
+        paths: Relative to the root folders.
+        source: Pytest's root folder of the side with the tests.
+        to: Pytest's root folder of the other side.
     """
     files = {PurePosixPath(path) for path in paths}
     conftests = {folder / _CONFTEST for path in files for folder in path.parents}
@@ -289,10 +288,11 @@ def copy_tests(paths: Iterable[str], *, source: Path, to: Path) -> None:
 
 
 def inherited(*, has_its_own: bool) -> dict[str, str]:
-    """What a fresh process gets of this one's variables.
+    """The variables that a fresh process inherits.
 
     Args:
-        has_its_own: It has an environment of its own. Not ours, then: installers look for that.
+        has_its_own: Whether it has its own virtual environment; VIRTUAL_ENV, which installers use, is not
+            inherited then.
     """
     kept = {name: value for name, value in without_git().items() if not name.startswith(_NOT_INHERITED)}
     if has_its_own:
@@ -310,11 +310,11 @@ def _wanted(listing: Listing) -> list[ListedTest]:
 
 
 def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot: Spot) -> Listing:
-    """What the base itself has in the files of the wanted tests: a test that it lacks has no times there."""
+    """List the base's own tests in the files of the wanted tests: those that it lacks have no times there."""
     files = {test.argument.partition("::")[0]: root / test.path for test in wanted}
     there = [argument for argument, path in files.items() if path.exists()]
     if not there:
         return replace(head, root=root, arguments=(), options=(), tests=())
-    # The head's files come in their place within a second: bytecode of the one would pass for the other's.
+    # The head's files replace them within a second: their bytecode would pass for that of the new files.
     unwritten = spot.told({"PYTHONDONTWRITEBYTECODE": "1"})
     return list_tests([*head.options, f"--rootdir={root}", *there], unwritten)

@@ -1,4 +1,4 @@
-"""What a regression of an A/B is looked at with: the traces of the process that each side was tried with."""
+"""Keep traces of tests that regressed in an A/B: those of each side's first process."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, top: Path)
     """Keep base's and head's traces of each test that regressed, in its time or by an exact gate.
 
     Args:
-        base: The folder with the traces of the base's tests.
-        head: The same of the head's. What is kept is taken from there.
+        base: The folder of the base's traces.
+        head: The folder of the head's traces; those that are kept are moved.
         top: The head's work tree.
 
     Yields:
-        Sentences on where they are, or why they are not.
+        Sentences that say where the traces are, or why there are none.
     """
     regressed = [test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED]
     pairs = project_pairs(top, budget=DEFAULT_BUDGET)
@@ -45,7 +45,7 @@ def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, top: Path)
 
 
 def _last_trace(folder: Path, node_id: str) -> Path | None:
-    """A test's trace; of several cycles the last one's."""
+    """A test's trace, the last one if it has several cycles."""
     stem = trace_stem(node_id)
     cycles = sorted(folder.glob(f"{stem}.cycle*{SUFFIX}"), key=lambda path: (len(path.name), path.name))
     found = [*folder.glob(f"{stem}{SUFFIX}"), *cycles]

@@ -1,4 +1,4 @@
-"""A commit's files in a folder of their own, for as long as somebody measures there."""
+"""Temporary work trees, in which commits are measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_opprof.experiment.place import Place, remove_stale
 
 _PREFIX: Final = "opprof-worktree-"
 _SUBMODULE: Final = "160000"
-# What git sets for a hook's children: they name the repository whatever folder a command runs in.
+# Git sets these for a hook's children. They override the repository of the folder that git runs in.
 _OF_ONE_REPOSITORY: Final = frozenset(
     {
         *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
@@ -32,8 +32,8 @@ class Worktree:
 
     Attributes:
         folder: Its top.
-        lock: The descriptor that keeps it while a process has that; see `Place`.
-        submodules: The paths in it that are submodules: they are empty folders here.
+        lock: The descriptor of its lock; see `Place`.
+        submodules: The paths of submodules, which are empty folders here.
     """
 
     folder: Path
@@ -43,9 +43,9 @@ class Worktree:
 
 @contextlib.contextmanager
 def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
-    """A work tree of a commit: made on entry, gone on exit, whatever happens between.
+    """A work tree of a commit: made on entry, removed on exit.
 
-    What a killed process left behind is removed when the next one is made: each holds a lock on its own.
+    Entering first removes work trees that killed processes left; those in use are locked.
 
     Args:
         repository: A folder in the repository.
@@ -65,7 +65,7 @@ def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
             ) from error
         folder = home.folder / (top.name or "root")
         stack.callback(_forget, repository, folder)
-        # A hook of the user's has nothing to say of a folder that is gone in a minute.
+        # The user's hooks are not meant for a temporary folder.
         quietly = ("-c", f"core.hooksPath={os.devnull}")
         git(repository, *quietly, "worktree", "add", "--quiet", "--detach", str(folder), commit)
         listed = git(folder, "ls-files", "--stage", "-z").split("\0")
@@ -83,10 +83,10 @@ def top_folder(folder: Path) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git prints.
+    """Run git, and return what it prints.
 
     Raises:
-        ExperimentError: It fails; the sentence is its own last one.
+        ExperimentError: It fails; the message ends with its last line.
     """
     try:
         done = run_git(folder, *arguments, environment=without_git(), timeout_s=None)
@@ -102,18 +102,18 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def without_git() -> dict[str, str]:
-    """The variables of a process that may look at another repository, or work tree, than this one did."""
+    """This process's variables, without those that tie git to one repository or work tree."""
     return {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
 
 
 def _forget(repository: Path, folder: Path) -> None:
-    # Twice: once for files that were made or changed in it, once for a lock that git itself may hold.
+    # --force twice: once for new or changed files, once for a lock of git's own.
     with contextlib.suppress(ExperimentError):
         git(repository, "worktree", "remove", "--force", "--force", str(folder))
 
 
 def _remove_stale(repository: Path) -> None:
-    """Remove what killed processes left of theirs; another that still measures holds its lock."""
+    """Remove work trees that killed processes left; those in use are locked."""
     for line in git(repository, "worktree", "list", "--porcelain").splitlines():
         word, _, path = line.partition(" ")
         folder = Path(path)
