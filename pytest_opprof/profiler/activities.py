@@ -1,4 +1,4 @@
-"""What a profiler is asked to look at, in torch's words."""
+"""The activities that a profiler records, by torch's names."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class ProfilerActivity(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that can be captured here: the CPU's, and CUDA's where torch or this process has it."""
+    """The activities that can be recorded here: the CPU, and CUDA if torch or this process has it."""
     return {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if cuda.is_available() else set())
 
 
 def cuda_source(
     requested: Iterable[object] | None, activities: Collection[ProfilerActivity]
 ) -> frozenset[str]:
-    """How CUDA is recorded, in the collector's words; empty where it is not.
+    """The collector's source of CUDA; empty if CUDA is not recorded.
 
     Args:
-        requested: The ``activities`` argument. Without one, nobody has asked for CUDA by name.
+        requested: The ``activities`` argument; None does not ask for CUDA by name.
     """
     if ProfilerActivity.CUDA not in activities:
         return frozenset()
-    # Where there is no driver, a warning has said so by now.
+    # Without a driver, a warning has already said so.
     is_asked_for = requested is not None and cuda.has_driver()
     return frozenset({cuda.CUDA if is_asked_for else cuda.CUDA_IF_USED})
 
@@ -51,7 +51,7 @@ def parse_activities(requested: Iterable[object] | None) -> set[ProfilerActivity
     Raises:
         AssertionError: There are none. Torch raises the same.
         ValueError: One is named twice.
-        TypeError: Something else is among them.
+        TypeError: An item is something else.
     """
     activities = supported_activities() if requested is None else _distinct(requested)
     if not activities:
@@ -62,11 +62,11 @@ def parse_activities(requested: Iterable[object] | None) -> set[ProfilerActivity
 def without_or_with_cuda(
     requested: Iterable[object] | None, *, use_cuda: bool | None
 ) -> Iterable[object] | None:
-    """The ``activities`` argument, and the deprecated one that came before it.
+    """Apply the deprecated ``use_cuda`` to the ``activities`` argument.
 
     Args:
         requested: As in `parse_activities`.
-        use_cuda: Adds CUDA, or takes it away.
+        use_cuda: True adds CUDA, False removes it.
     """
     if use_cuda is None:
         return requested
@@ -78,10 +78,10 @@ def without_or_with_cuda(
 
 
 def warn_of_missing(activities: Collection[ProfilerActivity]) -> None:
-    """Say once, by name, which activities a profiler was asked for and cannot see here."""
+    """Name, in one warning, the requested activities that cannot be recorded here."""
     missing = set(activities) - supported_activities()
     if cuda.has_driver():
-        missing.discard(ProfilerActivity.CUDA)  # it may be started by then; each window says what it lacks
+        missing.discard(ProfilerActivity.CUDA)  # it may be started later; each window says what it lacks
     devices = sorted(activity.name for activity in missing)
     if devices:
         warnings.warn(
@@ -91,7 +91,7 @@ def warn_of_missing(activities: Collection[ProfilerActivity]) -> None:
 
 
 def toggled_here(requested: Iterable[object]) -> frozenset[ProfilerActivity]:
-    """The activities that are to be switched; a warning names those that are not here.
+    """The activities to switch; a warning names those that cannot be recorded here.
 
     Raises:
         AssertionError: There are none.
@@ -117,7 +117,7 @@ def _distinct(requested: Iterable[object]) -> set[ProfilerActivity]:
 def _activity(member: object) -> ProfilerActivity:
     if isinstance(member, ProfilerActivity):
         return member
-    # Torch's enum is made by pybind11 and is not an enum.Enum: its members are known by their type's name.
+    # Torch's enum is made by pybind11 and is not an enum.Enum: recognize its members by their type's name.
     name = getattr(member, "name", None)
     if type(member).__name__ == ProfilerActivity.__name__ and isinstance(name, str):
         activity = ProfilerActivity.__members__.get(name)

@@ -1,4 +1,4 @@
-"""One finished stretch of recording."""
+"""One finished cycle of a profiler."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _NEEDED_FOR_TIMELINE: Final = ("record_shapes", "profile_memory", "with_stack")
 
 
 class Cycle(Averaged):
-    """What was recorded between the first active step of a cycle and its last.
+    """The recording of a cycle, from its first active step to its last.
 
     Attributes:
-        trace_id: Names this cycle among all others.
+        trace_id: The cycle's name.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class Cycle(Averaged):
         """Write the memory of tensors over time, by category; see `analysis.memory_timeline`.
 
         Args:
-            path: Ends in ``.raw.json.gz``, ``.html``, ``.gz`` or anything else, for JSON.
-            device: Such as ``cpu`` or ``cuda:0``; the device profiled unless given, else the host.
+            path: The file. Its ending chooses the format: ``.raw.json.gz``, ``.html``, ``.gz``, or else JSON.
+            device: Such as ``cpu`` or ``cuda:0`` (default: the profiled device, else the host).
 
         Raises:
             ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
@@ -103,7 +103,7 @@ class Cycle(Averaged):
         compat: Compat | None = None,
         stacks: StackKind = "python",
     ) -> None:
-        """Write the stacks and what each cost; see `EventList.export_stacks`.
+        """Write the stacks and their costs; see `EventList.export_stacks`.
 
         Raises:
             AssertionError: Stacks were not recorded. Torch raises the same.
@@ -115,7 +115,7 @@ class Cycle(Averaged):
         self._events.export_stacks(path, metric, compat=compat, stacks=stacks)
 
     def expect_stacks(self, stacks: StackKind) -> None:
-        """Make sure that stacks of this kind were recorded.
+        """Check that stacks of this kind were recorded.
 
         Raises:
             AssertionError: They were not. Torch raises the same.
@@ -126,7 +126,7 @@ class Cycle(Averaged):
             raise AssertionError(f"export_stacks() requires with_stack={given}")
 
     def export_speedscope(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as a file of speedscope's, whole or not at all; see `traces.speedscope`.
+        """Write the events as a speedscope file, atomically; see `traces.speedscope`.
 
         Raises:
             OSError: The file cannot be written.
@@ -134,12 +134,9 @@ class Cycle(Averaged):
         export_speedscope(self.recording, path, name=self.trace_id)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as a Chrome trace, whole or not at all; compressed when the path ends in ``.gz``.
+        """Write the events as a Chrome trace, atomically; compressed if the path ends in ``.gz``.
 
-        It may be called as often as there are places to write to.
-
-        Args:
-            path: The file. A file that is there is replaced.
+        An existing file is replaced. It can be called more than once.
 
         Raises:
             OSError: The file cannot be written.

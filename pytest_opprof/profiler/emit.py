@@ -14,7 +14,7 @@ from pytest_opprof.events.columns import Compat
 
 
 class _Emit:
-    """Ops and our own ranges, of all threads, for a tool to see."""
+    """Emits the ops and our own ranges of all threads to a tool."""
 
     _target: ClassVar[Target]
 
@@ -61,18 +61,18 @@ class emit_itt(_Emit):  # noqa: N801  # torch's name
     """Emit every op as an ITT range while the block runs, with torch's meaning of ``emit_itt``.
 
     The ranges of our own ``record_function`` are emitted too. The tool is the library that
-    ``INTEL_LIBITTNOTIFY64`` names, as VTune sets it; where there is none, a warning says so and nothing is
-    emitted. Unlike torch's, the ops of all threads are seen.
+    ``INTEL_LIBITTNOTIFY64`` names, as VTune sets it; without one, nothing is emitted and a warning says so.
+    Unlike torch's, it emits the ops of all threads.
 
     Args:
         enabled: False makes it do nothing.
-        record_shapes: Append the sizes of what ops are given, ``, sizes = [[2, 3], []]``, with ``[]`` for all
-            that is not a tensor.
+        record_shapes: Append the sizes of an op's inputs, ``, sizes = [[2, 3], []]``, with ``[]`` for an
+            input that is not a tensor.
         compat: ``"torch"`` emits bare names even with shapes, as torch itself does.
 
     Raises:
         RuntimeError: It is entered a second time.
-        CaptureUnavailableError: Torch is imported, and no C++ compiler can build what sees its ops.
+        CaptureUnavailableError: Torch is imported, and no C++ compiler can build the observer of its ops.
     """
 
     _target = Target.ITT
@@ -81,23 +81,23 @@ class emit_itt(_Emit):  # noqa: N801  # torch's name
 class emit_nvtx(_Emit):  # noqa: N801  # torch's name
     """Emit every op as an NVTX range while the block runs, with torch's meaning of ``emit_nvtx``.
 
-    It needs no torch that was built with CUDA, and no torch at all for the ranges of our own
-    ``record_function``. The tool is the library that ``NVTX_INJECTION64_PATH`` names, as Nsight Systems sets
-    it; where there is none, a warning says so and nothing is emitted.
+    Torch may be built without CUDA, and the ranges of our own ``record_function`` do not need torch. The tool
+    is the library that ``NVTX_INJECTION64_PATH`` names, as Nsight Systems sets it; without one, nothing is
+    emitted and a warning says so.
 
-    A range says ``aten::mm, seq = 4, op_id = 17``, and that of its backward node
-    ``MmBackward0, stashed seq = 4, op_id = 40``: the number that they share is the forward's. With shapes,
-    ``sizes = [[2, 3], []]`` follows, and ``input_op_ids = [(15,0), (0,0)]``: which op, and which of its
-    outputs, each tensor came from; (0,-1) for a tensor from outside, (0,0) for what is not a tensor.
+    An op's range is named ``aten::mm, seq = 4, op_id = 17``, and its backward node's
+    ``MmBackward0, stashed seq = 4, op_id = 40``: both have the forward's number. With shapes,
+    ``sizes = [[2, 3], []]`` follows, and ``input_op_ids = [(15,0), (0,0)]``: the op, and the index of its
+    output, that each tensor came from; (0,-1) for a tensor from outside, (0,0) for an input that is not one.
 
     Args:
         enabled: False makes it do nothing.
-        record_shapes: Append sizes and ids of what ops are given.
-        compat: ``"torch"`` writes ``seq`` for backward nodes too, as torch does and does not document.
+        record_shapes: Append the sizes and ids of an op's inputs.
+        compat: ``"torch"`` writes ``seq`` for backward nodes too, which torch does but does not document.
 
     Raises:
         RuntimeError: It is entered a second time.
-        CaptureUnavailableError: Torch is imported, and no C++ compiler can build what sees its ops.
+        CaptureUnavailableError: Torch is imported, and no C++ compiler can build the observer of its ops.
     """
 
     _target = Target.NVTX
@@ -114,7 +114,7 @@ class emit_nvtx(_Emit):  # noqa: N801  # torch's name
 
 
 def _synchronize(*, enabled: bool) -> None:
-    """Wait for the kernels of before, so that none of them falls among the ranges; as torch does."""
+    """Wait for earlier kernels, so that none of them runs among the ranges, as torch does."""
     torch = imported_torch()
     if enabled and torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.synchronize()

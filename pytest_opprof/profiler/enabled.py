@@ -1,6 +1,6 @@
-"""Whether a profiler is on: a flag that other libraries ask before they do what only a profiler wants.
+"""Whether a profiler is on: a flag that other libraries check before they do work only for profilers.
 
-The two hooks are torch's. Whoever wants to know replaces them, and calls what was there.
+The two hooks are torch's. A library that wants to be called replaces them, and calls the previous ones.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ _is_profiler_enabled = False
 
 
 def is_profiler_enabled() -> bool:
-    """The flag."""
+    """Whether a profiler is on."""
     return _is_profiler_enabled
 
 
@@ -20,10 +20,10 @@ def set_is_profiler_enabled(enable: bool) -> None:  # noqa: FBT001  # torch's si
 
 
 def run_on_profiler_start() -> None:
-    """A recording begins."""
+    """Set the flag when a recording begins."""
     set_is_profiler_enabled(True)
 
 
 def run_on_profiler_stop() -> None:
-    """A recording ended."""
+    """Clear the flag when a recording ends."""
     set_is_profiler_enabled(False)

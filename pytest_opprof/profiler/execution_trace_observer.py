@@ -19,11 +19,11 @@ from pytest_opprof.traces.execution_trace import write_execution_trace
 
 
 class ExecutionTraceObserver:
-    """Record what ops are given and give back, and write it as an execution trace (Chakra schema).
+    """Record the inputs and outputs of ops, and write an execution trace (Chakra schema).
 
-    On its own, between `start` and `stop`, or as ``profile(execution_trace_observer=...)``, which records for
-    both and calls `cleanup`. Its file has torch's fields; ``rf_id`` is the ``Record function id`` of the same
-    event in the profiler's Chrome trace. Torch's own observer can be given to `profile` too.
+    Use it alone, between `start` and `stop`, or as ``profile(execution_trace_observer=...)``, which records
+    for both and calls `cleanup`. Its file has torch's fields; ``rf_id`` is the ``Record function id`` of the
+    same event in the profiler's Chrome trace. `profile` also takes torch's own observer.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class ExecutionTraceObserver:
         self._collects_resources = False
 
     def __del__(self) -> None:
-        # torch's promise: whoever forgets it still has the file
+        # As torch promises, a forgotten observer still writes its file.
         self.unregister_callback()
 
     @staticmethod
@@ -53,11 +53,7 @@ class ExecutionTraceObserver:
         return observer
 
     def register_callback(self, output_file_path: str | os.PathLike[str]) -> Self:
-        """Say where to write; a second call before `unregister_callback` changes nothing.
-
-        Args:
-            output_file_path: The file; compressed when it ends in ``.gz``.
-        """
+        """Set the file, compressed if it ends in ``.gz``; no effect if one is set and not yet written."""
         if not self._registered:
             self._path = os.fspath(output_file_path)
             self._registered = True
@@ -79,11 +75,11 @@ class ExecutionTraceObserver:
         self._save_kernels()
 
     def cleanup(self) -> None:
-        """The same as `unregister_callback`; `profile` calls it when it is left."""
+        """The same as `unregister_callback`; `profile` calls it at the end of its block."""
         self.unregister_callback()
 
     def start(self) -> None:
-        """Begin to record; does nothing before `register_callback` or while it records.
+        """Start recording; does nothing before `register_callback` or while it records.
 
         Raises:
             CaptureBusyError: A profile is being recorded; give the observer to that one instead.
@@ -99,26 +95,26 @@ class ExecutionTraceObserver:
         self.join_window()
 
     def stop(self) -> None:
-        """End what `start` began; what was recorded is written by `unregister_callback`."""
+        """Stop the recording that `start` began; `unregister_callback` writes it."""
         if self._running and self._owns_window:
             self._owns_window = False
             self.take(Collector.instance().stop())
 
     def join_window(self) -> None:
-        """A profiler opened a window that it records for this observer too."""
+        """Take part in the window that a profiler opened."""
         if self._registered:
             self._running = True
             _record_process_groups()
 
     def take(self, recording: Recording) -> None:
-        """The window closed; this was recorded."""
+        """Keep the recording of the closed window."""
         if self._running:
             self._running = False
             self._recordings.append(recording)
 
     @property
     def is_registered(self) -> bool:
-        """A file was named and not written yet."""
+        """Whether a file is set and not yet written."""
         return self._registered
 
     def is_running(self) -> bool:
@@ -132,13 +128,13 @@ class ExecutionTraceObserver:
     # ---- resources ----
 
     def set_extra_resource_collection(self, val: bool) -> None:  # noqa: FBT001  # torch's signature
-        """Also copy the kernels that torch.compile generated, which a replay of the trace needs."""
+        """Choose whether to copy the kernels that torch.compile generated, which a replay needs."""
         self._collects_resources = val
         if val:
             self.get_resources_dir(can_create=True)
 
     def get_resources_dir(self, can_create: bool = False) -> str | None:  # noqa: FBT001, FBT002  # torch's signature
-        """The folder of these copies, beside the file; None unless they were asked for."""
+        """The folder of these copies, beside the file; None unless they are collected."""
         if not self._collects_resources or self._path is None:
             return None
         return self.get_resources_dir_for_et_path(self._path, create_dir=can_create)
@@ -148,7 +144,7 @@ class ExecutionTraceObserver:
         trace_path: str | os.PathLike[str],
         create_dir: bool = False,  # noqa: FBT001, FBT002  # torch's signature
     ) -> str | None:
-        """``<name>_resources`` beside the file; None where it neither is nor can be made."""
+        """``<name>_resources`` beside the file; None if it does not exist or cannot be made."""
         path = Path(trace_path)
         folder = path.with_name(f"{path.stem}_resources")
         if create_dir:
@@ -170,7 +166,7 @@ class ExecutionTraceObserver:
 
 
 def _record_process_groups() -> None:
-    """The groups of a torch.distributed job, as the node by which replays know them."""
+    """Record the process groups of a torch.distributed job, as the node that replays read."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         groups = distributed.distributed_c10d._world.pg_config_info  # noqa: SLF001  # where torch's own has it from

@@ -1,4 +1,4 @@
-"""``_ExperimentalConfig``: Kineto's settings, as far as they have a meaning here."""
+"""``_ExperimentalConfig``: Kineto's settings, some of which have an effect here."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ class ExperimentalConfig:
     """Torch's ``_ExperimentalConfig``, with its arguments in its order.
 
     These work: ``trace_only``, ``record_python_gc_info``, ``capture_overload_names`` and
-    ``performance_events``. ``verbose`` and ``profile_all_threads`` ask for what is always so: stacks are on
-    the events, and all threads are seen. The others are about Kineto and CUPTI; a profiler that is given one
-    of them says so in a warning.
+    ``performance_events``. ``verbose`` and ``profile_all_threads`` are always on: events have stacks, and all
+    threads are recorded. The others are about Kineto and CUPTI; a profiler warns if one of them is set.
 
     Attributes:
         capture_overload_names: Record which overload of each op ran. Needs the compiled observer.
-        performance_events: What is counted in each op and range, at most 4: "cycles", "instructions" and
+        performance_events: The counters to read in each op and range, at most 4: "cycles", "instructions" and
             others (``opprof doctor`` lists them).
         record_python_gc_info: Record Python's garbage collections, as ranges called "Python GC".
-        trace_only: The recording is for a trace: ``events()`` and ``key_averages()`` are refused.
+        trace_only: Record only for a trace: ``events()`` and ``key_averages()`` are refused.
     """
 
     profiler_metrics: Sequence[str] = ()
@@ -55,17 +54,17 @@ class ExperimentalConfig:
 
     @property
     def without_meaning(self) -> list[str]:
-        """The settings that were given and mean nothing here."""
+        """The settings that are set but have no effect here."""
         given = {one.name for one in fields(self) if getattr(self, one.name) != one.default}
         return sorted(given - _WITH_MEANING)
 
 
 def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfig:
-    """A profiler's ``experimental_config``, read; warnings name what of it has no meaning.
+    """Read a profiler's ``experimental_config``, and warn of settings without effect.
 
     Args:
-        config: Ours, torch's, or None. Of torch's only what it lets read counts.
-        with_stack: The profiler records stacks, which a profiler for traces only has no use for.
+        config: Ours, torch's (only its readable attributes count), or None.
+        with_stack: Whether the profiler records stacks, which turns ``trace_only`` off.
 
     Raises:
         UsageError: A performance event is unknown, or there are too many.

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class ExportsTrace(Protocol):
-    """A profiler, as far as a handler that writes a trace needs it."""
+    """The part of a profiler that a handler needs to write a trace."""
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the finished cycle."""
@@ -29,9 +29,9 @@ def tensorboard_trace_handler(
 
     Args:
         dir_name: The directory; it is made when the first trace is written.
-        worker_name: Tells the workers of one job apart; ``<host>_<pid>`` unless given.
+        worker_name: The worker's name, unique in its job (default: ``<host>_<pid>``).
         use_gzip: Compress the files.
-        use_python_export: Accepted with a warning: there is one way to write a trace here.
+        use_python_export: Accepted with a warning, but has no effect.
     """
     warn_of_python_export(asked=use_python_export)
 
@@ -53,6 +53,6 @@ def tensorboard_trace_handler(
 
 
 def warn_of_python_export(*, asked: bool) -> None:
-    """Of ``use_python_export``."""
+    """Warn that ``use_python_export`` has no effect."""
     if asked:
         warnings.warn("use_python_export: accepted, but has no effect", stacklevel=3)

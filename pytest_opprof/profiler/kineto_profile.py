@@ -1,4 +1,4 @@
-"""A profiler that is started and stopped by hand: what every profiler here is built on."""
+"""A profiler that is started and stopped by hand, the base of every profiler here."""
 
 from __future__ import annotations
 
@@ -36,30 +36,29 @@ class KinetoProfile(Averaged):
     """Record ops between `start` and `stop`, with the arguments of torch's ``_KinetoProfile``.
 
     Args:
-        activities: What to look at: the CPU, and CUDA where torch or this process has it, unless given.
-            What is not there is accepted with a warning.
-        record_shapes: Record the shapes, types and numbers that ops are given.
-        profile_memory: Record each block of memory that torch's allocators take and give back; without torch,
-            those of Python's own allocator and, where CUDA is recorded, what calls of CUDA take of devices.
-        with_stack: Record Python and C calls, on all threads: they are events of their own, and each event
-            has the stack of those around it. ``"python"`` is the same as True; ``"cpp"`` records, instead,
-            the C++ stack of each op and range, and ``"all"`` both.
+        activities: What to record (default: the CPU, and CUDA if torch or this process has it). A warning
+            names activities that are not available.
+        record_shapes: Record the shapes, types and numbers of ops' inputs.
+        profile_memory: Record each allocation and release of torch's allocators; without torch, those of
+            Python's own allocator and, if CUDA is recorded, the device memory that CUDA calls allocate.
+        with_stack: Record Python and C calls on all threads: each call is an event, and each event has the
+            stack of calls around it. ``"python"`` is the same as True; ``"cpp"`` records the C++ stack of
+            each op and range instead, and ``"all"`` records both.
         with_flops: Count the floating point operations of ops that have a formula; records shapes too.
-        with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``; Python's stacks have them
-            anyway.
-        experimental_config: An `ExperimentalConfig`, or torch's; what has no meaning here is named in a
-            warning.
-        execution_trace_observer: Writes an execution trace of what is recorded: ours, which also records what
-            ops are given, or torch's.
-        acc_events: `events` and `key_averages` are over all cycles that are kept, not over the last.
-        custom_trace_id_callback: Names each cycle.
-        post_processing_timeout_s: Accepted: there is nothing that would take long.
+        with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``; Python stacks always
+            include them.
+        experimental_config: An `ExperimentalConfig`, or torch's; a warning names settings without effect.
+        execution_trace_observer: Writes an execution trace of the recording: ours, which also records the
+            inputs and outputs of ops, or torch's.
+        acc_events: `events` and `key_averages` cover all kept cycles, not only the last.
+        custom_trace_id_callback: Returns each cycle's name.
+        post_processing_timeout_s: Accepted, but has no effect: nothing takes long.
         keep_cycles: How many of the latest cycles stay in memory; None keeps all.
-        sampling: The share of torch's ops to record, from one in a million (1e-6) to all of them (1): each op
-            is drawn or left out by itself, by torch's own sampling of callbacks. Ranges are all recorded.
+        sampling: The share of torch's ops to record, from one in a million (1e-6) to all of them (1): torch's
+            own sampling of callbacks selects each op independently. All ranges are recorded.
 
     Raises:
-        UsageError: `sampling` is not such a share, `with_stack` no such kind, or no cycle is to be kept.
+        UsageError: `sampling`, `with_stack`, `keep_cycles` or a performance event is invalid.
         AssertionError: No activity is left. Torch raises the same.
         ValueError: An activity is given twice, or the timeout is negative.
     """
@@ -133,43 +132,42 @@ class KinetoProfile(Averaged):
                 self._observer.cleanup()
 
     def start(self) -> None:
-        """Prepare and begin to record.
+        """Prepare and start recording.
 
         Raises:
-            CaptureBusyError: Another window is open in this process; that one goes on unharmed.
+            CaptureBusyError: Another window is open in this process; it is unaffected.
         """
         self.prepare_trace()
         self.start_trace()
 
     def stop(self) -> None:
-        """End what is being recorded; does nothing when that was done."""
+        """Stop recording; does nothing if it has stopped."""
         self.stop_trace()
 
     def prepare_trace(self) -> None:
-        """Make ready what the recording would otherwise pay for, and name the cycle to come."""
+        """Prepare whatever would otherwise cost time in the recording, and name the next cycle."""
         self._recorder.prepare()
 
     def start_trace(self) -> None:
-        """Begin to record.
+        """Start recording.
 
         Raises:
-            CaptureBusyError: Another window is open in this process; that one goes on unharmed.
+            CaptureBusyError: Another window is open in this process; it is unaffected.
         """
         self._recorder.start()
 
     def stop_trace(self) -> None:
-        """End what is being recorded; does nothing when that was done."""
+        """Stop recording; does nothing if it has stopped."""
         self._recorder.stop()
         self._recorder.deliver()
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[object]) -> None:  # noqa: FBT001  # torch's
         """Switch collection off, or on again, in the middle of a recording.
 
-        While it is off nothing begins that will be seen, on any thread; what had begun ends as usual.
+        While it is off, events that begin on any thread are not recorded; those that had begun end as usual.
 
         Args:
-            enable: Whether to collect.
-            activities: What it is about. Off for the CPU, nothing is collected; off for CUDA, ops still are.
+            activities: What to switch. With the CPU off nothing is collected; with CUDA off, ops still are.
 
         Raises:
             UsageError: Nothing is being recorded.
@@ -186,24 +184,25 @@ class KinetoProfile(Averaged):
 
     @property
     def cycles(self) -> tuple[Cycle, ...]:
-        """The finished cycles that are kept, oldest first, also those of earlier uses of this profiler."""
+        """The finished cycles that are kept, oldest first, including those of earlier uses."""
         return tuple(self._recorder.cycles)
 
     @property
     def kineto_results(self) -> KinetoResults | None:
-        """The last finished cycle, as torch's profile offers its events; None before the first."""
+        """The last finished cycle's events, as torch's profile offers them; None before the first."""
         return None if self._recorder.latest is None else self._recorder.latest.kineto_results
 
     @property
     def profiler(self) -> Self:
-        """This profiler: torch's has a second one inside, and code for it asks that one for its results."""
+        """This profiler itself: torch's has an inner one, which code written for it asks for results."""
         return self
 
     def events(self) -> EventList:
         """The events of the last finished cycle, or of all of them with ``acc_events``.
 
         Raises:
-            UsageError: Nothing has been recorded to its end.
+            RuntimeError: `trace_only` is set. Torch raises the same.
+            UsageError: No cycle has finished.
         """
         self._refuse_if_trace_only("events()")
         latest = self._latest("events()")
@@ -228,10 +227,10 @@ class KinetoProfile(Averaged):
         """Write the last finished cycle as a Chrome trace; see `Cycle.export_chrome_trace`.
 
         Args:
-            use_python_export: Accepted with a warning: there is one way to write a trace here.
+            use_python_export: Accepted with a warning, but has no effect.
 
         Raises:
-            UsageError: Nothing has been recorded to its end.
+            UsageError: No cycle has finished.
             OSError: The file cannot be written.
         """
         warn_of_python_export(asked=use_python_export)
@@ -241,7 +240,7 @@ class KinetoProfile(Averaged):
         """Write the memory of the last finished cycle over time; see `Cycle.export_memory_timeline`.
 
         Raises:
-            UsageError: Nothing has been recorded to its end, or there is no such device.
+            UsageError: No cycle has finished, or there is no such device.
             ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
             OSError: The file cannot be written.
         """
@@ -255,23 +254,22 @@ class KinetoProfile(Averaged):
         compat: Compat | None = None,
         stacks: StackKind = "python",
     ) -> None:
-        """Write the stacks of `events` and what each cost; see `EventList.export_stacks`.
+        """Write the stacks of `events` and their costs; see `EventList.export_stacks`.
 
         Raises:
-            UsageError: Nothing has been recorded to its end.
             AssertionError: Stacks were not recorded. Torch raises the same.
             ValueError: There is no such metric.
-            UsageError: There is no such kind of stacks, or torch does not write it.
+            UsageError: No cycle has finished, there is no such kind of stacks, or torch does not write it.
             OSError: The file cannot be written.
         """
         self._latest("export_stacks()").expect_stacks(stacks)
         self.events().export_stacks(path, metric, compat=compat, stacks=stacks)
 
     def export_speedscope(self, path: str | os.PathLike[str]) -> None:
-        """Write the last finished cycle as a file of speedscope's; see `Cycle.export_speedscope`.
+        """Write the last finished cycle as a speedscope file; see `Cycle.export_speedscope`.
 
         Raises:
-            UsageError: Nothing has been recorded to its end.
+            UsageError: No cycle has finished.
             OSError: The file cannot be written.
         """
         self._latest("export_speedscope()").export_speedscope(path)
@@ -289,7 +287,7 @@ class KinetoProfile(Averaged):
         self._recorder.metadata.add_json(key, value)
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """Add a JSON value to the traces that `add_metadata` and `add_metadata_json` go before.
+        """Add a JSON value to the traces, which `add_metadata` and `add_metadata_json` override.
 
         Raises:
             ValueError: The value is not JSON.
@@ -297,7 +295,7 @@ class KinetoProfile(Averaged):
         self._recorder.metadata.preset(key, value)
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
-        """Name the cycles to come by what this answers."""
+        """Set the function that names the next cycles; None restores our own names."""
         self._recorder.trace_id_callback = callback
 
     def get_trace_id(self) -> str | None:
@@ -305,7 +303,7 @@ class KinetoProfile(Averaged):
         return self._recorder.trace_id
 
     def _trace_ready(self) -> None:
-        """A cycle is finished, and in its place."""
+        """Called when a finished cycle has been added to `cycles`."""
 
     def _refuse_if_trace_only(self, call: str) -> None:
         if self.experimental_config.trace_only:

@@ -1,4 +1,4 @@
-"""What a trace file says about itself: values of the user's, and what the profiler knows."""
+"""The metadata of a trace file: the user's values, and the profiler's own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from collections.abc import Mapping
 
 
 class TraceMetadata:
-    """Names and JSON values, gathered until a trace is written.
-
-    Every value is checked when it is given, so that no trace comes out as broken JSON.
-    """
+    """Names and JSON values for traces, checked when they are set, so that no trace is broken JSON."""
 
     def __init__(self) -> None:
         self._preset: dict[str, str] = {}
         self._values: dict[str, str] = {}
 
     def preset(self, key: str, value: str) -> None:
-        """Set a JSON value that `add_json` and `add` go before."""
+        """Set a JSON value that `add_json` and `add` override."""
         self._preset[key] = _checked(key, value)
 
     def add_json(self, key: str, value: str) -> None:
@@ -34,14 +31,14 @@ class TraceMetadata:
         self._values[key] = json.dumps(value)
 
     def merged(self, known: Mapping[str, object]) -> dict[str, str]:
-        """All values as JSON text; what the user says goes before what the profiler knows."""
+        """All values as JSON text; the user's override the profiler's."""
         return {key: json.dumps(value) for key, value in known.items()} | self._preset | self._values
 
 
 def distributed_info() -> dict[str, object] | None:
     """The place of this process in a torch.distributed job; None outside of one.
 
-    Trace analysers read the rank from it. Torch is not imported for this: a process in a job has done so.
+    Trace analysers read the rank from it. Torch is not imported for this: a process in a job has imported it.
     """
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():

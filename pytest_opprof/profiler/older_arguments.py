@@ -1,4 +1,4 @@
-"""The older profiler's words for devices, read."""
+"""Read the older profiler's arguments for devices."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _DEVICES: Final = {
 
 
 def use_device_of(use_device: str | None, *, use_cuda: bool) -> str | None:
-    """The valid device; None, with a warning, where it is unknown or not there.
+    """The device to profile; None, with a warning, if it is unknown or not available.
 
     Args:
-        use_cuda: The deprecated way to say "cuda".
+        use_cuda: The deprecated form of ``use_device="cuda"``.
     """
     if use_cuda:
         warnings.warn(
@@ -49,13 +49,13 @@ def use_device_of(use_device: str | None, *, use_cuda: bool) -> str | None:
 def device_of(
     use_device: str | None, *, use_cpu: bool, filters: Mapping[Any, Iterable[str]] | None
 ) -> list[object]:
-    """The ``activities`` of a profiler for the same.
+    """The ``activities`` argument for the older profiler's arguments.
 
     Args:
         filters: Names of activity types by activity.
 
     Raises:
-        AssertionError: Nothing is left to look at. Torch raises the same.
+        AssertionError: No activity is left. Torch raises the same.
     """
     wanted = [ProfilerActivity.CPU] if use_cpu else []
     if use_device is not None:

@@ -1,9 +1,9 @@
-"""Recording a process from outside of it: ``opprof attach PID``.
+"""Record a process from outside: ``opprof attach PID``.
 
-The process listens for a signal (`listen`). Who attaches leaves a request in a folder that only the two can
-read or write, sends the signal, and waits for the answer. Nothing runs in the process until then: no thread,
-no socket, no polling. The signal's handler only starts a thread, which lives as long as it takes to start or
-to stop a recording, since the signal may come while the program holds a lock that those need.
+The process listens for a signal (`listen`). The command writes a request into a folder that only their user
+can read or write, sends the signal, and waits for the answer. Until then nothing runs in the process: no
+thread, no socket, no polling. The signal's handler only starts a thread, which starts or stops the recording
+and ends: these need locks that the interrupted program may hold.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pytest_opprof.capture.folders import make_private, spill_folder
 from pytest_opprof.capture.native import ABSENCE
 from pytest_opprof.errors import OpprofError, UsageError
 
-VARIABLE: Final = "OPPROF_ATTACH"  # set to anything, a process listens as soon as it imports us
+VARIABLE: Final = "OPPROF_ATTACH"  # if set, a process listens as soon as it imports us
 _SIGNAL: Final[int] = getattr(signal, "SIGUSR2", 0)  # Windows has none, and nothing to attach to
 
 
 def exchange_folder() -> Path:
-    """Where requests and answers lie; None else may write there.
+    """The folder of requests and answers, which only this user may write.
 
     Raises:
-        UsageError: Somebody else owns it or may write there.
+        UsageError: Another user owns it or may write there.
     """
     folder = spill_folder() / f"opprof-attach-{os.getuid()}"
     try:
@@ -45,7 +45,7 @@ def place_of(pid: int, what: str) -> Path:
 
 
 def write_whole(path: Path, content: Mapping[str, object]) -> None:
-    """Write JSON so that no reader sees half of it."""
+    """Write JSON atomically."""
     descriptor, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(content, file)
@@ -53,18 +53,18 @@ def write_whole(path: Path, content: Mapping[str, object]) -> None:
 
 
 class _Attached:
-    """What this process does for those who attach to it."""
+    """Serves the requests to this process."""
 
     def __init__(self) -> None:
         self._profile: Any = None
         self._serving = _thread.allocate_lock()
 
     def on_signal(self, _number: int, _frame: object) -> None:
-        # No threading.Thread: the signal may have come while the program starts one, with its lock held.
+        # No threading.Thread: the signal may come while the program starts one and holds its lock.
         _thread.start_new_thread(self._serve, ())
 
     def _serve(self) -> None:
-        """Answer the request that lies there. A forked child, which has none, was not meant."""
+        """Answer the request to this process, if there is one: a forked child has none."""
         with self._serving:
             try:
                 path = place_of(os.getpid(), "request")
@@ -98,14 +98,14 @@ class _Attached:
 
 
 def listen() -> None:
-    """Let ``opprof attach`` record this process from here on; a second call changes nothing.
+    """Let ``opprof attach`` record this process from now on; a second call has no effect.
 
-    The signal is SIGUSR2. Python runs its handler between two steps of the main thread, so a process whose
-    main thread is in one long call of C is attached to when that returns. Where nothing can be measured, this
-    does nothing, and ``opprof attach`` says why.
+    The signal is SIGUSR2. Python runs its handler between bytecodes of the main thread, so during a long call
+    of C code ``opprof attach`` waits until that returns. If nothing can be recorded here, this does nothing,
+    and ``opprof attach`` says why.
 
     Raises:
-        UsageError: The program has a handler for the signal itself, or this is not the main thread.
+        UsageError: The program has its own handler for the signal, or this is not the main thread.
     """
     if ABSENCE is not None:
         return
@@ -131,7 +131,7 @@ def _leave(path: Path, pid: int) -> None:
 
 
 def is_listening(pid: int) -> bool:
-    """Whether a process catches the signal and said so: one that does not would die of it."""
+    """Whether a process catches the signal and announced that: the signal would kill any other."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError:
@@ -141,7 +141,7 @@ def is_listening(pid: int) -> bool:
 
 
 def send(pid: int, request: Mapping[str, object]) -> None:
-    """Leave a request and ring.
+    """Write a request, and send the signal.
 
     Raises:
         UsageError: The process does not listen.

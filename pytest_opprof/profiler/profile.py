@@ -1,4 +1,4 @@
-"""torch.profiler's front door, over our own collector."""
+"""``torch.profiler.profile`` over our own collector."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_opprof.profiler.schedule import ProfilerAction, record_always
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
 from pytest_opprof.profiler.stepper import Stepper
 
-_STEPS: Final = "ProfilerStep"  # what the step tracker knows us by, as it knows torch's
+_STEPS: Final = "ProfilerStep"  # our name in the step tracker, which is torch's too
 _ENDS_EMPTY: Final = (
     "the profiler stopped in the warm-up of another cycle, so its last cycle is empty: give the schedule "
     "repeat=1, or look at the finished ones in `cycles`"
@@ -27,20 +27,20 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
     """Record ops, with the arguments and the meaning of ``torch.profiler.profile``.
 
     Unlike torch's, it sees the ops of all threads, keeps every cycle, can be used again, and can be stopped
-    twice; a second profiler that starts while this one records gets an error, and this one loses nothing.
-    `_KinetoProfile` says what its other arguments mean.
+    twice. A second profiler that starts while this one records gets an error, and this one loses nothing.
+    `_KinetoProfile` explains the other arguments.
 
     Args:
-        activities: What to look at: the CPU, and CUDA where torch or this process has it, unless given.
-            What is not there is accepted with a warning.
-        schedule: From a step's number to its action (default: everything is recorded).
+        activities: What to record (default: the CPU, and CUDA if torch or this process has it). A warning
+            names activities that are not available.
+        schedule: Maps a step's number to its action (default: record everything).
         on_trace_ready: Called with this profiler at the end of each cycle.
-        use_cuda: Deprecated: adds CUDA to the activities, or takes it away.
+        use_cuda: Deprecated: True adds CUDA to the activities, False removes it.
 
     Raises:
         AssertionError: No activity is left. Torch raises the same.
         ValueError: An activity is given twice, or the schedule's answer for step 0 is not an action.
-        UsageError: `sampling` or `keep_cycles` is invalid.
+        UsageError: `sampling`, `with_stack`, `keep_cycles` or a performance event is invalid.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
 
         Raises:
             UsageError: This profiler is running.
-            CaptureBusyError: Another window is open in this process; that one goes on unharmed.
+            CaptureBusyError: Another window is open in this process; it is unaffected.
         """
         self._stepper.start()
 
@@ -103,7 +103,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         """Tell the profiler that the next step begins.
 
         Raises:
-            ValueError: The schedule returned no action; the profiler goes on as before.
+            ValueError: The schedule's answer is not an action; the profiler goes on as before.
         """
         self._stepper.step()
         KinetoStepTracker.increment_step(_STEPS)
@@ -146,8 +146,8 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
 def init_for_cuda_graphs(*, window: bool = False) -> None:
     """Torch's ``_init_for_cuda_graphs``, which opens an empty profile before a CUDA graph is captured.
 
-    It works around CUDA 11, where CUPTI had to come first. On CUDA 13 that very window costs the kernels of
-    all later ones, so that nothing is done here unless it is asked for.
+    It works around CUDA 11, where CUPTI had to start first. On CUDA 13 such a window loses the kernels of all
+    later windows, so nothing is done here without `window`.
 
     Args:
         window: Open and close a window with all activities of this machine.

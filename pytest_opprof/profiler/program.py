@@ -1,4 +1,4 @@
-"""A script, a module or code, run under recording in this process, as ``python`` itself runs it."""
+"""Record a script, a module or code in this process, run as ``python`` itself runs it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pytest_opprof.profiler.profile import profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is to be run.
+    """A program to run.
 
     Attributes:
         name: The script's path, or the module's name.
-        arguments: What stands behind it on the command line.
+        arguments: Its own arguments.
     """
 
     name: str
@@ -35,30 +35,27 @@ class Program:
 
     @property
     def label(self) -> str:
-        """What its run is called: the module, or the script's file name."""
+        """The name of its run: the module's, or the script's file name."""
         return self.name if self.is_module else Path(self.name).name
 
     def enter(self) -> Callable[[], object]:
-        """Set up the interpreter as for this program: ``sys.argv``, ``sys.path[0]`` and ``__main__``.
-
-        Returns:
-            What runs it.
+        """Set ``sys.argv``, ``sys.path[0]`` and ``__main__`` for this program; return what runs it.
 
         Raises:
             UsageError: There is no such script or module.
             SyntaxError: It is not Python.
         """
-        if not sys.flags.safe_path:  # else Python has put nothing in front
+        if not sys.flags.safe_path:  # else Python has added no entry
             sys.path[0] = str(Path.cwd() if self.is_module else Path(self.name).resolve().parent)
-        # A package is imported before its module is known, and may look.
+        # Finding a module imports its package, which may read sys.argv.
         sys.argv = ["-m" if self.is_module else self.name, *self.arguments]
         code, names = _module(self.name) if self.is_module else _script(self.name)
         if self.is_module:
             sys.argv[0] = str(names["__file__"])
         main = ModuleType("__main__")
         vars(main).update(names, __builtins__=builtins)
-        sys.modules["__main__"] = main  # for pickle, and for what multiprocessing spawns
-        # Called like a function, a module's code runs in its globals, and no call of exec is on record.
+        sys.modules["__main__"] = main  # for pickle, and for processes that multiprocessing spawns
+        # Called as a function, a module's code runs in its globals, and no call of exec is recorded.
         return FunctionType(code, vars(main))
 
 
@@ -66,28 +63,25 @@ def run_program(program: Program, **options: Any) -> tuple[profile, BaseExceptio
     """Run a program to its end and record it, as one step.
 
     Returns:
-        The profile, and what the program raised: also ``SystemExit`` and ``KeyboardInterrupt``.
+        The profile, and the program's exception, including ``SystemExit`` and ``KeyboardInterrupt``.
 
     Raises:
         UsageError: There is no such script or module, or an option is invalid.
         SyntaxError: The script is not Python.
         CollectorError: Nothing can be recorded.
     """
-    if program.is_module:  # to find it imports its packages, which is the program's work
+    if program.is_module:  # finding it imports its packages, which is the program's work
         return _record(program.enter, options)
     main = program.enter()
     return _record(lambda: main, options)
 
 
 def run_code(code: CodeType, names: dict[str, Any], **options: Any) -> tuple[profile, BaseException | None]:
-    """Run code in a namespace and record it, as one step.
+    """Run code in a namespace and record it, as one step; returns the same as `run_program`.
 
     Args:
         code: Compiled as a module.
         options: Those of `profile`.
-
-    Returns:
-        As `run_program`.
 
     Raises:
         UsageError: An option is invalid.
@@ -100,9 +94,9 @@ def run_code(code: CodeType, names: dict[str, Any], **options: Any) -> tuple[pro
 def _record(
     enter: Callable[[], Callable[[], object]], options: dict[str, Any]
 ) -> tuple[profile, BaseException | None]:
-    """Record what `enter` gives, and `enter` itself.
+    """Record `enter`, and the function that it returns.
 
-    Where the machine has a driver of CUDA, that is started first: what a window begins without it lacks it.
+    A CUDA driver, if the machine has one, is started first: a window that opens without it lacks CUDA.
     """
     activities = [ProfilerActivity.CPU]
     if cuda.has_driver() and cuda.start_driver() is None:
@@ -119,7 +113,7 @@ def _record(
             raised = error
         if collector.recording:  # else this is a child that the program forked
             collector.step_end()
-            collector.pause(paused=True)  # to close the window takes calls, which are not the program's
+            collector.pause(paused=True)  # closing the window makes calls that are not the program's
     return recorder, raised
 
 
@@ -139,7 +133,7 @@ def _module(name: str) -> tuple[CodeType, dict[str, object]]:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
             return _module(f"{name}.__main__")
-        # Namespaces have no loader before Python 3.13, and one without code since.
+        # Namespace packages have no loader before Python 3.13, and a loader without code since.
         code = None if spec is None else getattr(spec.loader, "get_code", lambda _: None)(name)
     except (ImportError, ValueError) as error:
         raise UsageError(f"{name} cannot be run: {error}") from error

@@ -1,4 +1,4 @@
-"""The profiler's side of the collector: opens and closes windows, and keeps what came of them."""
+"""The profiler's side of the collector: opens and closes windows, and keeps their recordings."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class RecorderOptions:
     """What a profiler records, and what it keeps.
 
     Attributes:
-        sources: Where ops come from, in the collector's words.
-        record_shapes: Record what ops are given; so do FLOPs.
-        profile_memory: Record what allocators take and give back.
+        sources: The collector's sources.
+        record_shapes: Record ops' inputs; FLOPs need them too.
+        profile_memory: Record allocations and releases.
         keep_cycles: How many of the latest cycles stay; None for all.
-        keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
-        observer: Is told when windows open and close.
+        keep_events: A cycle with more events keeps only its sums; 0 for no limit.
+        observer: Called when windows open and close.
         collections: Record Python's garbage collections as ranges.
         sampling: The share of torch's ops to record.
-        counters: What is counted in each range and op.
-        tells: Warn of what was asked for and cannot be recorded.
+        counters: The counters to read in each range and op.
+        tells: Warn of requests that cannot be recorded.
     """
 
     sources: frozenset[str]
@@ -69,12 +69,12 @@ class RecorderOptions:
 
     @property
     def has_shapes(self) -> bool:
-        """Whether inputs are recorded: FLOPs follow from them."""
+        """Whether inputs are recorded, from which FLOPs are computed."""
         return self.record_shapes or self.with_flops
 
     @property
     def settings(self) -> dict[str, object]:
-        """What a trace says about how it was recorded, as torch's traces do."""
+        """The recording's settings, as torch's traces write them."""
         given = {
             "record_shapes": self.has_shapes,
             "profile_memory": self.profile_memory,
@@ -87,7 +87,7 @@ class RecorderOptions:
 
 
 def sources_of(sources: frozenset[str], *, stacks: frozenset[str], with_modules: bool) -> frozenset[str]:
-    """Where ops come from, and the calls around them, in the collector's words."""
+    """The collector's sources of ops and of the calls around them."""
     return sources | stacks | ({"modules"} if with_modules else set())
 
 
@@ -95,11 +95,11 @@ class CycleRecorder:
     """Makes the moves of a `Stepper` on this process's collector.
 
     Attributes:
-        metadata: What the traces of all cycles say about themselves.
+        metadata: For the traces of all cycles.
         cycles: The delivered cycles, oldest first.
-        latest: What was recorded last, delivered or not.
-        trace_id: Names the cycle being recorded, or the last.
-        trace_id_callback: Makes the next such name.
+        latest: The last recorded cycle, delivered or not.
+        trace_id: The name of the cycle being recorded, or of the last one.
+        trace_id_callback: Returns the next name.
     """
 
     def __init__(
@@ -125,11 +125,11 @@ class CycleRecorder:
 
     @property
     def is_open(self) -> bool:
-        """A window is being recorded. In a child that was forked meanwhile it is not: it is the parent's."""
+        """Whether a window of this process is open; a forked child does not have its parent's."""
         return self._process == os.getpid()
 
     def prepare(self) -> None:
-        """Make the collector ready, and name the cycle to come."""
+        """Open the collector, and name the next cycle."""
         self._open_collector()
         self.trace_id = self.trace_id_callback() if self.trace_id_callback else uuid4().hex.upper()
 
@@ -137,7 +137,8 @@ class CycleRecorder:
         """Open the window.
 
         Raises:
-            CaptureBusyError: Another window is open in this process; that one goes on unharmed.
+            CaptureBusyError: Another window is open in this process; it is unaffected.
+            UsageError: An execution trace is to be written of a sample of ops.
         """
         self._open_collector()
         observer = self._options.observer
@@ -198,14 +199,14 @@ class CycleRecorder:
             observer.stop()
 
     def _roles(self) -> TensorRoles | None:
-        """What living tensors are for, where a timeline of memory can be asked for."""
+        """The roles of living tensors, if a memory timeline can be made."""
         torch = imported_torch()
         settings = self._options.settings
         wanted = self._options.profile_memory and {"record_shapes", "with_stack"} <= settings.keys()
         return tensor_roles(torch) if wanted and torch is not None else None
 
     def deliver(self) -> None:
-        """Add what was recorded to the cycles and tell the profiler's user."""
+        """Add the recorded cycle to `cycles`, and tell the profiler."""
         cycle, self._undelivered = self._undelivered, None
         if cycle is not None:
             self.cycles.append(cycle)
@@ -214,8 +215,8 @@ class CycleRecorder:
     def begin_step(self, number: int) -> None:
         """Begin a step and the range that shows it.
 
-        The range and its methods are made before: what is allocated in a step is the step's. Under a tracer
-        Python 3.11 makes a method anew for each call of a native one.
+        The range and its bound methods are made first, because allocations within a step count as its own.
+        Under a tracer, Python 3.11 makes a new bound method for each call of a native one.
         """
         step_range = record_function(f"ProfilerStep#{number}")
         enter, leave = step_range.__enter__, step_range.__exit__
@@ -232,7 +233,7 @@ class CycleRecorder:
         try:
             self._collector.step_end()
         except CollectorError:
-            if self.is_open:  # not asked before: the answer allocates, and the step goes on until it ends
+            if self.is_open:  # checked only after step_end(): the check allocates memory
                 raise
 
     def _note_collection(self, phase: str, _info: object) -> None:
@@ -250,7 +251,7 @@ class CycleRecorder:
             self._tell(source, f"{source} are not recorded: {{}}")
 
     def _tell(self, part: str, sentence: str) -> None:
-        """Warn of what the collector cannot do, once."""
+        """Warn once if the collector cannot record a part."""
         problem = self._collector.problems.get(part)
         if problem is not None and part not in self._told and self._options.tells:
             self._told.add(part)

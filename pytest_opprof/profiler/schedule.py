@@ -1,4 +1,4 @@
-"""Which step does what: torch.profiler's schedules."""
+"""torch.profiler's schedules: the action of each step."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def schedule(
 
     Args:
         wait: Steps at the start of each cycle in which nothing happens.
-        warmup: Steps in which the profiler is made ready but nothing is kept.
+        warmup: Steps in which the profiler is prepared but nothing is kept.
         active: Steps that are recorded; at least 1.
-        repeat: Number of cycles; 0 means that they follow one another until the profiler stops.
+        repeat: Number of cycles; 0 repeats them until the profiler stops.
         skip_first: Steps before the first cycle.
-        skip_first_wait: When not 0, the first cycle goes without its ``wait`` steps.
+        skip_first_wait: If not 0, the first cycle has no ``wait`` steps.
 
     Returns:
         A function from the number of a step, counted from 0, to its action.
@@ -60,7 +60,7 @@ def schedule(
             raise AssertionError(f"Step must be non-negative. Got {step}.")
         if step < skip_first:
             return ProfilerAction.NONE
-        # Skipping the first wait shifts the whole sequence, so the first cycle is short and none is added.
+        # Skipping the first wait shifts the whole sequence: the first cycle is shorter, and none is added.
         position = step - skip_first + (wait if skip_first_wait else 0)
         if repeat and position >= repeat * cycle:
             return ProfilerAction.NONE
@@ -80,10 +80,10 @@ def record_always(_step: int) -> ProfilerAction:
 
 
 def action_of(answer: object, *, step: int) -> ProfilerAction:
-    """Read what a schedule answered for a step; torch's own ``ProfilerAction`` is understood by its name.
+    """The action that a schedule returned for a step; torch's own ``ProfilerAction`` is recognized by name.
 
     Raises:
-        ValueError: The answer is not an action that a schedule may ask for.
+        ValueError: The answer is not an action.
     """
     if isinstance(answer, ProfilerAction):
         return answer

@@ -1,4 +1,4 @@
-"""The count of training steps that several parties of one process share."""
+"""A process's count of training steps, shared by all who count them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import ClassVar
 
 
 class KinetoStepTracker:
-    """Counts steps for each who takes them; the process's step is the highest of the counts.
+    """Counts each requester's steps; the process's step is the highest count.
 
-    A profiler's ``step()`` and an optimizer's hook may both stand for one step of training, so each requester
-    counts apart, and the process moves on when the foremost does.
+    A profiler's ``step()`` and an optimizer's hook may both mean the same step of training, so each requester
+    has its own count, and only the highest one advances the process.
     """
 
     _current_step: ClassVar[int] = 0
@@ -21,21 +21,17 @@ class KinetoStepTracker:
 
     @classmethod
     def init_step_count(cls, requester: str) -> None:
-        """Let a requester begin where the process is."""
+        """Start a requester's count at the process's step."""
         cls._step_dict[requester] = cls._current_step
 
     @classmethod
     def erase_step_count(cls, requester: str) -> bool:
-        """Forget a requester; whether it was known."""
+        """Forget a requester; return whether it was known."""
         return cls._step_dict.pop(requester, None) is not None
 
     @classmethod
     def increment_step(cls, requester: str) -> int:
-        """Count a step of a requester, who is made known if need be.
-
-        Returns:
-            The process's step. A warning says so when that grew by more than one.
-        """
+        """Count a requester's step; return the process's step, and warn if it grew by more than one."""
         if requester not in cls._step_dict:
             cls.init_step_count(requester)
         cls._step_dict[requester] += 1
@@ -58,7 +54,7 @@ class KinetoStepTracker:
 
 @contextmanager
 def own_steps() -> Iterator[None]:
-    """Count from 0 within the block, and as before after it, so that tests know nothing of each other."""
+    """Count from 0 within the block, and restore the counts after it, so that tests are independent."""
     step, counts = KinetoStepTracker._current_step, KinetoStepTracker._step_dict  # noqa: SLF001  # of this module
     KinetoStepTracker._current_step, KinetoStepTracker._step_dict = 0, defaultdict(int)  # noqa: SLF001
     try:

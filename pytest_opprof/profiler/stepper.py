@@ -1,4 +1,4 @@
-"""From step to step: asks the schedule, and makes the moves between what was and what comes."""
+"""Step through a schedule: ask it for each step's action, and make the moves from one to the next."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Stepper:
     """Counts steps and keeps the recorder doing what the schedule says.
 
     Args:
-        schedule: From a step's number to what is done in it.
-        named_steps: Each step begins by itself where the last one ends; else where `begin_step` says so.
+        schedule: Maps a step's number to its action.
+        named_steps: Whether each step begins where the last one ends; otherwise `begin_step` begins it.
 
     Attributes:
         step_num: The number of the current step, from 0 on for each start.
-        action: What is being done in the current step.
-        is_running: Between `start` and `stop`.
-        was_started: `start` was called at least once.
+        action: The current step's action.
+        is_running: Whether it is between `start` and `stop`.
+        was_started: Whether `start` ever succeeded.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Stepper:
         """Begin step 0.
 
         Raises:
-            UsageError: It was begun already.
+            UsageError: The profiler is running.
         """
         if self.is_running:
             raise UsageError("this profiler is running already; stop() it before you start it again")
@@ -60,19 +60,19 @@ class Stepper:
             self.begin_step()
 
     def begin_step(self) -> None:
-        """Begin the current step where a window is open; what came before is in none."""
+        """Begin the current step if a window is open; work before this is in no step."""
         if self.is_running and self._recorder.is_open:
             self._recorder.begin_step(self.step_num)
 
     def end_step(self) -> None:
-        """End the current step; what comes before `step` or `stop` is in none."""
+        """End the current step; work between this and the next step is in no step."""
         self._recorder.end_step()
 
     def step(self) -> None:
-        """End the current step and begin the next; only counts while the profiler is not running.
+        """End the current step and begin the next; a profiler that is not running only counts.
 
         Raises:
-            ValueError: The schedule answered something that is not an action.
+            ValueError: The schedule's answer is not an action.
         """
         self._recorder.end_step()
         following = self._action(self.step_num + 1)
@@ -83,7 +83,7 @@ class Stepper:
         try:
             self._transit(previous, following)
         except BaseException:
-            # A handler that raised took the start of the next window with it: the next step makes up for it.
+            # A handler that raised prevented the start of the next window: the next step starts it.
             if not self._recorder.is_open:
                 self.action = ProfilerAction.NONE
             raise
@@ -91,7 +91,7 @@ class Stepper:
             self.begin_step()
 
     def stop(self) -> None:
-        """End the current step and what is being recorded; does nothing when that was done."""
+        """End the current step and the recording; does nothing if they have ended."""
         if not self.is_running:
             return
         self.is_running = False

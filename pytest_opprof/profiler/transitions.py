@@ -1,8 +1,8 @@
-"""What happens between two steps: the table of ``torch.profiler.profile``, put right where torch's is wrong.
+"""What happens between two steps: the table of ``torch.profiler.profile``, with two faults mended.
 
-Torch ends a recording without telling anybody when RECORD is followed by NONE or WARMUP, and in the latter
-case starts the next recording unprepared, which crashes the interpreter. Here every recording that ends is
-delivered, and every recording that starts was prepared; the warning that the schedule is odd stays.
+If RECORD is followed by NONE or WARMUP, torch ends the recording without delivering it; with WARMUP it then
+starts the next one unprepared, which crashes the interpreter. Here every recording that ends is delivered,
+and every recording that starts was prepared. The warning of an odd schedule stays.
 """
 
 from __future__ import annotations
