@@ -103,12 +103,12 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A side cannot be measured, or the comparison cannot be written.
     """
-    from pytest_opprof.compare.timing.comparison import TimeSettings  # noqa: PLC0415
-    from pytest_opprof.compare.timing.document import write_time_comparison  # noqa: PLC0415
-    from pytest_opprof.experiment.ab import run_ab  # noqa: PLC0415
-    from pytest_opprof.experiment.request import Request  # noqa: PLC0415
-    from pytest_opprof.report.ab import ab_lines  # noqa: PLC0415
-    from pytest_opprof.units import parse_percent  # noqa: PLC0415
+    from pytest_opprof.compare.timing.comparison import TimeSettings
+    from pytest_opprof.compare.timing.document import write_time_comparison
+    from pytest_opprof.experiment.ab import run_ab
+    from pytest_opprof.experiment.request import Request
+    from pytest_opprof.report.ab import ab_lines
+    from pytest_opprof.units import parse_percent
 
     fail_on = Project.here().fail_on(args.fail_on)
     verbosity = args.verbose - args.quiet
@@ -155,7 +155,7 @@ class _Terminal:
             sys.stdout.flush()
 
     def progress(self, progress: Progress) -> None:
-        from pytest_opprof.experiment.progress import bar  # noqa: PLC0415
+        from pytest_opprof.experiment.progress import bar
 
         if self._is_quiet:
             return
@@ -169,7 +169,7 @@ class _Terminal:
             print(drawn[: width() - 1], end="", flush=True)
 
     def unfinished(self, kept: Kept) -> None:
-        from pytest_opprof.results.files import shown  # noqa: PLC0415
+        from pytest_opprof.results.files import shown
 
         self._clear()
         print(

@@ -35,13 +35,13 @@ def run(args: argparse.Namespace) -> int:
         UsageError: No such failure, the last comparison is of another commit, or the reason is invalid.
         OpprofError: A file cannot be read or written; the accepted values are unchanged.
     """
-    from pytest_opprof.baselines.accepted import accept  # noqa: PLC0415
-    from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
-    from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over  # noqa: PLC0415
-    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
-    from pytest_opprof.compare.last import last_comparison, refuse_stale  # noqa: PLC0415
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
-    from pytest_opprof.results.files import shown  # noqa: PLC0415
+    from pytest_opprof.baselines.accepted import accept
+    from pytest_opprof.baselines.folder import project_folder
+    from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over
+    from pytest_opprof.compare.document import read_comparison
+    from pytest_opprof.compare.last import last_comparison, refuse_stale
+    from pytest_opprof.report.text import escaped
+    from pytest_opprof.results.files import shown
 
     if sum((args.test is not None, args.cause is not None, args.all)) != 1:
         raise UsageError("opprof accept takes one of these: TEST, --cause N, or --all")

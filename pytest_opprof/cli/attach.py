@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ask(pid: int, request: dict[str, Any]) -> dict[str, Any]:
-    from pytest_opprof.profiler.on_demand import place_of, send  # noqa: PLC0415  # needs no command else
+    from pytest_opprof.profiler.on_demand import place_of, send  # needs no command else
 
     number = uuid.uuid4().hex
     send(pid, request | {"id": number})

@@ -31,7 +31,7 @@ _NAMES = "baselines (default: all)"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
-    from pytest_opprof.cli.show import add_table_arguments  # noqa: PLC0415
+    from pytest_opprof.cli.show import add_table_arguments
 
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     action = add_action(
@@ -99,13 +99,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.resolve import find_entries  # noqa: PLC0415
-    from pytest_opprof.baselines.summary import (  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_entries
+    from pytest_opprof.baselines.summary import (
         entry_to_document,
         summaries,
         summary_to_document,
     )
-    from pytest_opprof.report.baselines import baseline_lines, entry_lines  # noqa: PLC0415
+    from pytest_opprof.report.baselines import baseline_lines, entry_lines
 
     now = datetime.now(UTC)
     if args.name is not None:
@@ -123,16 +123,16 @@ def _list(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _show(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.resolve import find_entry  # noqa: PLC0415
-    from pytest_opprof.cli.show import run_lines  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_entry
+    from pytest_opprof.cli.show import run_lines
 
     print_lines(run_lines(archive.load(find_entry(args.run, store=archive)), args))
 
 
 def _save(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.history.store import remember  # noqa: PLC0415
-    from pytest_opprof.results.files import read_run  # noqa: PLC0415
-    from pytest_opprof.results.merge import Collected  # noqa: PLC0415
+    from pytest_opprof.history.store import remember
+    from pytest_opprof.results.files import read_run
+    from pytest_opprof.results.merge import Collected
 
     run, here = read_run(args.run), Path.cwd()
     collected = _all_of(run, where=args.run) if args.whole else Collected()
@@ -145,8 +145,8 @@ def _save(archive: Archive, args: argparse.Namespace) -> None:
 
 def _all_of(run: Run, *, where: Path) -> Collected:
     """What a session of all tests would have collected to produce this run."""
-    from pytest_opprof.results.merge import Collected  # noqa: PLC0415
-    from pytest_opprof.results.shards import gaps_of  # noqa: PLC0415
+    from pytest_opprof.results.merge import Collected
+    from pytest_opprof.results.shards import gaps_of
 
     # A missing shard's tests would count as deleted, and pass as NEW the next time.
     if gaps := gaps_of(run):
@@ -155,7 +155,7 @@ def _all_of(run: Run, *, where: Path) -> Collected:
 
 
 def _remove(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.resolve import find_entries  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_entries
 
     entries = find_entries(args.run, store=archive)
     keys = {entry.key for entry in entries}
@@ -164,7 +164,7 @@ def _remove(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _prune(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.git import CommitsAtHand  # noqa: PLC0415
+    from pytest_opprof.baselines.git import CommitsAtHand
 
     if args.keep < 1:
         raise UsageError(f"--keep={args.keep}: keep at least 1; `opprof baseline remove` removes all")
@@ -177,7 +177,7 @@ def _prune(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _push(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.git_remote import push_refs  # noqa: PLC0415
+    from pytest_opprof.baselines.git_remote import push_refs
 
     names = _names(archive, args.names)
     if args.other is not None:
@@ -187,7 +187,7 @@ def _push(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _pull(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.git_remote import pull_refs  # noqa: PLC0415
+    from pytest_opprof.baselines.git_remote import pull_refs
 
     if args.other is not None:
         other = store_of(args.other)

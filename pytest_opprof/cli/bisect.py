@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: An argument is invalid, or the metric cannot be measured.
     """
-    from pytest_opprof.experiment.bisect import Bisection, question_of  # noqa: PLC0415
+    from pytest_opprof.experiment.bisect import Bisection, question_of
 
     here = Path.cwd()
     question = question_of(

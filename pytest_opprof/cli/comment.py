@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A file or a baseline cannot be read, or the forge refuses the comment.
     """
-    from pytest_opprof.forge.commenting import When, Wish  # noqa: PLC0415
+    from pytest_opprof.forge.commenting import When, Wish
 
     _refuse_contradictions(args)
     wish = Wish(
@@ -95,9 +95,9 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 
 
 def _of_comparison(args: argparse.Namespace, wish: Wish) -> Done:
-    from pytest_opprof.cli.comparison import comparison_of  # noqa: PLC0415
-    from pytest_opprof.forge.ci_environment import GitHubJob, GitLabJob  # noqa: PLC0415
-    from pytest_opprof.forge.commenting import (  # noqa: PLC0415
+    from pytest_opprof.cli.comparison import comparison_of
+    from pytest_opprof.forge.ci_environment import GitHubJob, GitLabJob
+    from pytest_opprof.forge.commenting import (
         Done,
         comment_on_github,
         comment_on_gitlab,
@@ -114,9 +114,9 @@ def _of_comparison(args: argparse.Namespace, wish: Wish) -> Done:
 
 
 def _from_event(args: argparse.Namespace, wish: Wish) -> Done:
-    from pytest_opprof.forge.ci_environment import GitHubJob  # noqa: PLC0415
-    from pytest_opprof.forge.commenting import comment_from_event  # noqa: PLC0415
-    from pytest_opprof.forge.fork_verdict import Baselines  # noqa: PLC0415
+    from pytest_opprof.forge.ci_environment import GitHubJob
+    from pytest_opprof.forge.commenting import comment_from_event
+    from pytest_opprof.forge.fork_verdict import Baselines
 
     baselines = Baselines(
         store=store_of(args.store),

@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A run cannot be found or read, or the comparison cannot be written.
     """
-    from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415
-    from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
+    from pytest_opprof.compare.document import write_comparison
+    from pytest_opprof.report.terminal import comparison_lines
 
     fail_on = Project.here().fail_on(args.fail_on)
     comparison = compare_now(args.base, args.head, store=args.store, gates=args.gate, renames=args.rename)

@@ -28,7 +28,7 @@ def comparison_of(args: argparse.Namespace) -> Judged:
         UsageError: The command was given neither, or both, or a gate for a finished comparison.
         OpprofError: A file or a run cannot be found or read.
     """
-    from pytest_opprof.compare.timing.document import read_judged  # noqa: PLC0415
+    from pytest_opprof.compare.timing.document import read_judged
 
     if (args.comparison is None) == (args.head is None) or (args.base and not args.head):
         raise UsageError(
@@ -53,7 +53,7 @@ def compare_now(
     Raises:
         OpprofError: A run cannot be found or read, or an option or the configuration is invalid.
     """
-    from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_run
 
     return compare_run(base, find_run(head, store=store_of(store)), store=store, gates=gates, renames=renames)
 
@@ -62,9 +62,9 @@ def compare_run(
     base: str | None, after: Run, *, store: str | None, gates: list[str], renames: list[str]
 ) -> Comparison:
     """Like `compare_now`, for a loaded head."""
-    from pytest_opprof.baselines.resolve import find_base  # noqa: PLC0415
-    from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
-    from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_base
+    from pytest_opprof.compare.renamed_tests import with_new_names
+    from pytest_opprof.compare.sessions import compare_runs
 
     project = Project.here()
     policy, renamed = project.policy(gates), project.renames(renames)

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _diagnosed(*, store: str | None) -> Iterator[tuple[str, _Finding]]:
     """Check each part that a profiled test may need."""
-    from pytest_opprof.capture.native import ABSENCE  # noqa: PLC0415  # loads native code
+    from pytest_opprof.capture.native import ABSENCE
 
     if ABSENCE is not None:
         yield "collector", ("absent", str(ABSENCE))
@@ -57,7 +57,7 @@ def _diagnosed(*, store: str | None) -> Iterator[tuple[str, _Finding]]:
 
 
 def _collector() -> _Finding:
-    from pytest_opprof.capture.collector import Collector  # noqa: PLC0415  # as above
+    from pytest_opprof.capture.collector import Collector
 
     collector = Collector.instance()
     try:
@@ -75,13 +75,13 @@ def _collector() -> _Finding:
 
 
 def _torch_ops() -> _Finding:
-    from pytest_opprof.capture.observer_build import build_of  # noqa: PLC0415  # loads native code
-    from pytest_opprof.capture.torch_build import SUPPORTED  # noqa: PLC0415
+    from pytest_opprof.capture.observer_build import build_of
+    from pytest_opprof.capture.torch_build import SUPPORTED
 
     if importlib.util.find_spec("torch") is None:
         return "absent", "torch is not installed; ranges are captured without it"
     try:
-        import torch  # noqa: PLC0415  # slow, and asked for by this command only
+        import torch  # slow, and asked for by this command only
     except (ImportError, OSError) as error:
         return "broken", f"torch cannot be imported: {error}"
     try:
@@ -101,8 +101,8 @@ def _torch_ops() -> _Finding:
 
 def _record_an_op(torch: Any) -> bool:
     """Whether the observer, compiled if need be, sees an op."""
-    from pytest_opprof.capture.collector import Collector  # noqa: PLC0415  # loads native code
-    from pytest_opprof.capture.observer_build import load, what_it_waits_for  # noqa: PLC0415
+    from pytest_opprof.capture.collector import Collector
+    from pytest_opprof.capture.observer_build import load, what_it_waits_for
 
     if waiting := what_it_waits_for(torch):
         print(waiting, file=sys.stderr, flush=True)
@@ -116,7 +116,7 @@ def _record_an_op(torch: Any) -> bool:
 
 
 def _cuda() -> _Finding:
-    from pytest_opprof.capture.cuda import CudaState, library, open_cuda, start_driver  # noqa: PLC0415  # native
+    from pytest_opprof.capture.cuda import CudaState, library, open_cuda, start_driver  # native
 
     failure = start_driver()  # this process runs no user code, so it may start CUDA
     if failure is not None:
@@ -127,7 +127,7 @@ def _cuda() -> _Finding:
 
 
 def _malloc() -> _Finding:
-    from pytest_opprof.capture.memory_source import malloc_problem  # noqa: PLC0415  # loads native code
+    from pytest_opprof.capture.memory_source import malloc_problem
 
     problem = malloc_problem()
     if problem is not None:
@@ -136,7 +136,7 @@ def _malloc() -> _Finding:
 
 
 def _counters() -> _Finding:
-    from pytest_opprof.capture.counters import COUNTERS, refusal  # noqa: PLC0415  # loads native code
+    from pytest_opprof.capture.counters import COUNTERS, refusal
 
     missing: defaultdict[str | None, list[str]] = defaultdict(list)
     for name in COUNTERS:
@@ -159,7 +159,7 @@ def _injection(injection: Injection, *, needs: str) -> _Finding:
 
 
 def _store(given: str | None) -> _Finding:
-    from pytest_opprof.report.baselines import short_key  # noqa: PLC0415
+    from pytest_opprof.report.baselines import short_key
 
     try:
         archive = store_of(given)

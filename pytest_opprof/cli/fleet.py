@@ -101,10 +101,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ingest(args: argparse.Namespace) -> int:
-    from pytest_opprof.fleet.engine import engine  # noqa: PLC0415
-    from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
-    from pytest_opprof.fleet.manifest import Status, missing_ranks  # noqa: PLC0415
-    from pytest_opprof.fleet.summary import file_problems, missing_problem  # noqa: PLC0415
+    from pytest_opprof.fleet.engine import engine
+    from pytest_opprof.fleet.ingest import ingest
+    from pytest_opprof.fleet.manifest import Status, missing_ranks
+    from pytest_opprof.fleet.summary import file_problems, missing_problem
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported rank by rank
     with engine(args.engine, workers=args.workers) as on:
@@ -136,8 +136,8 @@ def _draw(done: int, total: int, *, began: float) -> None:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from pytest_opprof.fleet.summary import summarize  # noqa: PLC0415
-    from pytest_opprof.fleet.tables import windows_of  # noqa: PLC0415
+    from pytest_opprof.fleet.summary import summarize
+    from pytest_opprof.fleet.tables import windows_of
 
     windows = {one.window: one for one in windows_of(args.tables, args.job)}
     name = args.window or max(windows)
@@ -149,8 +149,8 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from pytest_opprof.fleet.difference import compare, parse_gates  # noqa: PLC0415
-    from pytest_opprof.fleet.tables import windows_of  # noqa: PLC0415
+    from pytest_opprof.fleet.difference import compare, parse_gates
+    from pytest_opprof.fleet.tables import windows_of
 
     gates = parse_gates(args.fail_on)
     base, head = (windows_of(args.tables, job) for job in (args.base, args.head))
@@ -160,10 +160,10 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 def _tell(found: Fleet, args: argparse.Namespace, *, rows: int) -> None:
-    from pytest_opprof.report.fleet import fleet_lines  # noqa: PLC0415
-    from pytest_opprof.report.html.fleet import fleet_page  # noqa: PLC0415
-    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
-    from pytest_opprof.results.fleet import fleet_to_document  # noqa: PLC0415
+    from pytest_opprof.report.fleet import fleet_lines
+    from pytest_opprof.report.html.fleet import fleet_page
+    from pytest_opprof.results.files import write_bytes
+    from pytest_opprof.results.fleet import fleet_to_document
 
     if args.html:
         write_bytes(args.html, fleet_page(found).encode())
@@ -174,8 +174,8 @@ def _tell(found: Fleet, args: argparse.Namespace, *, rows: int) -> None:
 
 
 def _sql(args: argparse.Namespace) -> int:
-    from pytest_opprof.fleet.database import Database  # noqa: PLC0415
-    from pytest_opprof.fleet.tables import jobs_of, windows_of  # noqa: PLC0415
+    from pytest_opprof.fleet.database import Database
+    from pytest_opprof.fleet.tables import jobs_of, windows_of
 
     jobs = args.job or jobs_of(args.tables)
     names, rows = Database([one for job in jobs for one in windows_of(args.tables, job)]).rows(args.query)

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         OpprofError: No such test or metric, or the history cannot be read or written.
     """
     if args.tables is not None:
-        from pytest_opprof.cli.history_tables import run_on_tables  # noqa: PLC0415
+        from pytest_opprof.cli.history_tables import run_on_tables
 
         if trends := run_on_tables(args):
             _print(trends, args)
@@ -93,9 +93,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
-    from pytest_opprof.baselines.git import Git  # noqa: PLC0415
-    from pytest_opprof.history.importing import find_runs  # noqa: PLC0415
-    from pytest_opprof.history.reader import HistoryReader  # noqa: PLC0415
+    from pytest_opprof.baselines.git import Git
+    from pytest_opprof.history.importing import find_runs
+    from pytest_opprof.history.reader import HistoryReader
 
     found = find_runs(sources, known=HistoryReader(log).run_ids(), git=Git(Path.cwd()))
     added = log.append(found.records)
@@ -118,8 +118,8 @@ def trends_of(
         UsageError: No such test or metric, or no run of that name.
         StoreError: The history cannot be read.
     """
-    from pytest_opprof.history.reader import HistoryReader  # noqa: PLC0415
-    from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics  # noqa: PLC0415
+    from pytest_opprof.history.reader import HistoryReader
+    from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics
 
     reader = HistoryReader(log)
     node_id = find_test(test, reader.tests())
@@ -130,7 +130,7 @@ def trends_of(
 
 
 def _print(trends: list[Trend], args: argparse.Namespace) -> None:
-    from pytest_opprof.history.lines import to_csv, to_json, trend_lines  # noqa: PLC0415
+    from pytest_opprof.history.lines import to_csv, to_json, trend_lines
 
     if args.json:
         print(json.dumps(to_json(trends), indent=1))

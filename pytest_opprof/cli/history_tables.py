@@ -30,7 +30,7 @@ def run_on_tables(args: argparse.Namespace) -> list[Trend]:
     elif args.repo:
         raise UsageError("--repo is only for --import. To choose a repository: --where \"repo = 'NAME'\"")
     elif args.compact:
-        from pytest_opprof.history.parquet import compact  # noqa: PLC0415
+        from pytest_opprof.history.parquet import compact
 
         months, joined = compact(args.tables)
         print(f"{counted(joined, 'file')} joined, {counted(months, 'month')} of repositories")
@@ -38,7 +38,7 @@ def run_on_tables(args: argparse.Namespace) -> list[Trend]:
         raise UsageError("name a test, a metric or both: opprof history --tables ADDRESS TEST METRIC")
     if args.test is None:
         return []
-    from pytest_opprof.history.parquet_query import HistoryTables  # noqa: PLC0415
+    from pytest_opprof.history.parquet_query import HistoryTables
 
     path = _path_alone(args)
     tables = HistoryTables(args.tables, where=args.where)
@@ -49,11 +49,11 @@ def run_on_tables(args: argparse.Namespace) -> list[Trend]:
 
 
 def _imported(root: str, sources: list[Path], *, repo: str | None) -> list[str]:
-    from pytest_opprof.baselines.git import Git  # noqa: PLC0415
-    from pytest_opprof.history.importing import find_for_tables  # noqa: PLC0415
-    from pytest_opprof.history.parquet import add_runs, run_ids  # noqa: PLC0415
-    from pytest_opprof.history.store import name_of  # noqa: PLC0415
-    from pytest_opprof.parquet_files import checked_name  # noqa: PLC0415
+    from pytest_opprof.baselines.git import Git
+    from pytest_opprof.history.importing import find_for_tables
+    from pytest_opprof.history.parquet import add_runs, run_ids
+    from pytest_opprof.history.store import name_of
+    from pytest_opprof.parquet_files import checked_name
 
     repo = checked_name(repo, what="repository") if repo else name_of(Path.cwd())
     told, known, notes = find_for_tables(sources, known=run_ids(root, repo), git=Git(Path.cwd()))
@@ -76,7 +76,7 @@ def _path_alone(args: argparse.Namespace) -> MetricPath | None:
 
 
 def _trends(tables: HistoryTables, test: str, metric: str | None, *, name: str | None) -> list[Trend]:
-    from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics  # noqa: PLC0415
+    from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics
 
     known = tables.tests()
     node_id = find_test(test, sorted({node_id for _, node_id in known}))
@@ -98,7 +98,7 @@ def _trends(tables: HistoryTables, test: str, metric: str | None, *, name: str |
 
 
 def _print_changes(tables: HistoryTables, path: MetricPath, args: argparse.Namespace) -> None:
-    from pytest_opprof.history.lines import change_lines, changes_to_csv, changes_to_json  # noqa: PLC0415
+    from pytest_opprof.history.lines import change_lines, changes_to_csv, changes_to_json
 
     changes = tables.changes(path, name=args.name)
     if args.json:

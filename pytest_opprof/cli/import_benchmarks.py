@@ -25,8 +25,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: The file is not pytest-benchmark's, or the run cannot be written.
     """
-    from pytest_opprof.results.benchmark_run import run_from_benchmarks  # noqa: PLC0415
-    from pytest_opprof.results.files import write_run  # noqa: PLC0415
+    from pytest_opprof.results.benchmark_run import run_from_benchmarks
+    from pytest_opprof.results.files import write_run
 
     made = run_from_benchmarks(args.file)
     write_run(args.output, made)

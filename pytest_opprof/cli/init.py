@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> int:
         UsageError: A file cannot be extended safely, or the store's URI is invalid.
         StoreError: A file cannot be written; it is unchanged.
     """
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
-    from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415
-    from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON  # noqa: PLC0415
+    from pytest_opprof.baselines.archive import open_store
+    from pytest_opprof.cli.pytest_config import pytest_section
+    from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON
 
     store = open_store(args.store, root=args.folder)
     section = pytest_section(args.folder)
@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _propose(folder: Path, pytest_args: list[str]) -> bool:
     """Print the tests worth marking, and set opprof_mark unless it is set; return whether there are any."""
-    from pytest_opprof.cli.proposal import lines_of, reason_of, try_tests  # noqa: PLC0415
-    from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415
+    from pytest_opprof.cli.proposal import lines_of, reason_of, try_tests
+    from pytest_opprof.cli.pytest_config import pytest_section
 
     tests = try_tests(folder, pytest_args)
     lines = lines_of(tests)
@@ -87,7 +87,7 @@ def _propose(folder: Path, pytest_args: list[str]) -> bool:
 
 def _ignore(folder: Path, store: str) -> str:
     """Make git ignore the baselines; other files in the store's folder may be committed."""
-    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
+    from pytest_opprof.results.files import write_bytes
 
     path = PurePosixPath(store)
     if path.is_absolute() or ".." in path.parts:

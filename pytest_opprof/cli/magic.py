@@ -78,8 +78,8 @@ def _run(
     shell: InteractiveShell, source: str, args: argparse.Namespace
 ) -> tuple[profile, BaseException | None]:
     """Run a cell as IPython does, and show the recording; return it and the cell's exception."""
-    from pytest_opprof.capture.native import require  # noqa: PLC0415  # it loads the collector
-    from pytest_opprof.profiler.program import run_code  # noqa: PLC0415
+    from pytest_opprof.capture.native import require  # it loads the collector
+    from pytest_opprof.profiler.program import run_code
 
     require()
     start = Start.now(args)
@@ -101,7 +101,7 @@ def _run(
 
 
 def _show(args: argparse.Namespace, recorded: profile, *, passed: bool, start: Start) -> None:
-    from pytest_opprof.report.notebook import NotebookComparison  # noqa: PLC0415
+    from pytest_opprof.report.notebook import NotebookComparison
 
     if not args.quiet:
         lines = table_lines(args, recorded, name=_NAME)

@@ -83,7 +83,7 @@ def _run(arguments: list[str]) -> int:
     if others:
         args.pytest_args = others  # this command passes unknown arguments to pytest
     if args.command in _RECORDING:
-        from pytest_opprof.capture.native import require  # noqa: PLC0415  # it loads the collector
+        from pytest_opprof.capture.native import require  # it loads the collector
 
         require()
     code: int = modules[args.command].run(args)
@@ -142,7 +142,7 @@ class _Version(argparse.Action):
     """Like argparse's own, but looks up the version only on request: that imports a parser of e-mail."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from pytest_opprof.release import version  # noqa: PLC0415  # see above
+        from pytest_opprof.release import version
 
         print(f"opprof {version()}")
         parser.exit()
@@ -153,7 +153,7 @@ class _PrintCompletion(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, _: object, shell: object, *__: object) -> None:
         try:
-            import shtab  # noqa: PLC0415  # an extra
+            import shtab  # an extra
         except ModuleNotFoundError as error:
             raise UsageError("--print-completion needs shtab: pip install shtab") from error
         _complete_files(parser, shtab.FILE)
@@ -176,7 +176,7 @@ def _module(name: str) -> ModuleType:
 
 def _harmless(message: str) -> str:
     """Escape a message's control characters: it may quote an untrusted file."""
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415 - the happy path does without
+    from pytest_opprof.report.text import escaped
 
     return "\n".join(map(escaped, message.splitlines()))
 

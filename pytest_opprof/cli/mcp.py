@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         StoreError: The store cannot be opened.
     """
     try:
-        from pytest_opprof.cli.mcp_server import server  # noqa: PLC0415 - an extra, and slow to import
+        from pytest_opprof.cli.mcp_server import server
     except ImportError as error:
         raise UsageError(
             f"opprof mcp needs the package mcp, 2.3 or newer: pip install 'pytest-opprof[mcp]' ({error})"

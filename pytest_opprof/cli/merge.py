@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A run cannot be read, the runs cannot be joined, or the result cannot be written.
     """
-    from pytest_opprof.results.files import write_run  # noqa: PLC0415
-    from pytest_opprof.results.shards import Part, join  # noqa: PLC0415
+    from pytest_opprof.results.files import write_run
+    from pytest_opprof.results.shards import Part, join
 
     parts = [Part.of_file(path) for path in args.runs]
     joined = join(parts, expected=args.expect, collected=_node_ids(args.collected) if args.collected else ())
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _node_ids(path: Path) -> list[str]:
-    from pytest_opprof.results.files import read_bytes  # noqa: PLC0415
-    from pytest_opprof.results.names import canonical_node_id  # noqa: PLC0415
+    from pytest_opprof.results.files import read_bytes
+    from pytest_opprof.results.names import canonical_node_id
 
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
     found = dict.fromkeys(canonical_node_id(line.strip()) for line in lines if "::" in line)

@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         CaptureUnavailableError: There is no such torch, or they cannot be built.
     """
-    from pytest_opprof.capture.observer_build import PARTS  # noqa: PLC0415  # loads native code
-    from pytest_opprof.experiment.place import Place  # noqa: PLC0415  # as above
+    from pytest_opprof.capture.observer_build import PARTS
+    from pytest_opprof.experiment.place import Place
 
     with terminated_as_interrupted(), Place("torch") as work:
         build = _torch(args.torch, work.folder)
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _torch(named: str | None, work: Path) -> TorchBuild:
-    from pytest_opprof.capture.torch_build import torch_build  # noqa: PLC0415  # slow, and asked for here only
+    from pytest_opprof.capture.torch_build import torch_build  # slow, and asked for here only
 
     installed = importlib.util.find_spec("torch")
     here = Path(installed.origin).parent if installed and installed.origin else None
@@ -96,8 +96,8 @@ def _downloaded(version: str, work: Path) -> Path:
 
 
 def _prepare(build: TorchBuild, part: Part, output: Path | None) -> None:
-    from pytest_opprof.capture.folders import make_private  # noqa: PLC0415  # as above
-    from pytest_opprof.capture.observer_build import found_or_built, observer_for  # noqa: PLC0415
+    from pytest_opprof.capture.folders import make_private
+    from pytest_opprof.capture.observer_build import found_or_built, observer_for
 
     started = time.perf_counter()
     if output is None:

@@ -40,7 +40,7 @@ class Project:
         Raises:
             UsageError: Pytest's configuration cannot be read.
         """
-        from pytest_opprof.cli.pytest_config import enclosing_section  # noqa: PLC0415
+        from pytest_opprof.cli.pytest_config import enclosing_section
 
         section = enclosing_section(Path.cwd())
         if section is None:
@@ -59,10 +59,10 @@ class Project:
             UsageError: No such metric, op or rule.
             OpprofError: The accepted values cannot be read.
         """
-        from pytest_opprof.baselines.accepted import read_accepted  # noqa: PLC0415
-        from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
-        from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
-        from pytest_opprof.compare.sessions import Policy  # noqa: PLC0415
+        from pytest_opprof.baselines.accepted import read_accepted
+        from pytest_opprof.baselines.folder import project_folder
+        from pytest_opprof.compare.gates import parse_gate_options
+        from pytest_opprof.compare.sessions import Policy
 
         return Policy(
             ini=parse_gate_options(self._lines("opprof_gate"), where="opprof_gate"),
@@ -76,7 +76,7 @@ class Project:
         Raises:
             UsageError: There is no such verdict.
         """
-        from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on  # noqa: PLC0415
+        from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on
 
         if given:
             return parse_fail_on(given, where="--fail-on")
@@ -88,7 +88,7 @@ class Project:
         Raises:
             UsageError: An entry is not a renaming.
         """
-        from pytest_opprof.compare.renamed_tests import parse_renames  # noqa: PLC0415
+        from pytest_opprof.compare.renamed_tests import parse_renames
 
         return parse_renames([*given, *self._lines("opprof_rename")], where="--rename and opprof_rename")
 
@@ -139,7 +139,7 @@ def place_of(given: str | None) -> tuple[str, Path]:
 
 def history_log(given: str | None) -> HistoryLog:
     """The project's history beside the store; raises the errors of `place_of`."""
-    from pytest_opprof.history.store import history_of  # noqa: PLC0415
+    from pytest_opprof.history.store import history_of
 
     uri, root = place_of(given)
     return history_of(uri, root=root, project=Project.here().root)
@@ -152,7 +152,7 @@ def store_of(given: str | None) -> Archive:
         UsageError: See `place_of`; or the URI is invalid.
         StoreError: It cannot be opened.
     """
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.archive import open_store
 
     uri, root = place_of(given)
     return open_store(uri, root=root, project=Project.here().root)

@@ -98,7 +98,7 @@ def reason_of(line: str, tests: Sequence[Tried]) -> str:
 
 
 def _run(folder: Path, pytest_args: Sequence[str]) -> Run:
-    from pytest_opprof.results.files import read_run  # noqa: PLC0415
+    from pytest_opprof.results.files import read_run
 
     with tempfile.TemporaryDirectory() as reports:
         document = Path(reports) / "run.json"

@@ -62,17 +62,17 @@ class Start:
         Raises:
             OpprofError: The sort key is unknown, or there is no such run to compare with.
         """
-        from pytest_opprof.events.function_event_avg import FunctionEventAvg  # noqa: PLC0415
-        from pytest_opprof.events.table import sort_rows  # noqa: PLC0415
+        from pytest_opprof.events.function_event_avg import FunctionEventAvg
+        from pytest_opprof.events.table import sort_rows
 
         sort_rows([FunctionEventAvg()], args.sort)
         if args.compare:
-            from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+            from pytest_opprof.baselines.resolve import find_run
 
             find_run(args.compare, store=store_of(args.store))
         here, commit = Path.cwd(), None
         if args.output or args.compare:  # each script would wait for this import
-            from pytest_opprof.baselines.git import Git  # noqa: PLC0415
+            from pytest_opprof.baselines.git import Git
 
             commit = Git(here).head()
         return cls(folder=here, time=datetime.now(UTC), commit=commit)
@@ -85,8 +85,8 @@ def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> li
         args: The options of `add_recording_options`.
         recorded: A profile of one cycle.
     """
-    from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
-    from pytest_opprof.report.trace_tables import recording_title  # noqa: PLC0415
+    from pytest_opprof.capture.collector import Collector
+    from pytest_opprof.report.trace_tables import recording_title
 
     (cycle,) = recorded.cycles
     rows = recorded.key_averages()
@@ -119,9 +119,9 @@ def write_and_compare(
             print_lines([f"trace: {args.trace}   (opprof trace show, or ui.perfetto.dev)"])
         if args.output is None and args.compare is None:
             return None
-        from pytest_opprof.cli.comparison import compare_run  # noqa: PLC0415
-        from pytest_opprof.results.files import write_run  # noqa: PLC0415
-        from pytest_opprof.results.program_run import run_of_program  # noqa: PLC0415
+        from pytest_opprof.cli.comparison import compare_run
+        from pytest_opprof.results.files import write_run
+        from pytest_opprof.results.program_run import run_of_program
 
         (cycle,) = recorded.cycles
         made = run_of_program(

@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A trace cannot be written, or there is no such folder.
     """
-    from pytest_opprof.recovery.death_report import told  # noqa: PLC0415
-    from pytest_opprof.recovery.deaths import death_of, write_trace  # noqa: PLC0415
-    from pytest_opprof.recovery.sessions import left_sessions, remove  # noqa: PLC0415
+    from pytest_opprof.recovery.death_report import told
+    from pytest_opprof.recovery.deaths import death_of, write_trace
+    from pytest_opprof.recovery.sessions import left_sessions, remove
 
     if args.folder is not None and not args.folder.is_dir():
         raise UsageError(f"{args.folder}: no such folder")
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _without_other_projects(files: Sequence[SessionFile]) -> list[SessionFile]:
     """The files of this project, and those of others if a user at the terminal agrees."""
-    from pytest_opprof.recovery.sessions import Note, project_of  # noqa: PLC0415
+    from pytest_opprof.recovery.sessions import Note, project_of
 
     here = project_of(Project.here().root)
     notes = [Note.of(file.note) for file in files]

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         CaptureUnavailableError: This machine has no suitable QEMU.
     """
-    from pytest_opprof.capture.replay import Replay, keep_addresses  # noqa: PLC0415
+    from pytest_opprof.capture.replay import Replay, keep_addresses
 
     replay = Replay.on(args.cpu)
     keep_addresses()

@@ -61,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: There is no such format, the comparison cannot be read, or the report cannot be written.
     """
-    from pytest_opprof.cli.comparison import comparison_of  # noqa: PLC0415
-    from pytest_opprof.report.formats import renderer  # noqa: PLC0415
-    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
+    from pytest_opprof.cli.comparison import comparison_of
+    from pytest_opprof.report.formats import renderer
+    from pytest_opprof.results.files import write_bytes
 
     render = renderer(args.format, where="--format")
     text = _fleet_page(args)
@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _fleet_page(args: argparse.Namespace) -> str | None:
     """The page of a file of `opprof fleet`; None if no such file was given."""
-    from pytest_opprof.report.html.fleet import fleet_page  # noqa: PLC0415
-    from pytest_opprof.results.fleet import read_fleet  # noqa: PLC0415
+    from pytest_opprof.report.html.fleet import fleet_page
+    from pytest_opprof.results.fleet import read_fleet
 
     of_file = args.comparison is not None and args.format == _PAGE and not args.history
     fleet = read_fleet(args.comparison) if of_file else None
@@ -88,10 +88,10 @@ def _fleet_page(args: argparse.Namespace) -> str | None:
 
 
 def _page_with_history(comparison: Judged, args: argparse.Namespace) -> str:
-    from pytest_opprof.history.page import page_trends  # noqa: PLC0415
-    from pytest_opprof.history.reader import HistoryReader  # noqa: PLC0415
-    from pytest_opprof.report.html.page import html_report  # noqa: PLC0415
-    from pytest_opprof.report.summary import Summary  # noqa: PLC0415
+    from pytest_opprof.history.page import page_trends
+    from pytest_opprof.history.reader import HistoryReader
+    from pytest_opprof.report.html.page import html_report
+    from pytest_opprof.report.summary import Summary
 
     if args.format != _PAGE:
         raise UsageError(f"--history is drawn on a page, with --format {_PAGE}")

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         SystemExit: The program raised it with a code other than 0.
         OpprofError: There is no such program or baseline, or nothing can be recorded or written.
     """
-    from pytest_opprof.profiler.program import Program, run_program  # noqa: PLC0415
+    from pytest_opprof.profiler.program import Program, run_program
 
     if not args.program:
         raise UsageError("opprof run needs a script, or -m and a module")
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _judged(comparison: Comparison, start: Start) -> int:
     """Print a comparison; return 1 if a gate failed."""
-    from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
+    from pytest_opprof.report.terminal import comparison_lines
 
     with contextlib.chdir(start.folder):
         fail_on = Project.here().fail_on(None)

@@ -45,13 +45,13 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: There is no such run or file, or it cannot be read.
     """
-    from pytest_opprof.baselines.resolve import find_run, is_path  # noqa: PLC0415
-    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
-    from pytest_opprof.report.fleet import fleet_lines  # noqa: PLC0415
-    from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
-    from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
-    from pytest_opprof.results.fleet import read_fleet  # noqa: PLC0415
-    from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_run, is_path
+    from pytest_opprof.compare.document import read_comparison
+    from pytest_opprof.report.fleet import fleet_lines
+    from pytest_opprof.report.terminal import comparison_lines
+    from pytest_opprof.results.files import parse, read_bytes
+    from pytest_opprof.results.fleet import read_fleet
+    from pytest_opprof.results.schema import Contract, contract_of
 
     path = Path(args.run)
     if is_path(args.run):
@@ -74,8 +74,8 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
     Raises:
         UsageError: The run has no such test, or the sort key or a column is unknown.
     """
-    from pytest_opprof.report.op_table import op_table  # noqa: PLC0415
-    from pytest_opprof.report.terminal import rank_lines, result_title, run_title  # noqa: PLC0415
+    from pytest_opprof.report.op_table import op_table
+    from pytest_opprof.report.terminal import rank_lines, result_title, run_title
 
     columns = args.columns.split(",") if args.columns else None
     tests = [test for test in found.tests if args.test is None or is_like(test.node_id, args.test)]

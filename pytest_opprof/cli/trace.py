@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> None:
-    from pytest_opprof.report.trace_tables import step_lines, trace_title  # noqa: PLC0415
-    from pytest_opprof.traces.kineto import load_trace  # noqa: PLC0415
+    from pytest_opprof.report.trace_tables import step_lines, trace_title
+    from pytest_opprof.traces.kineto import load_trace
 
     trace = load_trace(args.file)
     table = trace.key_averages().table(sort_by=args.sort, row_limit=args.rows)
@@ -76,9 +76,9 @@ def _show(args: argparse.Namespace) -> None:
 
 
 def _show_devices(recording: ImportedRecording, args: argparse.Namespace) -> None:
-    from pytest_opprof.analysis.collectives import collectives  # noqa: PLC0415
-    from pytest_opprof.analysis.device_time import device_times, peak_memory  # noqa: PLC0415
-    from pytest_opprof.report import device_tables  # noqa: PLC0415
+    from pytest_opprof.analysis.collectives import collectives
+    from pytest_opprof.analysis.device_time import device_times, peak_memory
+    from pytest_opprof.report import device_tables
 
     if args.collectives:
         print_lines(device_tables.collective_lines(collectives(recording), rows=args.rows, width=width()))
@@ -91,10 +91,10 @@ def _show_devices(recording: ImportedRecording, args: argparse.Namespace) -> Non
 
 
 def _diff(args: argparse.Namespace) -> None:
-    from pytest_opprof.report.trace_tables import difference_lines, trace_title  # noqa: PLC0415
-    from pytest_opprof.traces.difference import difference  # noqa: PLC0415
-    from pytest_opprof.traces.kineto import load_trace  # noqa: PLC0415
-    from pytest_opprof.traces.merged import write_merged  # noqa: PLC0415
+    from pytest_opprof.report.trace_tables import difference_lines, trace_title
+    from pytest_opprof.traces.difference import difference
+    from pytest_opprof.traces.kineto import load_trace
+    from pytest_opprof.traces.merged import write_merged
 
     base, head = load_trace(args.base), load_trace(args.head)
     found = difference(base.recording, head.recording)
@@ -106,9 +106,9 @@ def _diff(args: argparse.Namespace) -> None:
 
 
 def _to_run(args: argparse.Namespace) -> None:
-    from pytest_opprof.results.files import write_run  # noqa: PLC0415
-    from pytest_opprof.results.trace_run import run_from_trace  # noqa: PLC0415
-    from pytest_opprof.traces.kineto import load_trace  # noqa: PLC0415
+    from pytest_opprof.results.files import write_run
+    from pytest_opprof.results.trace_run import run_from_trace
+    from pytest_opprof.traces.kineto import load_trace
 
     made = run_from_trace(load_trace(args.file), test_name=args.test)
     write_run(args.output, made)

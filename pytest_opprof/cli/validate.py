@@ -39,11 +39,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _checked(path: Path) -> str:
     """Check a file, and describe its content."""
-    from pytest_opprof.baselines.accepted import accepted_from_document  # noqa: PLC0415
-    from pytest_opprof.compare.document import comparison_from_document  # noqa: PLC0415
-    from pytest_opprof.results.document import run_from_document  # noqa: PLC0415
-    from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
-    from pytest_opprof.results.schema import Contract, contract_of, validate  # noqa: PLC0415
+    from pytest_opprof.baselines.accepted import accepted_from_document
+    from pytest_opprof.compare.document import comparison_from_document
+    from pytest_opprof.results.document import run_from_document
+    from pytest_opprof.results.files import parse, read_bytes
+    from pytest_opprof.results.schema import Contract, contract_of, validate
 
     document = parse(read_bytes(path), where=str(path))
     contract = contract_of(document, where=str(path))

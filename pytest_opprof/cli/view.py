@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: There is no such trace, or it cannot be served.
     """
-    from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
-    from pytest_opprof.baselines.keys import TRACES  # noqa: PLC0415
-    from pytest_opprof.baselines.viewing import Side  # noqa: PLC0415
-    from pytest_opprof.traces.merged import merge_files  # noqa: PLC0415
+    from pytest_opprof.baselines.folder import project_folder
+    from pytest_opprof.baselines.keys import TRACES
+    from pytest_opprof.baselines.viewing import Side
+    from pytest_opprof.traces.merged import merge_files
 
     folder = args.traces or project_folder(Path.cwd()) / TRACES
     files = _files(args, folder, Side(args.side))
@@ -78,10 +78,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ...]:
     """The traces to show; none if the tests were listed instead."""
-    from pytest_opprof.baselines import viewing  # noqa: PLC0415
-    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
-    from pytest_opprof.results.files import parse, read_bytes, read_run  # noqa: PLC0415
-    from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
+    from pytest_opprof.baselines import viewing
+    from pytest_opprof.compare.document import read_comparison
+    from pytest_opprof.results.files import parse, read_bytes, read_run
+    from pytest_opprof.results.schema import Contract, contract_of
 
     if args.target is None:
         return _listed(viewing.viewable_tests(folder), folder, command="opprof view")
@@ -101,7 +101,7 @@ def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ..
 
 
 def _listed(tests: list[Viewable], folder: Path, *, command: str) -> tuple[()]:
-    from pytest_opprof.results.files import shown  # noqa: PLC0415
+    from pytest_opprof.results.files import shown
 
     print_lines(escaped(f"{one.test}: {', '.join(one.files)}") for one in tests)
     many = "1 test has" if len(tests) == 1 else f"{len(tests) or 'no'} tests have"
@@ -110,7 +110,7 @@ def _listed(tests: list[Viewable], folder: Path, *, command: str) -> tuple[()]:
 
 
 def _serve(path: Path, args: argparse.Namespace) -> None:
-    from pytest_opprof.traces.serving import PERFETTO, PORT, Viewer, serve_trace  # noqa: PLC0415
+    from pytest_opprof.traces.serving import PERFETTO, PORT, Viewer, serve_trace
 
     viewer = Viewer(url=args.ui or PERFETTO, port=PORT if args.port is None else args.port)
 
