@@ -1,1 +1,1 @@
-"""The one door to GitHub and GitLab: comments on pull requests, and what comes in from them."""
+"""Talk to GitHub and GitLab: comment on pull requests, and judge the runs that forks upload."""

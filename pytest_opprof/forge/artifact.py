@@ -1,7 +1,7 @@
-"""What a run of untrusted code uploaded: a zip that may hold one document, looked at before it is unpacked.
+"""Unpack the artifact of an untrusted pull request: a zip that must hold one expected file.
 
-Nothing of it is written to disk, so that no name in it can be a path. A bomb is refused by what the zip says
-of itself before a byte is unpacked, and by what comes out, where it lies.
+Nothing is written to disk, so no name in the zip can act as a path. A zip bomb is refused by its declared
+sizes before anything is unpacked, or by its real size if it lies.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Final
 
 from pytest_opprof.errors import DocumentError
 
-# The zip itself. A run of 500 tests with a call tree each is some 2 MB.
+# The zip itself. A run of 500 tests with call trees takes about 2 MB.
 MAX_ARTIFACT_BYTES: Final = 32 * 1024 * 1024
-# What is in it. Parsed, the worst JSON takes some twenty times as much memory.
+# The unpacked file. The worst JSON takes about twenty times as much memory when parsed.
 MAX_UNPACKED_BYTES: Final = 64 * 1024 * 1024
-# Runs come out ten to a hundred times as large; nothing that was measured a thousand times.
+# Runs unpack to 10 to 100 times their size, and no real measurement to 1,000 times.
 _MOST_RATIO = 250
 _RATIO_FROM_BYTES = 1024 * 1024
-# The list of what is in the zip: one name takes less than a hundred bytes, ten thousand names a megabyte.
+# The zip's directory: one name takes less than 100 bytes, 10,000 names take a megabyte.
 _LONGEST_DIRECTORY = 64 * 1024
 
-# The last record of a zip: its signature, then the size of the list and of the comment.
+# The last record of a zip: its signature, then the sizes of the directory and of the comment.
 _END = struct.Struct("<4s8xI4xH")
 _END_SIGNATURE = b"PK\x05\x06"
 _ZIP64_SIGNATURE = b"PK\x06\x07"
@@ -33,19 +33,19 @@ _ZIP64_BYTES = 20
 _ENCRYPTED = 0x1 | 0x40
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _GZIP = b"\x1f\x8b"
-# What zipfile raises for one that is not as it should be.
+# What zipfile raises for a damaged zip.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError, struct.error)
 
 
 def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
-    """The one file that an artifact has.
+    """Unpack the only file of an artifact.
 
     Args:
-        name: The file that must be in it, alone.
+        name: The name that this file must have.
         where: What an error calls the artifact.
 
     Raises:
-        DocumentError: It is not such a zip; the message says why.
+        DocumentError: The artifact is not such a zip; the message says why.
     """
     _refuse_directory(data, where=where)
     try:
@@ -53,7 +53,7 @@ def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
             info = _only_member(archive, name=name, where=where)
             _refuse_member(info, where=where)
             with archive.open(info) as file:
-                # As much as it says it is, and not a byte more: more would be a lie.
+                # One byte more would show that the declared size is a lie.
                 plain = file.read(info.file_size + 1)
     except _DAMAGED as error:
         raise _refusal(where, "the zip is damaged") from error
@@ -65,13 +65,13 @@ def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
 
 
 def _refuse_directory(data: bytes, *, where: str) -> None:
-    """Refuse a list of files that is too long, before anybody reads it."""
+    """Refuse a zip whose directory is too large or ambiguous, before zipfile reads it."""
     if len(data) > MAX_ARTIFACT_BYTES:
         raise _refusal(where, f"it has more than {MAX_ARTIFACT_BYTES} bytes")
     if len(data) < _END.size:
         raise _refusal(where, "it is not a zip")
     signature, size, comment = _END.unpack(data[-_END.size :])
-    # With a comment, or a second record for more than 4 GiB, two readers may see two lists.
+    # With a comment or a ZIP64 record, two readers may find two different directories.
     before = data[-_END.size - _ZIP64_BYTES : -_END.size]
     if signature != _END_SIGNATURE or comment or before.startswith(_ZIP64_SIGNATURE):
         raise _refusal(where, "it is not a zip from GitHub's upload-artifact")
@@ -84,14 +84,14 @@ def _only_member(archive: zipfile.ZipFile, *, name: str, where: str) -> zipfile.
     if len(members) != 1:
         raise _refusal(where, f"it holds {len(members)} files, but only {name} is expected")
     (info,) = members
-    # `filename` is what Python makes of the name, `orig_filename` what stands there.
+    # `filename` is the name after Python's changes, `orig_filename` the name in the zip.
     if info.filename != name or info.orig_filename != name:
         raise _refusal(where, f"it holds {info.orig_filename[:80]!a}, but {name} is expected")
     return info
 
 
 def _refuse_member(info: zipfile.ZipInfo, *, where: str) -> None:
-    """Refuse what is not a plain file, or what would be too large."""
+    """Refuse anything but a plain file, or a file that would be too large."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in {0, stat.S_IFREG} or info.is_dir():
         raise _refusal(where, f"{info.filename} is a link, a folder or a device")

@@ -1,4 +1,4 @@
-"""The job that this process runs in, as variables of GitHub Actions and GitLab CI tell it."""
+"""The CI job that this process runs in, from the variables of GitHub Actions and GitLab CI."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class GitHubJob:
     """A job of GitHub Actions.
 
     Attributes:
-        token: Asks it; empty without one.
-        event: The file of the event.
-        run: The number of the run of its workflow.
-        page: Its address; None where that is not known.
-        server: The address of GitHub itself; empty where that is not known.
-        summary: The file that its summary is written to; None where it has none.
+        token: The API token; empty without one.
+        event: The event's JSON file.
+        run: The number of the workflow's run.
+        page: The address of the run's page; None if unknown.
+        server: The address of GitHub itself; empty if unknown.
+        summary: The file of the job summary; None without one.
     """
 
     api_url: str
@@ -38,10 +38,10 @@ class GitHubJob:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitHubJob:
-        """The job that an environment is of.
+        """Read a job from environment variables.
 
         Raises:
-            UsageError: It is of none.
+            UsageError: One is missing or malformed, as outside of GitHub Actions.
         """
         server, repository, run, summary = (
             environment.get(f"GITHUB_{name}")
@@ -59,7 +59,7 @@ class GitHubJob:
         )
 
     def source(self, repository: str, head: str) -> str | None:
-        """The address below which the files of a commit can be read; None where that is not known."""
+        """The address under which a commit's files can be read; None if unknown."""
         return f"{self.server}/{repository}/blob/{head}/" if self.server and repository else None
 
     def checked_token(self) -> str:
@@ -78,13 +78,13 @@ class GitLabJob:
     """A job of GitLab CI.
 
     Attributes:
-        token: The header that asks it; empty without a token.
-        project: The number of the project that the merge request would go to.
-        merge_request: Its number in that project; None in a pipeline of something else.
+        token: The request header with the API token; empty without one.
+        project: The number of the merge request's target project.
+        merge_request: Its number in that project; None in another kind of pipeline.
         run: The number of the pipeline.
-        attempt: The number of the job, which a retry has a higher one of.
-        page: Its address; None where that is not known.
-        source: The address below which the commit's files can be read; None where that is not known.
+        attempt: The number of the job; a retry has a higher one.
+        page: The address of the job's page; None if unknown.
+        source: The address under which the commit's files can be read; None if unknown.
     """
 
     api_url: str
@@ -99,17 +99,17 @@ class GitLabJob:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitLabJob:
-        """The job that an environment is of.
+        """Read a job from environment variables.
 
         Raises:
-            UsageError: It is of none.
-            ForgeError: Its commit is none.
+            UsageError: One is missing or malformed, as outside of GitLab CI.
+            ForgeError: The commit's id is malformed.
         """
         whose = "GitLab CI"
-        # A merge request of a fork runs in the fork's project, and is one of the project that it would go to.
+        # A fork's merge request runs in the fork's project, but belongs to its target project.
         project = "CI_MERGE_REQUEST_PROJECT_ID"
         is_request = bool(environment.get("CI_MERGE_REQUEST_IID"))
-        # In a pipeline of merged results the commit that is built is the merge.
+        # In a merged-results pipeline CI_COMMIT_SHA is the merge commit, not the merge request's.
         built = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
         head = check_commit(built or _needed(environment, "CI_COMMIT_SHA", whose=whose), where=whose)
         url = environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_URL") or environment.get("CI_PROJECT_URL")

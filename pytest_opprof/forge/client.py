@@ -1,4 +1,4 @@
-"""Requests to the API of a forge: patient with its limits and outages, with bounds on what comes back."""
+"""Requests to a forge's API: they wait out rate limits and outages, and limit the size of answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 _TIMEOUT_S = 30.0
-# A page of a hundred comments, each as long as can be and all of it escaped, is less.
+# A page of 100 comments is smaller, even if each has maximum length and is fully escaped.
 _LARGEST_ANSWER = 64 * 1024 * 1024
 _REFUSED = frozenset({401, 403})
 _FOUND = 302
@@ -32,11 +32,11 @@ _LONGEST_QUOTE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an API said.
+    """An API's answer.
 
     Attributes:
         headers: Names in lower case.
-        body: Not packed.
+        body: Not compressed.
         asked: The request, as errors name it.
     """
 
@@ -47,7 +47,7 @@ class Answer:
 
     @property
     def fields(self) -> Fields:
-        """What its JSON says.
+        """Its JSON.
 
         Raises:
             ForgeError: It is not JSON.
@@ -59,7 +59,7 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """What it says of an error, in few characters: ``403: Resource not accessible by integration``."""
+        """The error that it reports, shortened: ``403: Resource not accessible by integration``."""
         try:
             text = self.fields.text("message")
         except ForgeError:
@@ -71,13 +71,12 @@ class Api:
     """The API of a forge.
 
     Args:
-        url: Where it is, such as ``https://api.github.com``.
+        url: Its address, such as ``https://api.github.com``.
         name: What errors call it.
-        headers: Sent with each request, the token among them; never to another host.
-        retry: How long it waits for a busy API.
+        headers: Sent with each request, including the token; never sent to another host.
 
     Raises:
-        UsageError: There is no httpx, or no such address.
+        UsageError: There is no httpx, or the address is malformed.
     """
 
     def __init__(
@@ -111,20 +110,20 @@ class Api:
         content: Mapping[str, str] | None = None,
         also: Collection[int] = (),
     ) -> Answer:
-        """Make a request, and again while the API is busy.
+        """Make a request, and retry it while the API is busy.
 
-        A request whose answer got lost may have been heard: who creates something looks afterwards how often
-        it is there.
+        A request may take effect although its answer is lost, so a retry may create something twice: callers
+        must look for duplicates.
 
         Args:
-            path: After the address.
-            needs: The permission that a refusal lacks, as a sentence names it.
+            path: Follows the API's address.
+            needs: A clause for the error if permission is denied: who needs which permission.
             content: Sent as JSON.
-            also: Answers that are none to raise an error for, beside those of success.
+            also: Error statuses that are returned, not raised.
 
         Raises:
-            ForgePermissionError: The token may not do that.
-            ForgeError: It does not answer, or says no.
+            ForgePermissionError: The token lacks a permission.
+            ForgeError: The API does not answer, or reports an error.
         """
         asked = f"{self.name}: {method} {path}"
         answer = self._patiently(
@@ -139,10 +138,10 @@ class Api:
     def pages(
         self, path: str, *, needs: str, params: Mapping[str, str | int] | None = None
     ) -> Iterator[Fields]:
-        """All pages of a list, a hundred entries each.
+        """All pages of a list, 100 entries each.
 
         Raises:
-            ForgeError: As `ask` raises it, or there are more than ten thousand entries.
+            ForgeError: As `ask` raises it, or there are more than 10,000 entries.
         """
         for page in range(1, _MOST_PAGES + 1):
             query = {**(params or {}), "per_page": _PAGE, "page": page}
@@ -153,18 +152,18 @@ class Api:
         raise ForgeError(f"{self.name}: GET {path}: there are more than {_PAGE * _MOST_PAGES} entries")
 
     def download(self, path: str, *, needs: str, most: int) -> bytes:
-        """What the API sends elsewhere for: fetched from there, without the token.
+        """Follow the API's redirect and read the file there, without sending the token.
 
         Raises:
-            DocumentError: It is more than `most` bytes.
-            ForgeError: As `ask` raises it.
+            DocumentError: It has more than `most` bytes.
+            ForgeError: As `ask` raises it, or the redirect leaves TLS.
         """
         place = self.ask("GET", path, needs=needs, also={_FOUND}).headers.get("location", "")
-        # What came over TLS is not to be had from elsewhere without it.
+        # If the API is asked over TLS, the file must come over TLS too.
         if urlsplit(place).scheme not in {"https", urlsplit(self._url).scheme}:
             raise ForgeError(f"{self.name}: GET {path}: it leads to an address that is not https")
         asked = f"{self.name}: what {path} leads to"
-        # A packed answer would be a second layer that could be a bomb.
+        # A compressed answer could be a bomb itself, around the zip.
         headers = {"Accept-Encoding": "identity"}
         answer = self._patiently("GET", place, asked=asked, headers=headers, most=most)
         if answer.status >= _LEAST_ERROR:
@@ -207,6 +206,6 @@ class Api:
 
 @functools.cache
 def _tls() -> SSLContext:
-    """Whom to trust: read from disk once a process, which takes longer than a request."""
+    """Trusted certificates, read once per process because that takes longer than a request."""
     context: SSLContext = needed("httpx", extra="github", by="opprof comment").create_ssl_context()
     return context

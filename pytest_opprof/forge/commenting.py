@@ -1,6 +1,6 @@
-"""A comparison on a pull request: the page rendered, the job's summary written, the comment kept.
+"""Comment on a pull request: render the comparison, write the job summary, update the comment.
 
-The summary comes first, so that it is there where the forge refuses the comment.
+The summary comes first, so it exists even if the forge refuses the comment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOWHERE = "no comment was written: this job belongs to no pull request"
 
 
 class When(StrEnum):
-    """When a pull request without a comment gets one; one that is there is always kept up to date."""
+    """When to create a comment; an existing one is always updated."""
 
     ALWAYS = "always"
     REGRESSED = "regressed"
@@ -40,10 +40,9 @@ class Wish:
     """How to comment.
 
     Attributes:
-        configuration: What was measured, such as ``cuda``: each has a comment of its own.
-        when: Whether good news is worth a comment.
-        author: Who the token writes as; None to ask.
-        is_dry_run: Write nothing, and hand the comment to the caller.
+        configuration: What was measured, such as ``cuda``; each configuration has its own comment.
+        author: The token's user name; None to ask the forge.
+        is_dry_run: Write nothing, and return the comment.
     """
 
     configuration: str = DEFAULT_CONFIGURATION
@@ -54,11 +53,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What came of it.
+    """The outcome.
 
     Attributes:
-        told: A sentence, or in a dry run the comment.
-        exit_code: Not 0 where an artifact was refused.
+        told: A sentence, or the comment in a dry run.
+        exit_code: Not 0 if an artifact was refused.
     """
 
     told: str
@@ -66,17 +65,17 @@ class Done:
 
 
 def comment_text(judged: Judged, wish: Wish, *, is_gitlab: bool) -> str:
-    """The comment as a pull request without a number would get it, without its marker."""
+    """The comment for a dry run, without its marker and links."""
     render = gitlab_note if is_gitlab else markdown_comment
     return render(_named(judged, wish))
 
 
 def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
-    """Comment on the pull request that this job is of.
+    """Comment on this job's pull request.
 
     Raises:
         ForgeError: GitHub does not answer, or refuses; the summary is written.
-        UsageError: The job is of a workflow that runs for another one, or there is no token.
+        UsageError: The job's event is ``workflow_run``, or there is no token.
     """
     event = read_event(job.event)
     if isinstance(event, Completed):
@@ -95,7 +94,7 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
 
 
 def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
-    """Comment on the merge request that this job is of.
+    """Comment on this job's merge request.
 
     Raises:
         ForgeError: GitLab does not answer, or refuses.
@@ -122,15 +121,15 @@ def comment_from_event(
     output: Path | None,
     now: datetime,
 ) -> Done:
-    """Comment on the pull request whose own job has uploaded what it measured.
+    """Comment on the pull request whose own job uploaded a run.
 
     Args:
-        job: Of a ``workflow_run`` workflow.
-        output: Where to write the comparison; None for nowhere.
+        job: A job of a ``workflow_run`` workflow.
+        output: The file for the comparison; None for none.
 
     Raises:
         ForgeError: GitHub does not answer, or refuses; the summary is written.
-        OpprofError: What this needs of its own cannot be read, or the comparison cannot be written.
+        OpprofError: Our own store or baseline cannot be read, or the comparison cannot be written.
     """
     event = read_event(job.event)
     if not isinstance(event, Completed):
@@ -154,12 +153,12 @@ def comment_from_event(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    """What is to be shown of an event: a comment without its marker, and the job's summary."""
+    """What to show for an event: a comment without its marker, and the job summary."""
 
     comment: str
     summary: str
-    is_worth_it: bool  # for a pull request without a comment
-    told: str = ""  # beside what became of the comment
+    is_worth_it: bool  # worth a new comment
+    told: str = ""  # printed before the comment's outcome
     exit_code: int = 0
 
 
@@ -178,7 +177,7 @@ def _page_of(found: Compared, event: Completed, job: GitHubJob, wish: Wish) -> _
 
 
 def _page_without_result(found: NoResult) -> _Page:
-    """What is said where there is nothing to compare: nowhere is it taken for a pass."""
+    """Say that there is nothing to compare, so that nobody takes it for a pass."""
     text = f"### opprof: no result\n\n{sentence_in_code(found.reason, width=1_000)}\n"
     return _Page(
         comment=text,
@@ -200,12 +199,12 @@ def _written(api: Api, event: Completed, found: Compared | NoResult, page: _Page
 
 
 def _marker(wish: Wish, place: str, number: int, *, head: str, run: int, attempt: int) -> str:
-    """The first line of a comment on a pull request: which one it is."""
+    """The first line of a comment, which identifies it."""
     return Marker(key=sticky_key(place, number, wish.configuration), head=head, run=run, attempt=attempt).line
 
 
 def _append(summary: Path | None, text: str) -> None:
-    """Add Markdown to the page of a job of GitHub Actions, which each step adds to; some jobs have none."""
+    """Append Markdown to a job summary of GitHub Actions, which all steps share; some jobs have none."""
     if summary is None:
         return
     try:
@@ -216,14 +215,14 @@ def _append(summary: Path | None, text: str) -> None:
 
 
 def _named(judged: Judged, wish: Wish) -> Judged:
-    """With the name of its configuration, where there is more than one."""
+    """Note the configuration's name, unless it is the default."""
     if wish.configuration == DEFAULT_CONFIGURATION:
         return judged
     return replace(judged, notes=(f"configuration {wish.configuration}", *judged.notes))
 
 
 def _is_worth_it(judged: Judged, wish: Wish) -> bool:
-    """Whether to write a comment where there is none: of what fails, and where there is no baseline."""
+    """Whether to create a comment: always, or only if a test fails or there is no baseline."""
     if wish.when is When.ALWAYS:
         return True
     summary = Summary.of(judged)

@@ -1,4 +1,4 @@
-"""The comments of a pull request, at any forge: all do the same, each with paths and words of its own."""
+"""The comments of a pull request on any forge: forges differ only in paths and field names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pytest_opprof.forge.fields import Fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who writes: by number where it is known, else by name."""
+    """A user: identified by number if known, else by name."""
 
     name: str
     number: int | None = None
 
     def is_same(self, other: Author) -> bool:
-        """Whether the two are one."""
+        """Whether both are the same user."""
         if self.number is not None and other.number is not None:
             return self.number == other.number
         return self.name == other.name
@@ -26,7 +26,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """A comment as the forge has it."""
+    """A comment on the forge."""
 
     number: int
     author: Author
@@ -35,23 +35,23 @@ class Comment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where a forge has a pull request, and what it calls its parts.
+    """A forge's paths and field names.
 
     Attributes:
         request: The path of the pull request.
-        head: Where its answer has the commit.
+        head: The place of the head commit in its answer.
         comments: The path of the list of comments, and of new ones.
-        comment: The path of a comment, before its number.
-        query: Of the list.
-        update: The method that writes a comment anew.
+        comment: The path of a comment, without its number.
+        query: Parameters of the list.
+        update: The HTTP method that replaces a comment's text.
         gone: Statuses that mean the comment no longer exists.
-        token: The path that says whose the token is.
-        token_user: Where its answer has the user.
-        fallback: Whose it is where it may not ask; None where every token may.
-        user: What a comment calls its author.
-        name: What a user calls the name.
-        reads: What a refused token lacks to read, as a sentence names it.
-        writes: The same to write.
+        token: The path that gives the token's user.
+        token_user: The place of the user in its answer.
+        fallback: The token's user if it may not ask; None if every token may.
+        user: A comment's field for its author.
+        name: A user's field for the name.
+        reads: A clause for errors: the permission needed to read.
+        writes: The same for writing.
     """
 
     request: str
@@ -71,10 +71,10 @@ class Places:
 
 
 class Conversation:
-    """The comments of a pull request of a forge.
+    """The comments of a pull request.
 
     Args:
-        author: The name that the token writes as; the forge is asked unless it is given.
+        author: The token's user name; None to ask the forge.
     """
 
     def __init__(self, api: Api, places: Places, *, author: str | None = None) -> None:
@@ -83,16 +83,16 @@ class Conversation:
         self._author = author
 
     def head(self) -> str:
-        """The commit that the pull request is at now.
+        """The pull request's current commit.
 
         Raises:
-            ForgeError: The forge does not say.
+            ForgeError: The forge does not give it.
         """
         answer = self._api.ask("GET", self._places.request, needs=self._places.reads)
         return answer.fields.text(*self._places.head)
 
     def author(self) -> Author:
-        """Who the token is of, or who it is known to be of where it may not ask.
+        """The token's user, or the fallback if the token may not ask.
 
         Raises:
             ForgeError: The forge does not answer.
@@ -115,7 +115,7 @@ class Conversation:
         """
         places = self._places
         pages = self._api.pages(places.comments, needs=places.reads, params=places.query)
-        # The forge itself says some, and some are of people who have deleted their account.
+        # Comments by the forge itself, and by deleted accounts, are skipped.
         said = (item for page in pages for item in page.items() if not item.is_set("system"))
         return [self._comment(item) for item in said if item.has(places.user)]
 
@@ -130,7 +130,7 @@ class Conversation:
         return self._comment(answer.fields)
 
     def update(self, number: int, body: str) -> bool:
-        """Write a comment anew; False where it is gone.
+        """Replace a comment's text; False if the comment no longer exists.
 
         Raises:
             ForgeError: The forge does not take it.
@@ -143,10 +143,10 @@ class Conversation:
         return answer.status not in places.gone
 
     def delete(self, number: int) -> None:
-        """Remove a comment; one that is gone is removed.
+        """Remove a comment if it still exists.
 
         Raises:
-            ForgeError: The forge does not let it go.
+            ForgeError: The forge does not remove it.
         """
         places = self._places
         self._api.ask("DELETE", f"{places.comment}/{number}", needs=places.writes, also=places.gone)

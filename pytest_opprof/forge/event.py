@@ -1,6 +1,6 @@
-"""What GitHub says of why a workflow runs: the event's file, written by GitHub alone.
+"""The event that a workflow runs for, from the file that GitHub writes.
 
-Names of branches in it are what their authors chose. They go into no path and no shell.
+Anybody can choose a branch's name, so branch names in it must not reach a path or a shell.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pytest_opprof.results.files import parse, read_bytes, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A pull request, of an event of its own.
+    """A pull request's own event.
 
     Attributes:
-        repository: Where it would be merged, ``owner/name``.
-        head: The commit that it was at.
+        repository: The target repository, ``owner/name``.
+        head: The pull request's commit then.
     """
 
     repository: str
@@ -30,17 +30,17 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A run of another workflow that has ended, of a ``workflow_run`` event.
+    """A ``workflow_run`` event: another workflow's run has ended.
 
     Attributes:
-        repository: Whose workflow it is, ``owner/name``.
-        run: Its id.
-        number: Its number; a later run has a higher one.
+        repository: The workflow's repository, ``owner/name``.
+        run: The run's id.
+        number: The run's number; a later run has a higher one.
         cause: The event that it ran for.
-        head: The commit that it was for.
-        branch: The branch of that commit, in the words of who named it.
-        head_repository: The repository of that branch; empty where it was deleted.
-        url: Its page.
+        head: The commit that it ran for.
+        branch: That commit's branch; its author chose the name.
+        head_repository: The branch's repository; empty if it was deleted.
+        url: The run's page.
     """
 
     repository: str
@@ -55,11 +55,11 @@ class Completed:
 
 
 def read_event(path: Path) -> Opened | Completed | None:
-    """What the event is about; None where it is neither about a pull request nor the end of a run.
+    """Read an event; None if it is neither a pull request's nor the end of a workflow's run.
 
     Raises:
         StoreError: The file cannot be read.
-        ForgeError: It is not an event of GitHub's.
+        ForgeError: It is not an event of GitHub.
     """
     where = shown(path)
     try:

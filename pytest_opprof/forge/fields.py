@@ -1,4 +1,4 @@
-"""What an event or an answer of an API says, field by field, each of the type that it must have."""
+"""Read typed fields from the JSON of an event or an API's answer."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import Any, Final
 
 from pytest_opprof.errors import ForgeError
 
-_LIMIT: Final = 10**18  # what a marker in a comment has room for
+_LIMIT: Final = 10**18  # a comment's marker has room for 18 digits
 
 
 class Fields:
-    """An object of somebody else's JSON.
+    """A JSON value from outside.
 
     Args:
-        value: What the JSON parser gave.
-        where: What an error calls it: a file, or what was asked.
+        where: What an error calls it: a file or a request.
     """
 
     def __init__(self, value: Any, *, where: str) -> None:
@@ -22,7 +21,7 @@ class Fields:
         self._where = where
 
     def text(self, *path: str) -> str:
-        """The text at a place.
+        """The text at a path.
 
         Raises:
             ForgeError: There is none.
@@ -33,7 +32,7 @@ class Fields:
         return value
 
     def number(self, *path: str) -> int:
-        """The whole number at a place: an id or a size, which is not negative and has 18 digits at most.
+        """The integer at a path: an id or a size, not negative, at most 18 digits.
 
         Raises:
             ForgeError: There is none.
@@ -44,7 +43,7 @@ class Fields:
         return value
 
     def items(self, *path: str) -> list[Fields]:
-        """The objects of the list at a place.
+        """The entries of the list at a path.
 
         Raises:
             ForgeError: There is no list.
@@ -55,15 +54,15 @@ class Fields:
         return [Fields(item, where=f"{self._where}{_dotted(path)}[{at}]") for at, item in enumerate(value)]
 
     def inside(self, *path: str) -> Fields:
-        """What stands at a place, to be read further; whether it is an object shows there."""
+        """The value at a path, not checked until its fields are read."""
         return Fields(self._at(path), where=f"{self._where}{_dotted(path)}")
 
     def has(self, *path: str) -> bool:
-        """Whether there is anything but null at a place."""
+        """Whether the value at a path exists and is not null."""
         return self._at(path) is not None
 
     def is_set(self, *path: str) -> bool:
-        """Whether there is a true at a place; nothing at all is false."""
+        """Whether the value at a path exists and is true."""
         return self._at(path) is True
 
     def _at(self, path: tuple[str, ...]) -> Any:

@@ -1,9 +1,9 @@
-"""Verdicts on the numbers of a pull request, by code of ours and against a baseline of ours.
+"""Judge the run that a fork's pull request uploaded, by our code and against our baseline.
 
-The code of a pull request measured itself, in a job without rights, and uploaded a run's document. Here is
-the other half, in a job that may comment and that never runs that code. What it does is decided by the event,
-by GitHub's answers and by the command line; of the artifact only numbers and names are taken, and none of
-them can choose the pull request, the baseline, the gates or a path.
+The pull request's code measured itself in a job without permissions, and uploaded its run. This is the other
+half: a job that may comment and never runs that code. Only the event, GitHub's answers and the command line
+decide what it does. From the artifact it takes numbers and names, and none of these can choose the pull
+request, the baseline, the gates or a path.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _SHORT = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baselines:
-    """What the pull request is held to; of the command line, and of the checkout that it runs in.
+    """What to compare with, from the command line and the checkout.
 
     Attributes:
-        name: Of the baseline; None for the one named like the branch that the pull request would go to.
+        name: The baseline's name; None for the target branch's.
         root: A folder of the checkout.
-        policy: Rules beside those of the baseline's markers, and what is accepted. Of the checkout, which is
-            the default branch: what the pull request accepts itself is for its review.
+        policy: Rules beside the baseline's markers, and accepted rises, as on the default branch. The rises
+            that the pull request itself accepts are for its review.
     """
 
     store: Archive
@@ -59,11 +59,10 @@ class Baselines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What came of it.
+    """A comparison of the uploaded run.
 
     Attributes:
-        comparison: With the verdicts of here.
-        has_traces: Whether its run has uploaded traces too; nobody here looks into them.
+        has_traces: Whether the run uploaded traces too; they are not read.
     """
 
     pull_request: PullRequest
@@ -76,9 +75,9 @@ class NoResult:
     """Why there is nothing to compare.
 
     Attributes:
-        reason: A sentence; of an artifact that was refused it may quote it.
-        pull_request: Whose numbers are missing; None where that is what is not known.
-        is_refused: Whether there was an artifact, and it cannot be used.
+        reason: A sentence; it may quote a refused artifact.
+        pull_request: The measured pull request; None if unknown.
+        is_refused: Whether there was an artifact that cannot be used.
     """
 
     reason: str
@@ -89,10 +88,10 @@ class NoResult:
 def compare_uploaded(
     api: Api, event: Completed, *, baselines: Baselines, now: datetime
 ) -> Compared | NoResult:
-    """Compare what a run of a workflow uploaded.
+    """Compare the run that a workflow uploaded.
 
     Args:
-        now: For the age of the baseline.
+        now: For the baseline's age.
 
     Raises:
         ForgeError: GitHub does not answer, or not as expected.
@@ -122,7 +121,7 @@ def compare_uploaded(
             notes=(*notes, *held),
         )
     except OpprofError:
-        raise  # of our own baseline: its gates and limits are all that is left to parse
+        raise  # our own baseline's fault: only its gates and limits are parsed here
     except Exception as error:  # noqa: BLE001  # whatever it is, the numbers did it
         return unusable(error, pull_request)
     has_traces = newest_artifact(api, event.repository, run=event.run, name=TRACES) is not None
@@ -130,7 +129,7 @@ def compare_uploaded(
 
 
 def unusable(error: Exception, pull_request: PullRequest) -> NoResult:
-    """What is said of an artifact that is valid, and cannot be compared or shown all the same."""
+    """The outcome for a valid artifact that still cannot be compared or shown."""
     return NoResult(
         reason=f"the artifact {ARTIFACT} cannot be compared ({type(error).__name__}). It was not used",
         pull_request=pull_request,
@@ -139,9 +138,9 @@ def unusable(error: Exception, pull_request: PullRequest) -> NoResult:
 
 
 def _pull_request_of(api: Api, event: Completed) -> PullRequest | NoResult:
-    """The only open pull request that is at the commit of the run, on the branch that the run was for.
+    """The only open pull request at the run's commit and from its branch.
 
-    The event has a list of pull requests too, which is empty for forks.
+    The event's own list of pull requests is empty for forks.
     """
     owner = event.head_repository.partition("/")[0]
     if not owner or not event.branch:
@@ -160,12 +159,7 @@ def _pull_request_of(api: Api, event: Completed) -> PullRequest | NoResult:
 
 
 def _uploaded_run(api: Api, event: Completed) -> Run | None:
-    """The run that was uploaded, with the commit of the event; None where nothing was.
-
-    Raises:
-        DocumentError: It cannot be used.
-        ForgeError: GitHub does not answer.
-    """
+    """The uploaded run, with the event's commit; None without an upload. DocumentError if it is unusable."""
     artifact = newest_artifact(api, event.repository, run=event.run, name=ARTIFACT)
     if artifact is None:
         return None
@@ -183,7 +177,7 @@ def _uploaded_run(api: Api, event: Completed) -> Run | None:
             f"{place}: it measured {measured}, but the pull request is at {event.head[:_SHORT]}, so it was "
             "not used. Check out github.event.pull_request.head.sha in the measuring workflow"
         )
-    # Its names for itself, its branch and its notes are its own: no reader could tell them from ours.
+    # Its name, branch and notes are left out: readers could not tell them from ours.
     return replace(run, name=None, notes=(), commit=Commit(id=event.head, dirty=run.commit.dirty))
 
 
@@ -196,10 +190,10 @@ def _baseline(
     here: Environment,
     now: datetime,
 ) -> tuple[Run | None, tuple[str, ...]]:
-    """The run of the commit that the pull request began from, or the nearest before it; and about that.
+    """The run of the pull request's merge base, or of its nearest ancestor, and notes.
 
-    What GitHub says of the two commits decides. Where the artifact says that it was measured chooses only
-    among the runs of a commit: another environment makes verdicts INCONCLUSIVE, and chooses no other commit.
+    GitHub's merge base decides. The environment that the artifact claims chooses only among a commit's runs:
+    a different one makes verdicts INCONCLUSIVE, but cannot choose another commit.
     """
     start = merge_base(api, event.repository, base=pull_request.base, head=event.head)
     name = baselines.name or pull_request.base_branch
@@ -220,10 +214,10 @@ def _baseline(
 
 
 def _held_to(base: Run | None, head: Run) -> tuple[Run, list[str]]:
-    """The run with the gates and limits of the baseline's markers alone, and what to say of its own.
+    """The run with only the gates and limits of the baseline's markers, and notes on its own.
 
-    A marker is code of the pull request too: it may switch its gate off, be malformed, or have patterns that
-    take hours to compare with op names of its own.
+    A marker is the pull request's code too: it may switch its gate off, be malformed, or have a pattern that
+    takes hours to match its own op names.
     """
     before = {} if base is None else {test.node_id: test for test in base.tests}
     tests, others = [], 0

@@ -11,7 +11,7 @@ from pytest_opprof.forge.conversation import Author, Conversation, Places
 from pytest_opprof.forge.retry import RetryPolicy
 
 API_URL: Final = "https://api.github.com"
-# Who comments with the token of a workflow, which may not ask who it is. No person can have such a name.
+# The user of a workflow's token, which may not ask for its user. No person can have such a name.
 ACTIONS_BOT: Final = Author(name="github-actions[bot]")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -25,10 +25,10 @@ READS_PULLS = "the workflow needs `permissions: pull-requests: read`"
 
 
 def open_github(url: str, *, token: str, retry: RetryPolicy | None = None) -> Api:
-    """GitHub's API, asked with a token.
+    """GitHub's API, used with a token.
 
     Raises:
-        UsageError: There is no httpx, or no such address.
+        UsageError: There is no httpx, or the address is malformed.
     """
     headers = {
         "Accept": "application/vnd.github+json",
@@ -39,10 +39,10 @@ def open_github(url: str, *, token: str, retry: RetryPolicy | None = None) -> Ap
 
 
 def check_repository(name: str, *, where: str) -> str:
-    """A repository's ``owner/name``, safe to stand in the path of a request.
+    """Check that a repository's ``owner/name`` is safe in a request's path, and return it.
 
     Raises:
-        ForgeError: It cannot be one.
+        ForgeError: It is malformed.
     """
     if not _REPOSITORY.fullmatch(name) or not _DOTS.isdisjoint(name.split("/")):
         raise ForgeError(f"{where}: {name[:80]!a} is not a repository")
@@ -50,10 +50,10 @@ def check_repository(name: str, *, where: str) -> str:
 
 
 def check_commit(text: str, *, where: str) -> str:
-    """A commit's whole id, safe to stand in the path of a request.
+    """Check that a commit's full id is safe in a request's path, and return it.
 
     Raises:
-        ForgeError: It cannot be one.
+        ForgeError: It is malformed.
     """
     if not _COMMIT.fullmatch(text):
         raise ForgeError(f"{where}: {text[:80]!a} is not a commit")
@@ -61,11 +61,11 @@ def check_commit(text: str, *, where: str) -> str:
 
 
 def github_conversation(api: Api, repository: str, number: int, *, author: str | None = None) -> Conversation:
-    """The comments of a pull request of GitHub.
+    """The comments of a pull request on GitHub.
 
     Args:
-        repository: Its ``owner/name``.
-        author: The login that the token writes as; GitHub is asked unless it is given.
+        repository: The target repository, ``owner/name``.
+        author: The token's login; None to ask GitHub.
     """
     path = f"/repos/{repository}"
     places = Places(

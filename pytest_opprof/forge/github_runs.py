@@ -1,4 +1,4 @@
-"""From the run of a workflow of GitHub to its pull request, its artifact, and where its work began."""
+"""Find the pull request, the artifact and the merge base of a workflow's run on GitHub."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class PullRequest:
     """An open pull request.
 
     Attributes:
-        head: The commit that it is at.
-        head_repository: Where that is; empty where it was deleted.
-        base_repository: Where it would be merged.
-        base: The commit of the base branch, as GitHub last looked.
+        head: Its current commit.
+        head_repository: That commit's repository; empty if it was deleted.
+        base_repository: The target repository.
+        base: The target branch's commit, as of GitHub's last check.
     """
 
     number: int
@@ -33,7 +33,7 @@ class PullRequest:
 
 
 def open_pull_requests(api: Api, repository: str, *, owner: str, branch: str) -> tuple[PullRequest, ...]:
-    """The open pull requests of a repository whose head is a branch of an owner's.
+    """The open pull requests of a repository from a branch of `owner`.
 
     Raises:
         ForgeError: GitHub does not list them.
@@ -56,11 +56,11 @@ def open_pull_requests(api: Api, repository: str, *, owner: str, branch: str) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """What a run of a workflow uploaded.
+    """An upload of a workflow's run.
 
     Attributes:
-        size: Bytes, compressed.
-        head: The commit that its run was of.
+        size: Compressed bytes.
+        head: The run's commit.
     """
 
     number: int
@@ -70,7 +70,7 @@ class Artifact:
 
 
 def newest_artifact(api: Api, repository: str, *, run: int, name: str) -> Artifact | None:
-    """The last artifact of that name that a run has uploaded, in any attempt; None without one.
+    """A run's newest artifact of a name, from any attempt; None without one.
 
     Raises:
         ForgeError: GitHub does not list them.
@@ -92,24 +92,24 @@ def newest_artifact(api: Api, repository: str, *, run: int, name: str) -> Artifa
 
 
 def download_artifact(api: Api, repository: str, artifact: Artifact, *, most: int) -> bytes:
-    """The zip of an artifact.
+    """Download an artifact's zip.
 
     Raises:
-        DocumentError: It is more than `most` bytes.
-        ForgeError: GitHub does not hand it over.
+        DocumentError: It has more than `most` bytes.
+        ForgeError: GitHub does not send it.
     """
     path = f"/repos/{repository}/actions/artifacts/{artifact.number}/zip"
     return api.download(path, needs=_READS_ACTIONS, most=most)
 
 
 def merge_base(api: Api, repository: str, *, base: str, head: str) -> str | None:
-    """The commit where a commit left another's history; None where GitHub knows of none.
+    """The merge base of two commits; None if GitHub knows none.
 
     Raises:
         ForgeError: GitHub does not answer.
     """
     path = f"/repos/{repository}/compare/{base}...{head}"
-    # Of the commits and files between the two nothing is needed: as few as can be.
+    # The commits and files in between are not needed, so ask for as few as possible.
     answer = api.ask("GET", path, needs=_READS_CODE, params={"per_page": 1}, also=_UNKNOWN)
     if answer.status in _UNKNOWN:
         return None

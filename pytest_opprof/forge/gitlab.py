@@ -20,13 +20,13 @@ _READS = "GITLAB_TOKEN needs the scope `api`"
 def gitlab_conversation(
     api: Api, project: int, number: int, *, is_job: bool, author: str | None = None
 ) -> Conversation:
-    """The notes of a merge request of GitLab.
+    """The notes of a merge request on GitLab.
 
     Args:
-        project: The number of the project that it would be merged into.
-        number: Of the merge request, within that project.
-        is_job: Whether the token is a job's own: then it is of whoever the job runs as.
-        author: The user name that the token writes as; GitLab is asked unless it is given.
+        project: The number of the target project.
+        number: The merge request's number in that project.
+        is_job: Whether the token is a job's own; its user is the one that the job runs as.
+        author: The token's user name; None to ask GitLab.
     """
     path = f"/projects/{project}/merge_requests/{number}"
     places = Places(

@@ -1,4 +1,4 @@
-"""How long to wait for an API that is busy, and when to give up."""
+"""How long to wait for a busy API, and when to give up."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NOT_IMPLEMENTED = 501
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often to ask again, and how long to wait in all for one request.
+    """How often to retry a request, and how long to wait in total.
 
     Attributes:
-        tries: How often a request is made at most.
-        longest_s: Seconds to wait at most, all pauses of a request together.
-        now: Seconds since 1970, as the API's limits count.
-        draw: A random number from 0 to 1, so that two jobs do not ask again at the same moment.
+        tries: The most attempts, including the first.
+        longest_s: The most seconds that all pauses of a request may take together.
+        now: Seconds since 1970, as in the API's rate limits.
+        draw: A random number from 0 to 1, so that two jobs do not retry at the same moment.
     """
 
     tries: int = 6
@@ -35,34 +35,34 @@ class RetryPolicy:
     draw: Callable[[], float] = random.random
 
     def pause(self, tried: int, headers: Mapping[str, str]) -> float:
-        """Seconds to wait before the next try: what the API asks for, else twice as long each time.
+        """Seconds to wait before the next try: as the API asks, else twice as long each time.
 
         Args:
-            tried: How often the request was made already; 1 at least.
-            headers: Of the answer, names in lower case; empty where none came.
+            tried: The attempts so far, at least 1.
+            headers: The answer's, with names in lower case; empty without an answer.
         """
         asked = _seconds(headers.get("retry-after"))
         if asked is None and headers.get("x-ratelimit-remaining") == "0":
             reset = _seconds(headers.get("x-ratelimit-reset"))
             asked = None if reset is None else max(reset - self.now(), 0.0)
         if asked is not None:
-            # A second more: the API's clock is not ours.
+            # One second more, because the API's clock may differ from ours.
             return asked + 1.0 + self.draw()
         return float(min(_FIRST_S * 2 ** (tried - 1), _LONGEST_S) * (0.5 + self.draw() / 2))
 
     def until(self, seconds: float) -> str:
-        """When a pause would end, as a sentence says it."""
+        """When a pause would end, for a message."""
         try:
             return f"{datetime.fromtimestamp(self.now() + seconds, tz=UTC):%Y-%m-%d %H:%M} UTC"
         except (ValueError, OverflowError, OSError):
-            return "the end of time"  # a number of seconds that no calendar has
+            return "the end of time"  # the date is out of range
 
 
 def is_busy(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether the same request may be answered later: a limit on requests, or a server in trouble.
+    """Whether the same request may succeed later: the API is rate limited, or its server has trouble.
 
-    GitHub says 403 for a missing permission and for its limits; only the latter say how long to wait, or that
-    they are secondary ones.
+    GitHub answers 403 for a missing permission and for its rate limits. Only a rate limit says how long to
+    wait, or that it is a secondary one.
     """
     if status == _FORBIDDEN:
         limited = headers.get("x-ratelimit-remaining") == "0" or "retry-after" in headers

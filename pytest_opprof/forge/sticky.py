@@ -1,9 +1,9 @@
-"""One comment of ours on a pull request for each configuration: kept up to date, never older than it was.
+"""One comment of ours on a pull request for each configuration: updated, and never to an older result.
 
-The first line of the comment is a marker that no reader sees. A comment is ours only where its author is who
-we write as: anybody can quote a marker. Forges have no conditional writes, so two jobs that write at once may
-both create a comment, or one may write over the other's newer one. So who has written looks again, and mends:
-of several the newest stays, and a newer result that got lost is written again.
+The comment's first line is a marker that readers do not see. Only comments by our own user are ours, because
+anybody can quote a marker. Forges have no conditional writes: two jobs that write at once may both create a
+comment, or one may overwrite the other's newer one. So each writer looks again and repairs this: of several
+comments the newest stays, and a newer result that was lost is written again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARKER = re.compile(
 )
 _DIGITS = 16
 _SHORT = 7
-# Each look mends what another job did since the last; that a third one comes between each time is no matter.
+# Each look repairs what other jobs did since the last one. If they interfere each time, we give up.
 _MOST_LOOKS = 4
 
 
@@ -29,9 +29,9 @@ class Marker:
     """What a comment is about, and how new it is.
 
     Attributes:
-        key: Sixteen hex digits of what it is about.
-        head: The commit of the pull request that was measured.
-        run: The number of the CI's run; a later one has a higher one.
+        key: The comment's subject, sixteen hex digits (`sticky_key`).
+        head: The measured commit.
+        run: The number of the CI's run; a later run has a higher one.
     """
 
     key: str
@@ -47,29 +47,29 @@ class Marker:
 
     @classmethod
     def of(cls, body: str) -> Marker | None:
-        """The marker in the first line of a comment; None without one."""
+        """The marker in a comment's first line; None without one."""
         found = _MARKER.fullmatch(body.partition("\n")[0].rstrip())
         if found is None:
             return None
         return cls(key=found["key"], head=found["head"], run=int(found["run"]), attempt=int(found["attempt"]))
 
     def rank(self, head: str) -> tuple[bool, int, int]:
-        """What sorts markers by how new they are, where `head` is the pull request's commit now."""
+        """Sorts markers by how new they are; `head` is the pull request's current commit."""
         return (self.head == head, self.run, self.attempt)
 
 
 def sticky_key(repository: str, pull_request: int, configuration: str) -> str:
-    """What tells the comment of one configuration from all others."""
+    """Identifies the comment of one configuration on one pull request."""
     text = "\n".join((repository, str(pull_request), configuration))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 
 def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str:
-    """Let the pull request have this comment of ours, and no other with its key; says what was done.
+    """Make this our only comment with its key on the pull request, and say what was done.
 
     Args:
-        body: The comment, its marker first.
-        creates: Whether to write it where there is none yet.
+        body: The comment; it begins with its marker.
+        creates: Whether to write it if there is none yet.
 
     Raises:
         ForgeError: The forge does not answer, or refuses.
@@ -96,7 +96,7 @@ def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str
 
 
 def _settle(conversation: Conversation, author: Author, marker: Marker, body: str) -> int:
-    """Mend what other jobs did meanwhile; how many comments were removed."""
+    """Repair what other jobs did meanwhile, and count the removed comments."""
     removed = 0
     for _ in range(_MOST_LOOKS):
         found = _ours(conversation, author, marker, marker.head)
@@ -113,7 +113,7 @@ def _settle(conversation: Conversation, author: Author, marker: Marker, body: st
 def _ours(
     conversation: Conversation, author: Author, marker: Marker, head: str
 ) -> list[tuple[Marker, Comment]]:
-    """The comments that this author wrote under this key, the newest result first, of equals the oldest."""
+    """This author's comments with this key: newest result first, and of equals the oldest comment first."""
     found = [
         (its, comment)
         for comment in conversation.comments()
