@@ -1,5 +1,5 @@
-"""Jobs of many ranks: a trace per rank becomes tables, and tables answer for the job.
+"""Jobs of many ranks: turn a trace per rank into tables, and query the tables.
 
 `ingest` maps each rank's trace to Parquet on any `concurrent.futures.Executor`; `summary` and `difference`
-read the tables with DuckDB. All of it needs the extra ``fleet``.
+read the tables with DuckDB. The package needs the extra ``fleet``.
 """

@@ -1,4 +1,4 @@
-"""The tables of windows as views of DuckDB, which answers in one thread and bounded memory."""
+"""DuckDB views of windows' tables, queried in one thread and bounded memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _MEMORY: Final = "900MB"
 
 
 class Database:
-    """Views ``ranks``, ``ops``, ``collectives`` and ``steps`` of some windows, healthy ranks only.
+    """Views of some windows: ``ranks`` of all files, ``ops``, ``collectives`` and ``steps`` of the good ones.
 
     Args:
         windows: At least one.
 
     Raises:
-        UsageError: None of them has a rank that was read.
+        UsageError: No window has a rank that was read.
         StoreError: A part cannot be read.
     """
 
@@ -59,7 +59,7 @@ class Database:
         self.query(f"CREATE OR REPLACE VIEW {table} AS {' UNION ALL '.join(selects)}")
 
     def _view_ranks(self) -> None:
-        """The manifest's rows; its names and numbers are ours, so its table is a registered one."""
+        """Register the manifests' rows as the table ``ranks``."""
         pa = needed("pyarrow")
         rows = [
             {"job": window.job, "window": window.window, **asdict(one)}
@@ -69,7 +69,7 @@ class Database:
         self._connection.register("ranks", pa.Table.from_pylist(rows))
 
     def _checked(self, window: Window) -> list[RankFile]:
-        """The manifest, with files of which rows are lost told apart."""
+        """The manifest, with files marked as lost if the tables lack some of their rows."""
         counts = 'SELECT file, count(*) FROM {} WHERE job = ? AND "window" = ? GROUP BY file'
         found = {table: dict(self.query(counts.format(table), window.job, window.window)) for table in TABLES}
         return [
@@ -81,16 +81,16 @@ class Database:
         ]
 
     def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        """The rows that a statement answers with.
+        """Run a statement and return its rows.
 
         Raises:
-            UsageError: It is not a statement that DuckDB can run.
+            UsageError: DuckDB refuses the statement.
             StoreError: A part cannot be read.
         """
         return self.rows(text, *values)[1]
 
     def rows(self, text: str, *values: object) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The same with the columns' names."""
+        """Run a statement and return its columns' names and its rows."""
         try:
             answer = self._connection.execute(text, list(values))
             names = [column[0] for column in answer.description or ()]

@@ -1,4 +1,4 @@
-"""Two jobs, op by op: exact counts of each rank gate; times do, once several windows agree."""
+"""Compare two jobs op by op: each rank's exact counts may gate, and times too with enough windows."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from pytest_opprof.results.fleet import FleetDifference, OpChange, Spread
 from pytest_opprof.results.names import MAX_NAME, bounded, bounded_text
 from pytest_opprof.wording import counted
 
-# A job's time in a window is one sample: all of four are above all of four others by chance once in 70.
+# A job's time in a window is one sample. By chance, four samples all exceed four others once in 70 times.
 FEWEST_WINDOWS: Final = 4
 _TIME_FLOOR: Final = 0.05
 _TIME_FLOOR_NS: Final = 100_000
 
 
 class Gate(StrEnum):
-    """What may fail a comparison of jobs."""
+    """What can fail a comparison of jobs."""
 
     EXACT = "exact"
     TIME = "time"
 
 
 def parse_gates(text: str) -> frozenset[Gate]:
-    """Gates from ``exact,time``; ``none`` for none.
+    """Parse gates such as ``exact,time``; ``none`` for none.
 
     Raises:
-        UsageError: There is no such gate.
+        UsageError: A gate is unknown.
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     try:
@@ -48,10 +48,10 @@ def compare(
 
     Args:
         base: The windows of the earlier job.
-        head: Those of the later.
+        head: The windows of the later job.
 
     Raises:
-        UsageError: No rank of a window was read.
+        UsageError: Both are one job, or no rank of any window was read.
         StoreError: Tables cannot be read.
     """
     if base[0].job == head[0].job:
@@ -103,7 +103,7 @@ def _problems(database: Database, windows: Iterable[Window]) -> Iterator[str]:
 
 
 def _shared(database: Database, column: str) -> tuple[int, int, int]:
-    """How many ranks or tests only BASE has, only HEAD, and both."""
+    """Count the ranks or tests that only the base has, that only the head has, and that both have."""
     ((base_only, head_only, both),) = database.query(
         f"""SELECT count(*) FILTER (b.it IS NULL), count(*) FILTER (a.it IS NULL), count(a.it = b.it)
         FROM (SELECT DISTINCT {column} AS it FROM base_ranks) a
@@ -113,7 +113,7 @@ def _shared(database: Database, column: str) -> tuple[int, int, int]:
 
 
 def _sum_up(database: Database, side: str, windows: Sequence[Window]) -> None:
-    """For each op and rank: the fewest and the most calls of any step, and its mean time in a step."""
+    """Store each op's fewest and most calls in any step of a rank, and its mean time per step."""
     job = windows[0].job
     database.query(
         f"""CREATE OR REPLACE TEMP TABLE {side}_ranks AS
@@ -132,7 +132,7 @@ def _sum_up(database: Database, side: str, windows: Sequence[Window]) -> None:
     )
 
 
-# A rank calls an op more often where its every step has more calls than each of the other job's.
+# A rank calls an op more often if each of its steps has more calls than any step in the other job.
 _COMPARED: Final = """
     WITH shared AS (SELECT rank, test FROM base_ranks JOIN head_ranks USING (rank, test)),
     of_base AS (SELECT * FROM base_ops JOIN shared USING (rank, test)),
@@ -182,9 +182,9 @@ def _spread(ns: Sequence[float]) -> Spread:
 
 
 def _slower(database: Database, base: str) -> set[tuple[str, str, bool]]:
-    """The ops whose time, the median over ranks, is longer in each window of the head than in any other.
+    """The ops whose time (median over ranks) is longer in each window of the head than in any of the base.
 
-    Collectives are left out: their time is other ranks'.
+    Collectives are left out: their time depends on other ranks.
     """
     rows = database.query(
         f"""WITH of_rank AS (

@@ -1,4 +1,4 @@
-"""What runs the tasks: a Dask cluster that starts and ends with the command, or one that is there."""
+"""Run tasks on a Dask cluster: a local one that ends with the command, or one that already runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ADDRESS: Final = "dask:"
 _WAIT_S: Final = 60
-# Dask has workers give memory back to the system all the time, which costs a fifth of reading a trace.
+# Dask makes workers return memory to the system all the time, which costs a fifth of reading a trace.
 _MALLOC: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
 
 
@@ -31,14 +31,14 @@ class Engine:
 
 @contextlib.contextmanager
 def engine(spec: str = "local", *, workers: int | None = None) -> Iterator[Engine]:
-    """Start or join an engine, and end what was started.
+    """Start or join an engine; a started one ends with the context.
 
     Args:
         spec: ``local``, or ``dask:`` and a scheduler's address such as ``dask:tcp://node7:8786``.
-        workers: Processes of a local engine; default: one for each core.
+        workers: Processes of a local engine; default: one per core.
 
     Raises:
-        UsageError: It is not such an address, or nobody answers there.
+        UsageError: The address is invalid, or no scheduler with a worker answers there.
     """
     if spec != "local" and not spec.startswith(_ADDRESS):
         raise UsageError(f"--engine {spec}: give local, or a Dask scheduler such as dask:tcp://node7:8786")
@@ -49,9 +49,9 @@ def engine(spec: str = "local", *, workers: int | None = None) -> Iterator[Engin
                 needed("dask").config.set(
                     {
                         "distributed.nanny.pre-spawn-environ": _MALLOC,
-                        # The file that kills its reader is read alone next: it need not kill three more.
+                        # A file that kills its worker is read alone next: it need not kill three more.
                         "distributed.scheduler.allowed-failures": 1,
-                        # Nobody sees what a dashboard would show.
+                        # There is no dashboard to show profiles.
                         "distributed.worker.profile.enabled": False,
                     }
                 )

@@ -1,4 +1,4 @@
-"""From traces to tables: each batch of files is a task, and what a worker cannot read is named."""
+"""Read traces into tables: each batch of files is a task, and unreadable files are named."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pytest_opprof.traces.kineto import TraceFile
 
-# A task costs an engine milliseconds, a part costs its writer and its readers some more, and a trace of
-# hundreds of megabytes costs seconds.
+# A task costs milliseconds, a part costs its writer and readers some more, and a trace of hundreds of
+# megabytes costs seconds.
 _MOST_IN_BATCH: Final = 16
 _LEAST_BYTES: Final = 32 << 20  # of a batch
 _BATCHES: Final = 256
@@ -33,7 +33,7 @@ _POLL_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Files that one task reads, and the part that their rows go to."""
+    """The files that one task reads, and the part for their rows."""
 
     window: Window
     part: str
@@ -50,18 +50,18 @@ def ingest(
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     is_alive: Callable[[], bool] = lambda: True,
 ) -> list[RankFile]:
-    """Read a trace per rank into the tables of a job. An earlier window of that name is replaced.
+    """Read a trace per rank into the tables of a job, replacing an earlier window of the same name.
 
     Args:
         source: A folder, a pattern or an address of traces.
-        tables: Where the tables of all jobs are.
-        window: What this part of the job is called: a night, a cycle.
-        executor: What runs the tasks: threads, processes, a Dask client's `get_executor()`.
-        progress: Told how many files are done, and how many there are.
+        tables: The path or address of all jobs' tables.
+        window: The name of this part of the job, such as a night or a cycle.
+        executor: Runs the tasks: threads, processes, a Dask client's `get_executor()`.
+        progress: Called with the number of files done and of all files.
         is_alive: Asked now and then whether the executor can still answer.
 
     Returns:
-        The manifest: each file, in the order of ranks, with what became of it.
+        The manifest: each file by rank, with its status.
 
     Raises:
         UsageError: There are no traces.
@@ -82,7 +82,7 @@ def ingest(
 
 
 def _batch_size(nbytes: Sequence[int]) -> int:
-    """How many files a task reads: few, that many workers have some, but not next to nothing."""
+    """How many files a task reads: few enough to keep many workers busy, but enough to be worth a task."""
     files = len(nbytes)
     small = files * _LEAST_BYTES // max(sum(nbytes), 1)
     return max(1, min(_MOST_IN_BATCH, max(-(-files // _BATCHES), small), files // 16))
@@ -97,8 +97,8 @@ def _mapped(
 ) -> list[RankFile]:
     total = sum(len(batch.files) for batch in batches)
     read, lost = _together(batches, executor, is_alive=is_alive, progress=lambda done: progress(done, total))
-    # An engine blames a lost worker on each task that it had, so each file of these is read by itself, with
-    # nothing beside it: what loses its worker again is named.
+    # A lost worker fails all of its tasks. So each of their files is read again, one at a time: the file that
+    # loses its worker again is named.
     for batch, problem in lost:
         for single in _singles(batch):
             if not is_alive():
@@ -119,7 +119,7 @@ def _together(
     progress: Callable[[int], None],
     is_alive: Callable[[], bool],
 ) -> tuple[list[RankFile], list[tuple[Batch, str]]]:
-    """What the files of batches are, and the batches whose worker was lost, with the reason."""
+    """Read batches: gives their files, and the batches whose worker was lost, with the reason."""
     read: list[RankFile] = []
     lost: list[tuple[Batch, str]] = []
     waiting: dict[Future[list[RankFile]], Batch] = {}
@@ -197,8 +197,8 @@ def map_batch(batch: Batch) -> list[RankFile]:
     for number, file in batch.files:
         try:
             read.append(_read(number, file, batch.part, rows))
-        # Whatever a file does to its reader, or a store's client says: the other files count. The error is
-        # kept as text, because not every error can be sent to another process.
+        # Whatever is wrong with one file, the others count. The error is kept as text, because not every
+        # error can be sent to another process.
         except Exception as error:  # noqa: BLE001
             read.append(replace(_unread(number, file), status=Status.FAILED, error=_told(error)))
     rows["ops"].sort()
@@ -245,7 +245,7 @@ def _with_trace(one: RankFile, trace: TraceFile) -> RankFile:
 
 
 def _job_key(trace: TraceFile) -> str:
-    """What the ranks of one program say alike: its back end, and the group of all."""
+    """Equal for all ranks of one program: its back end, world size and NCCL version."""
     info = trace.metadata.get("distributedInfo")
     told = info if isinstance(info, dict) else {}
     return json.dumps([told.get("backend"), told.get("world_size"), told.get("nccl_version")])

@@ -1,4 +1,4 @@
-"""The manifest of a job: which file is which rank's, and what became of it."""
+"""The manifest of a job: each file's rank and status."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Final
 
 from pytest_opprof.units import NS_IN_S
 
-# Clocks of one job differ by less than this, and its ranks profile the same steps.
+# The ranks of one job profile the same steps, and their clocks differ by less than this.
 _SAME_TIME_NS: Final = 600 * NS_IN_S
 _MOST_RANKS: Final = 1_000_000
 
 
 class Status(StrEnum):
-    """What became of a file."""
+    """The status of a file."""
 
     OK = "ok"
-    FAILED = "failed"  # it cannot be read, or killed whoever read it
-    DUPLICATE = "duplicate"  # another file is this rank's
-    FOREIGN = "foreign"  # it is of another job
-    LOST = "lost"  # its rows are not all in the tables
+    FAILED = "failed"  # it cannot be read or used, or killed its worker
+    DUPLICATE = "duplicate"  # another file has the same rank
+    FOREIGN = "foreign"  # it belongs to another job
+    LOST = "lost"  # the tables lack some of its rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class SourceFile:
     """A file that may be a rank's trace.
 
     Attributes:
-        path: Its address, as fsspec takes it.
-        etag: What changes with its content, as its store tells; "" where it does not.
-        named_rank: The rank that its name tells; -1 for none.
+        path: Its fsspec address.
+        etag: Changes with its content, if the store says; else empty.
+        named_rank: The rank in its name; -1 without one.
     """
 
     path: str
@@ -47,13 +47,13 @@ class RankFile:
     """One file of a job, read or not: a row of the table ``ranks``.
 
     Attributes:
-        file: Its number in the manifest, which its rows in the other tables have too.
-        part: The file of the tables that has its rows.
-        rank: Of the trace; of the file's name where the trace does not say; -1 for unknown.
-        world_size: Ranks of the program that wrote it; 0 for unknown.
-        job_key: What all ranks of one program share.
+        file: Its number in the manifest, and in its rows of the other tables.
+        part: The file of each table that has its rows.
+        rank: From the trace, else from the file's name; -1 if unknown.
+        world_size: Ranks of the program that wrote it; 0 if unknown.
+        job_key: Equal for all ranks of one program.
         opprof: The version that read it.
-        ops: How many rows the table ``ops`` has of it; so for the next two.
+        ops: The number of its rows in the table ``ops``; the next two likewise.
     """
 
     file: int
@@ -78,15 +78,15 @@ class RankFile:
 
     @property
     def title(self) -> str:
-        """How a sentence calls it."""
+        """Its name in messages."""
         return f"rank {self.rank}" if self.rank >= 0 else self.path
 
 
 def settled(files: Iterable[RankFile], *, opprof: str) -> list[RankFile]:
-    """The same files in the order of ranks, with those told apart that must not count.
+    """Sort files by rank, and mark those that must not count.
 
     Args:
-        opprof: This release: what another one read may mean something else.
+        opprof: This release: rows of another one may mean something else.
     """
     files = sorted(files, key=lambda one: one.file)
     good = [one for one in files if one.status is Status.OK]
@@ -105,7 +105,7 @@ def settled(files: Iterable[RankFile], *, opprof: str) -> list[RankFile]:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What most files say."""
+    """The properties of most files."""
 
     key: str
     world_size: int
@@ -143,7 +143,7 @@ def _foreign(one: RankFile, job: _Job) -> str:
 
 
 def missing_ranks(files: Sequence[RankFile], *, expected: int | None) -> list[int]:
-    """Ranks without a file that could be read; of `expected` ranks, or of as many as the traces say."""
+    """The ranks without a file, readable or not, of `expected` ranks or of as many as the traces say."""
     good = [one for one in files if one.status is Status.OK]
     size = expected if expected is not None else max((one.world_size for one in good), default=0)
     told = {one.rank for one in files if one.status not in {Status.DUPLICATE, Status.FOREIGN}}

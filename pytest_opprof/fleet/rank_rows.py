@@ -29,8 +29,8 @@ _NAMES: Final = {
     "start_ns duration_ns nbytes",
     "steps": f"rank step file test start_ns duration_ns {' '.join(TIMES)} peak_bytes",
 }
-# Arrow's types by the columns of each table; a trace has no `test`. Times count from the start of the rank's
-# own trace: nanoseconds since the epoch do not fit into a double, and DuckDB's median is one.
+# Arrow's type of each table's columns. A trace has no `test`. Times count from the start of the rank's own
+# trace: DuckDB's median is a double, which cannot hold nanoseconds since the epoch.
 COLUMNS: Final = {
     table: {name: _TYPES.get(name, "int64") for name in names.split()} for table, names in _NAMES.items()
 }
@@ -42,7 +42,7 @@ RankRows: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
 
 def rank_rows(trace: TraceFile, *, rank: int, file: int) -> RankRows:
-    """What a trace has for each table."""
+    """A trace's rows for each table."""
     recording = trace.recording
     return {
         "ops": summed(_ops(recording, rank, file)),
@@ -52,12 +52,12 @@ def rank_rows(trace: TraceFile, *, rank: int, file: int) -> RankRows:
 
 
 def _numbers(recording: ImportedRecording) -> list[int]:
-    """The steps as the program counted them; one, where it counted none."""
+    """The program's step numbers; a single 0 if it counted none."""
     return [step.number for step in recording.steps] or [0]
 
 
 def summed(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Rows of the table ``ops`` in its order: calls and times of one op in one step are added up."""
+    """Sum the calls and times of each op in each step, and sort the rows as in the table ``ops``."""
     sums: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     for *key, count, self_ns in rows:
         if count:
@@ -86,7 +86,7 @@ def _collectives(recording: ImportedRecording, rank: int, file: int) -> list[tup
         step = numbers[one.step] if one.step >= 0 else -1
         key = (step, one.name, one.group, one.ranks[:1], one.group_size)
         first = one.ranks[0] if one.ranks else -1
-        # Without its number in the group, a collective is matched with the others' by its order in the step.
+        # A collective without a number in its group is matched with other ranks' by its order in the step.
         instance = one.sequence if one.sequence >= 0 else seen[key]
         seen[key] += 1
         rows.append(

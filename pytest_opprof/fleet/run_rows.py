@@ -1,4 +1,4 @@
-"""One rank's run as rows: its tests one after the other, as steps of one program."""
+"""One rank's run as rows: the steps of its tests, one test after the other, as steps of one program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def with_run(one: RankFile, run: Run) -> RankFile:
-    """A file with what its run says of its place in the job."""
+    """Fill in a file's rank, job and events from its run."""
     rank, size = (run.environment.details.get(key, "") for key in (RANK, WORLD_SIZE))
     return replace(
         one,
@@ -39,10 +39,10 @@ def with_run(one: RankFile, run: Run) -> RankFile:
 
 
 def run_rows(run: Run, *, rank: int, file: int) -> RankRows:
-    """What a run has for each table.
+    """A run's rows for each table.
 
     Raises:
-        DocumentError: No test was measured, or one that ran was not, so the rank cannot be judged.
+        DocumentError: No test was measured, or a test that ran was not, so the rank cannot be judged.
     """
     tests = sorted(filter(_is_measured, run.tests), key=lambda test: test.node_id)
     if not tests:
@@ -72,7 +72,7 @@ def _is_measured(test: TestResult) -> bool:
 
 
 def _ops(test: TestResult, rank: int, first: int, file: int) -> Iterator[tuple[Any, ...]]:
-    """Each op in each step, but for the work of other threads."""
+    """Each op in each step, without those of background threads."""
     for op in test.ops:
         if not op.background and op.name != STEP_NAME:
             of_self = SELF_DEVICE_TIME_TOTAL if op.kind.is_on_device else SELF_CPU_TIME_TOTAL
@@ -83,7 +83,7 @@ def _ops(test: TestResult, rank: int, first: int, file: int) -> Iterator[tuple[A
 
 
 def _values(samples: Samples | None, *, steps: int) -> tuple[int, ...]:
-    """A value for each step. Where a run keeps their sum and range alone, they have that range."""
+    """A value for each step; if the run keeps only their sum and range, made-up values with that range."""
     if samples is None:
         return (0,) * steps
     return samples.values or (samples.low, *itertools.repeat(samples.high, steps - 1))

@@ -1,4 +1,4 @@
-"""The traces of a job: files of a folder, a pattern or an object store, and the bytes of each."""
+"""Find and read the traces of a job, in a folder, by a pattern or in an object store."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pytest_opprof.traces.kineto import TraceFile, read_trace
 
 _SUFFIXES: Final = (".json", ".json.gz")
 _RANK: Final = re.compile(r"(?:rank|worker)[-_.]?(\d{1,7})", re.IGNORECASE)
-_KIND_WITHIN: Final = 256  # bytes of a run; in these it says that it is one
+_KIND_WITHIN: Final = 256  # a run names its kind in these first bytes
 _NUMBER: Final = re.compile(r"(\d{1,7})")
 
 
 def list_files(source: str) -> list[SourceFile]:
-    """The traces of a folder (and the folders in it), or those that a pattern matches, by their ranks.
+    """The traces in a folder and its subfolders, or those that match a pattern, by rank.
 
     Args:
-        source: A path, or an address such as ``s3://bucket/traces``; ``*`` makes it a pattern.
+        source: A path, or an address such as ``s3://bucket/traces``; with ``*``, ``?`` or ``[`` a pattern.
 
     Raises:
         UsageError: There are none.
@@ -62,25 +62,25 @@ def _file(files: Any, info: dict[str, Any]) -> SourceFile:
 
 
 def _named_rank(path: str) -> int:
-    """``rank7.json`` and ``worker-7.pt.trace.json.gz`` are rank 7's; else the first number tells."""
+    """``rank7.json`` and ``worker-7.pt.trace.json.gz`` are of rank 7; else the first number counts."""
     name = path.rpartition("/")[2]
     told = _RANK.search(name) or _NUMBER.search(name)
     return int(told[1]) if told else -1
 
 
 def read_file(file: SourceFile) -> TraceFile | Run:
-    """A trace, streamed from wherever it is, or a run.
+    """Read a trace, streamed from wherever it is, or a run.
 
     Raises:
         OSError: It cannot be read.
-        DocumentError: It is neither, or a damaged one.
+        DocumentError: It is neither, or it is damaged.
     """
     where = file.path.removeprefix("file://")
     pieces = _pieces(file.path)
-    first = list(itertools.islice(pieces, 2))  # what is not gzip begins with two bytes
+    first = list(itertools.islice(pieces, 2))  # without gzip the first piece is two bytes
     if RUN_KIND.encode() in b"".join(piece[:_KIND_WITHIN] for piece in first):
         return run_from_bytes(b"".join(itertools.chain(first, pieces)), where=where)
-    # Popped, so that the reader's buffer is free for the next piece.
+    # Popped, so that each piece's memory is free for the next one.
     popped = (first.pop(0) for _ in range(len(first)))
     return read_trace(itertools.chain(popped, pieces), where=Path(where))
 

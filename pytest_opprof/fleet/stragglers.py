@@ -1,6 +1,6 @@
-"""Which ranks the others wait for.
+"""Find the ranks that others wait for.
 
-A collective ends for all of its ranks at once, so its ends align their clocks. Its starts say who came late.
+A collective ends on all of its ranks at once, so its ends align their clocks. Its starts show who came late.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-FLOOR_NS: Final = 500_000  # of a step
+FLOOR_NS: Final = 500_000  # lateness per step
 FALSE_ALARMS: Final = 0.001
 FEWEST_RANKS: Final = 8
 _MAD_TO_SIGMA: Final = 1.4826
@@ -28,11 +28,11 @@ class Late:
 
 
 def late_ranks(lateness: Mapping[int, Sequence[float]]) -> list[Late]:
-    """The ranks that come late in every step, beyond what the others differ by.
+    """The ranks that are late in every step, by more than ranks differ from each other.
 
     Each rank's lateness is judged against the spread of all ranks (median and MAD, which one straggler does
-    not move), and Benjamini and Hochberg's procedure bounds the false alarms among those named. A floor keeps
-    out what is certain and does not matter.
+    not move). Benjamini and Hochberg's procedure bounds the false alarms among the named ranks. A floor
+    leaves out lateness that is certain but too short to matter.
 
     Args:
         lateness: By rank, for each of its steps: nanoseconds later than the median rank.
@@ -43,7 +43,7 @@ def late_ranks(lateness: Mapping[int, Sequence[float]]) -> list[Late]:
     middle = median(scores.values())
     spread = median(abs(score - middle) for score in scores.values()) * _MAD_TO_SIGMA
     sigma = max(spread, _LEAST_SIGMA_NS)
-    # Of so much or more, under a normal distribution.
+    # The chance of this lateness or more, under a normal distribution.
     chances = sorted(
         (0.5 * math.erfc((score - middle) / sigma / math.sqrt(2)), rank) for rank, score in scores.items()
     )

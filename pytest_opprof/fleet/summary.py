@@ -1,4 +1,4 @@
-"""One window of a job, summed up: who is missing, who is late and why, and where device time goes."""
+"""Sum up one window of a job: missing ranks, late ranks and why, and where device time goes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_opprof.units import EVERY_PPM, format_duration
 from pytest_opprof.wording import counted, listed
 
 _NAMED_AT_MOST: Final = 20
-# What may be left between the ends of a collective once clocks are aligned: the ends of a ring are apart too.
+# How far a collective's ends may be apart after alignment: in a ring they are not simultaneous.
 _MOST_SKEW_NS: Final = 500_000
 _CAUSES: Final = {
     "compute_ns": "computing",
@@ -38,7 +38,7 @@ def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
         expected: How many ranks there should be; default: as many as the traces say.
 
     Raises:
-        UsageError: No rank of it was read.
+        UsageError: None of its ranks was read.
         StoreError: Its tables cannot be read.
     """
     database = Database([window])
@@ -78,14 +78,14 @@ def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
 
 
 def file_problems(files: Sequence[RankFile]) -> Iterator[str]:
-    """What is wrong with files, a sentence each."""
+    """A sentence for each file that does not count."""
     for one in files:
         if one.status is not Status.OK:
             yield f"{one.status}: {one.title} ({one.path}): {one.error}"
 
 
 def missing_problem(ranks: Sequence[int]) -> Iterator[str]:
-    """Which ranks are missing, as a sentence; nothing where none is."""
+    """A sentence that names the missing ranks, if any."""
     if ranks:
         named = listed(list(map(str, ranks)), most=_NAMED_AT_MOST)
         yield f"missing: {counted(len(ranks), 'rank')}: {named}"
@@ -93,7 +93,7 @@ def missing_problem(ranks: Sequence[int]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clocks:
-    """The ranks' clocks, and what aligned clocks say of each."""
+    """The ranks' clock offsets, and their lateness by aligned clocks."""
 
     offsets: Mapping[int, int]
     lateness: Mapping[tuple[int, int], int]
@@ -127,7 +127,7 @@ def _clocks(database: Database, files: Sequence[RankFile], *, is_whole: bool) ->
         f"""SELECT count(*), count(*) FILTER (members <> ranks OR ranks <>
             CASE WHEN group_size > 0 THEN group_size ELSE {len(good)} END) FROM instances"""  # noqa: S608
     )
-    # One trace may begin or end within a step, so a few are allowed.
+    # A trace may begin or end within a step, so a few unmatched collectives are allowed.
     problems = []
     if is_whole and unmatched * 20 > collectives:
         problems.append(f"unmatched: {unmatched} of {collectives} collectives lack some of their ranks")
@@ -148,7 +148,7 @@ def _clocks(database: Database, files: Sequence[RankFile], *, is_whole: bool) ->
 
 
 def _offsets(database: Database) -> tuple[dict[int, int], int]:
-    """Each rank's clock less the median rank's, and what is left; ranks of one host share its clock."""
+    """Each rank's clock offset from the median, and the remaining skew; ranks of one host share a clock."""
     database.query(
         f"""CREATE OR REPLACE TEMP TABLE offsets AS
         WITH apart AS (
@@ -198,7 +198,7 @@ def _ranks(database: Database, clocks: _Clocks) -> list[RankSummary]:
 
 
 def _arises(database: Database, rank: int) -> str:
-    """Where a rank spends what the median rank does not: the largest cause, and the op with most of it."""
+    """Why a rank takes longer than the median rank: the largest cause, and the op with most of it."""
     means = ", ".join(f"avg({name}) AS {name}" for name in _CAUSES)
     excess = ", ".join(f"max({name}) FILTER (rank = {rank}) - median({name})" for name in _CAUSES)
     ((*values,),) = database.query(

@@ -1,7 +1,7 @@
-"""The tables of jobs, as Parquet files of a folder or an object store.
+"""The tables of jobs, as Parquet files in a folder or an object store.
 
 ``job=ID/window=K/{ranks,ops,collectives,steps}/*.parquet``; ``ranks`` is the manifest. It is written last and
-names the parts that count, so a reader sees a job whole or not at all.
+names the parts that count, so a reader sees all of a window or nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Window:
     """One window of a job: a night, or a cycle of the profiler's schedule.
 
     Attributes:
-        root: Where the tables of all jobs are: a path, or an address of fsspec.
+        root: The path or fsspec address of all jobs' tables.
     """
 
     root: str
@@ -33,11 +33,11 @@ class Window:
 
     @property
     def address(self) -> str:
-        """Where its tables are."""
+        """The path or fsspec address of its tables."""
         return f"{self.root.rstrip('/')}/job={self.job}/window={self.window}"
 
     def write(self, table: str, part: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Write a part whole or not at all; the same rows make the same bytes.
+        """Write a part atomically; the same rows make the same bytes.
 
         Raises:
             OSError: It cannot be written.
@@ -45,7 +45,7 @@ class Window:
         write_parquet(f"{self.address}/{table}/{part}", arrow_table(COLUMNS[table], rows))
 
     def write_manifest(self, files: Sequence[RankFile]) -> None:
-        """Make what was written the window's content.
+        """Make the written parts the window's content.
 
         Raises:
             StoreError: It cannot be written.
@@ -57,7 +57,7 @@ class Window:
             raise StoreError(f"{self.address} cannot be written: {error.strerror or error}") from error
 
     def manifest(self) -> list[RankFile]:
-        """What became of each file.
+        """Read the manifest.
 
         Raises:
             StoreError: It cannot be read.
@@ -78,12 +78,12 @@ class Window:
         ]
 
     def parts(self, table: str, names: Iterable[str]) -> list[str]:
-        """The files of a table that these parts are."""
+        """The paths of a table's parts."""
         folder = needed("fsspec.core").url_to_fs(self.address)[1]
         return [f"{folder}/{table}/{name}" for name in sorted(set(names))]
 
     def remove_others(self, names: Iterable[str]) -> None:
-        """Remove parts that no manifest names: of an earlier ingest, or of one that was interrupted."""
+        """Remove all other parts, such as those of an earlier or interrupted ingest."""
         files, folder = needed("fsspec.core").url_to_fs(self.address)
         names = set(names)
         kept = {path for table in COLUMNS for path in self.parts(table, names)} | {f"{folder}/{_MANIFEST}"}
@@ -93,7 +93,7 @@ class Window:
 
 
 def windows_of(root: str, job: str) -> list[Window]:
-    """The windows of a job, in the order of their names.
+    """The windows of a job, by name.
 
     Raises:
         UsageError: There is no such job.
@@ -109,7 +109,7 @@ def windows_of(root: str, job: str) -> list[Window]:
 
 
 def jobs_of(root: str) -> list[str]:
-    """The jobs of which there are tables."""
+    """The jobs that have tables."""
     files, path = needed("fsspec.core").url_to_fs(root)
     found = files.glob(f"{path.rstrip('/')}/job=*/window=*/{_MANIFEST}")
     return sorted({one.split("/job=")[-1].partition("/")[0] for one in found})
