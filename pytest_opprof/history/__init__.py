@@ -1,1 +1,1 @@
-"""What tests measured over time: a log of small records, an index of it, and trends with change points."""
+"""Measurements over time: a log of small records, tables for many repositories, trends and change points."""

@@ -1,9 +1,9 @@
-"""Where the level of a noisy series shifts: penalized change points, by ruptures.
+"""Find where the level of a noisy series shifts: penalized change points, by ruptures.
 
 The method is that of R. Killick, P. Fearnhead and I. A. Eckley, "Optimal detection of changepoints with a
-linear computational cost" (2012): the segmentation of least squared error plus a penalty a change point. Ours
-works on logarithms, as noise and regressions of times are in proportion, and in units of the series' own
-noise.
+linear computational cost" (2012): the segmentation with the least squared error plus a penalty per change
+point. We use logarithms, because noise and regressions are in proportion to times, in units of the series'
+own noise.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _INSTALL = "change points of times need ruptures: pip install 'pytest-opprof[stats]'"
-# More points than that take seconds, and an old change is no news.
+# More points take seconds, and an old change does not matter.
 MOST_POINTS = 2_000
-# A level is at least as many runs: fewer are an excursion of the machine.
+# The fewest runs of a level: a shorter one is an excursion of the machine.
 _SHORTEST = 5
-# Levels that differ less are the noise of another day, however sure the mathematics is: the same code on the
-# same machine drifts by as much.
+# The least shift, however significant a smaller one is: the same code on the same machine drifts by as much.
 _LEAST_SHIFT = 0.03
-# Of log(n) a change point costs; 2 is the Schwarz criterion for independent noise, and machines' is not.
+# A change point costs this times log(n). Schwarz's criterion is 2 for independent noise; a machine's is not.
 _PENALTY = 6.0
-# Around each value so many are looked at for what is usual there, and so far from that one may be.
+# The values in a running median, and how far one may be from it, in standard deviations of the noise.
 _WINDOW = 11
 _MOST_SIGMA = 3.0
 # The median absolute deviation of a normal distribution, in standard deviations.
@@ -36,8 +35,8 @@ class Shifts:
     """Where the level shifts.
 
     Attributes:
-        at: The first place of each new level.
-        problem: Why nobody looked; empty where somebody did.
+        at: The first index of each new level.
+        problem: Why shifts could not be looked for; empty if they were.
     """
 
     at: tuple[int, ...] = ()
@@ -45,10 +44,10 @@ class Shifts:
 
 
 def shifts(values: Sequence[float]) -> Shifts:
-    """The change points of a series.
+    """Find the change points of a series.
 
     Args:
-        values: Times or sizes, none below 0; of a longer series the last `MOST_POINTS` are looked at.
+        values: Times or sizes, none below 0; only the last `MOST_POINTS` are used.
     """
     try:
         import ruptures  # noqa: PLC0415 - of the extra [stats], and slow to import
@@ -60,7 +59,7 @@ def shifts(values: Sequence[float]) -> Shifts:
         return Shifts()
     noise = _noise(logs)
     if noise == 0:
-        noise = _LEAST_SHIFT / _PENALTY  # a series that repeats itself: then what is large enough counts
+        noise = _LEAST_SHIFT / _PENALTY  # a series that repeats itself: only the size of a shift counts
     tame = _without_spikes(logs, noise=noise)
     import numpy as np  # noqa: PLC0415 - ruptures brings it
 
@@ -71,15 +70,15 @@ def shifts(values: Sequence[float]) -> Shifts:
 
 
 def _noise(logs: Sequence[float]) -> float:
-    """The standard deviation around the level, from differences of neighbours: shifts touch few of them."""
+    """The standard deviation around the level, from differences of neighbours, few of which span a shift."""
     steps = [after - before for before, after in itertools.pairwise(logs)]
     return statistics.median(map(abs, steps)) / _MAD_IN_SIGMA / math.sqrt(2)
 
 
 def _without_spikes(logs: Sequence[float], *, noise: float) -> list[float]:
-    """Values that are near the median around them: a run far out of line counts no more than a noisy one.
+    """Limit how far values are from a running median: an outlier counts no more than a noisy run.
 
-    A running median follows an edge where it is, so that no level is bent.
+    A running median does not blur edges, so it bends no level.
     """
     reach = _WINDOW // 2
     around = [statistics.median(logs[max(at - reach, 0) : at + reach + 1]) for at in range(len(logs))]
@@ -88,7 +87,7 @@ def _without_spikes(logs: Sequence[float], *, noise: float) -> list[float]:
 
 
 def _large_enough(logs: Sequence[float], found: Sequence[int]) -> list[int]:
-    """Of change points those at which the medians of the levels differ by more than the least shift."""
+    """The change points where the medians of the levels differ by the least shift or more."""
     kept: list[int] = []
     for at, end in zip(found, [*found, len(logs)][1:], strict=True):
         before = statistics.median(logs[kept[-1] if kept else 0 : at])

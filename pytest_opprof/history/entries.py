@@ -1,4 +1,4 @@
-"""The lines of a segment, read with suspicion: a segment may be somebody else's, or damaged."""
+"""Read the lines of a segment, which may be damaged or not ours."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from pytest_opprof.results.run import Commit
 _DEFINITION = re.compile(rb'\{"define":"([0-9a-f]{16})","as":(.+)\}')
 _DEFINES = b'{"define":"'
 _DIGEST = slice(len(_DEFINES), len(_DEFINES) + DIGEST_LENGTH)
-# What json, the classes above it and int() raise for what is not an entry of ours.
+# What parsing raises for a line that is not one of our entries.
 _NO_ENTRY = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionEntry:
-    """A definition, and what it defines: a test's counts, or else a fingerprint."""
+    """A definition with its content: a test's counts, or else a fingerprint."""
 
     definition: Definition
     counts: Counts | None
@@ -43,7 +43,7 @@ class DefinitionEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEntry:
-    """A run: its environment and tests by the digests of their definitions, the tests with what varies."""
+    """A run: its environment and tests by their definitions' digests, and each test's varying values."""
 
     head: RunHead
     environment: str
@@ -52,12 +52,12 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Entries of a segment from some place on.
+    """The entries of a segment from some offset on.
 
     Attributes:
         entries: In the order in which they were written.
-        damaged: Lines that are not entries.
-        end: Where the next line begins; half a line at the segment's end lies behind it.
+        damaged: The number of lines that are not entries.
+        end: The offset of the next line, after which half a line may follow.
     """
 
     entries: tuple[DefinitionEntry | RunEntry, ...]
@@ -66,10 +66,11 @@ class Chunk:
 
 
 def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> Chunk:
-    """The entries of a segment.
+    """Read the entries of a segment.
 
     Args:
-        known: The digests of definitions that need not be read again.
+        start: The offset of the first line to read.
+        known: The digests of definitions to skip.
 
     Raises:
         StoreError: It cannot be read.
@@ -84,7 +85,7 @@ def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> 
 
 
 def definitions_of(entries: Iterable[DefinitionEntry | RunEntry]) -> Iterator[tuple[str, Definition]]:
-    """The definitions of a segment by their digests."""
+    """The definitions among entries, with their digests."""
     return (
         (entry.definition.digest, entry.definition) for entry in entries if isinstance(entry, DefinitionEntry)
     )
@@ -93,10 +94,10 @@ def definitions_of(entries: Iterable[DefinitionEntry | RunEntry]) -> Iterator[tu
 def records_of(
     entries: Iterable[DefinitionEntry | RunEntry], known: Mapping[str, Definition]
 ) -> Iterator[RunRecord]:
-    """The runs of a segment as they were added, without tests that nothing defines.
+    """The runs among entries, without tests whose definitions are lost.
 
     Args:
-        known: What defines them, by digest: lines of any segment, as each is the digest of its own text.
+        known: Definitions by digest, of any segment: a digest fixes the text.
     """
     for entry in entries:
         if isinstance(entry, RunEntry) and entry.environment in known:
@@ -110,7 +111,7 @@ def records_of(
 
 
 def _is_known(line: bytes, known: Collection[str]) -> bool:
-    """Whether a line defines what is known: each segment repeats most of what the one before it defined."""
+    """Whether a line is a known definition: each segment repeats most of the one before it."""
     return line.startswith(_DEFINES) and line[_DIGEST].decode("ascii", "replace") in known
 
 
@@ -137,7 +138,7 @@ def _defined(digest: str, text: str) -> DefinitionEntry:
 
 def _run(document: Any) -> RunEntry:
     tests, commit, committed = document["tests"], document["commit"], document["committed"]
-    array("q", chain.from_iterable(tests.values()))  # refuses, at C speed, what is not an integer of 64 bits
+    array("q", chain.from_iterable(tests.values()))  # refuses, at C speed, anything but integers of 64 bits
     branch = None if commit is None else commit["branch"]
     head = RunHead(
         run_id=str(document["run"]),

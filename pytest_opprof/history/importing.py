@@ -1,4 +1,4 @@
-"""Older runs for a history: run documents, and folders of them such as a directory store."""
+"""Import older runs into a history: run files, and folders of them such as a directory store."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pytest_opprof.results.files import read_run, shown
 from pytest_opprof.results.run import Run
 
 _SUFFIXES = (".json", ".json.gz")
-# What else is kept beside a store: processes of A/Bs, which are not runs of their own, and traces.
+# Other folders beside a store: processes of A/Bs, which are not runs of their own, crashes and traces.
 _NO_RUNS = frozenset({"ab", "crashes", "traces"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What there was to import.
+    """The runs that were found.
 
     Attributes:
-        records: Runs that the history lacks, oldest first.
-        known: The ids of those that it has already.
-        notes: Files that hold no run, each with the reason.
-        runs: What the records are of.
+        records: Records of the runs that the history lacks, oldest first.
+        known: The ids of the runs that it already has.
+        runs: The runs of the records, in the same order.
+        notes: A sentence for each file without a run.
     """
 
     records: tuple[RunRecord, ...]
@@ -40,9 +40,9 @@ def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Fou
     """Read runs.
 
     Args:
-        paths: Run documents, or folders that are searched for them.
-        known: The ids of runs that the history has.
-        git: Says when the runs' commits were made.
+        paths: Run files, or folders to search for them.
+        known: The ids of the history's runs.
+        git: Knows when the runs' commits were made.
 
     Raises:
         StoreError: A path cannot be read.
@@ -67,14 +67,14 @@ def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Fou
 def find_for_tables(
     paths: Sequence[Path], *, known: Collection[str], git: Git
 ) -> tuple[list[ToldRun], int, tuple[str, ...]]:
-    """Runs for the tables: of documents, which have the times of ops, and of logs what no document has.
+    """Find runs for the tables: in run files, which have the times of ops, and else in logs.
 
     Args:
-        paths: Run documents, or folders that are searched for them and for logs.
-        known: The ids of runs that the tables have.
+        paths: Run files, or folders to search for them and for logs.
+        known: The ids of the tables' runs.
 
     Returns:
-        The runs that the tables lack, how many they have already, and sentences on files that hold no run.
+        The runs that the tables lack, how many they already have, and sentences on files without a run.
 
     Raises:
         StoreError: A path cannot be read.

@@ -1,4 +1,4 @@
-"""Trends for a reader: a table with a line a run, JSON, CSV."""
+"""Trends as text: a table with a line for each run, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _CSV_OF_CHANGES = (
 
 
 def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[Line | str]:
-    """The trends of one test side by side.
+    """A table of one test's trends, side by side.
 
     Args:
-        trends: Of one test and the same runs.
+        trends: All over the same runs.
         last: How many of the latest runs to print; -1 for all.
     """
     runs = len(trends[0])
@@ -59,10 +59,10 @@ def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[L
 def change_lines(
     changes: Sequence[Change], path: MetricPath, *, runs: int, width: int
 ) -> Iterator[Line | str]:
-    """The changes of one metric over many tests, oldest first.
+    """The changes of one metric in many tests, oldest first.
 
     Args:
-        runs: Among how many they were looked for.
+        runs: How many runs were searched.
     """
     tests = len({(change.repo, change.node_id) for change in changes})
     found = f"{counted(len(changes), 'change')} in {counted(tests, 'test')}" if changes else "no change"
@@ -76,7 +76,7 @@ def change_lines(
             filter(None, (f"{run.at:%Y-%m-%d %H:%M}", _commit(run), escaped(run.name or ""), escaped(repo)))
         )
         told = f"changed with it: {escaped(', '.join(because))}" if because else ""
-        # In as many lines as it takes: it is the answer.
+        # Not cut to the width, because it is the answer.
         lines = textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="    ")
         yield from (Line(line, Style.WARN) for line in lines)
         changed = [
@@ -88,7 +88,7 @@ def change_lines(
 
 
 def changes_to_json(changes: Sequence[Change], path: MetricPath) -> list[dict[str, Any]]:
-    """The changes as JSON and CSV have them: one object each."""
+    """The changes for JSON and CSV: one object each."""
     return [
         {
             "repository": change.repo,
@@ -110,7 +110,7 @@ def changes_to_csv(changes: Sequence[Change], path: MetricPath) -> str:
 
 
 def to_json(trends: Sequence[Trend]) -> list[dict[str, Any]]:
-    """The trends as JSON has them: one object a metric, with its points."""
+    """The trends for JSON: one object for each metric, with its points."""
     return [
         {
             "test": trend.node_id,
@@ -124,7 +124,7 @@ def to_json(trends: Sequence[Trend]) -> list[dict[str, Any]]:
 
 
 def to_csv(trends: Sequence[Trend]) -> str:
-    """The trends as CSV: one line a metric and run, with a header."""
+    """The trends as CSV: one line for each metric and run, with a header."""
     return _csv(_CSV, (trend | point for trend in to_json(trends) for point in trend["points"]))
 
 
@@ -137,7 +137,7 @@ def _csv(fields: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
 
 
 def sparkline(values: Sequence[float | None], *, width: int) -> str:
-    """Values as a line of bars; of more than fit, each bar is the last of some."""
+    """Values as a line of bars; if they do not fit, each bar is the last of several."""
     if len(values) > width:
         values = [values[(at + 1) * len(values) // width - 1] for at in range(width)]
     known = [value for value in values if value is not None]
@@ -169,7 +169,7 @@ def _row(trends: Sequence[Trend], at: int) -> list[str]:
 
 
 def trend_label(trend: Trend) -> str:
-    """What a column is called: a total as in all tables, an op's metric as it is written."""
+    """A column's title: a total's label, or an op's metric as users write it."""
     return trend.path.metric.label if trend.path.op is None else str(trend.path)
 
 
@@ -178,7 +178,7 @@ def _value(trend: Trend, point: Point) -> str:
 
 
 def _change(trend: Trend, at: int) -> str:
-    """Against the last run before that can tell; nothing where nothing changed."""
+    """The change since the last run with a value; empty if there is none."""
     now = trend.samples[at]
     earlier = (trend.samples[before] for before in range(at - 1, -1, -1))
     before = next((samples for samples in earlier if samples is not None), None)

@@ -1,14 +1,14 @@
-"""The log: segments of JSON lines, only ever appended to, that are the history itself.
+"""The log, which is the history itself: segments of JSON lines that are only appended to.
 
-A segment holds definitions and runs. A run is written after its definitions and into their segment, so that
-segments can be copied between machines, and one that is lost takes nothing but its own runs along. A
-definition goes by the digest of its text: compaction finds one that is damaged wherever else it stands::
+A segment holds definitions and runs. A run follows its definitions in the same segment. So segments can be
+copied between machines, and a lost segment loses only its own runs. A definition is named by the digest of
+its text, so compaction replaces a damaged one by its copy in another segment::
 
     {"define":"9c56cc51b374c3ba","as":{"node_id":"tests/test_a.py::test_x","steps":3,...}}
     {"run":"5f0c...","created":"...","commit":{...},"environment":"4d1e...","tests":{"9c56cc51b374c3ba":[81125]}}
 
-Writers take turns at a lock. A writer that is killed leaves half a line at a segment's end: nobody appends to
-that segment again, and readers pass over the half line.
+Writers take turns by a lock. A killed writer leaves half a line at a segment's end: nobody appends to that
+segment again, and readers skip the half line.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from pytest_opprof.results.files import store_errors, write_bytes
 from pytest_opprof.results.members import to_members
 
 SUFFIX = ".jsonl"
-# Each segment repeats the definitions its runs use: at this size they are a few percent of it.
+# Each segment repeats the definitions that its runs use: at this size they are a few percent of it.
 SEGMENT_BYTES = 4 * 1024 * 1024
 _LOCK = ".lock"
 _READERS_WAIT_S = 5.0
 _LONGEST_NAME = 255
-# Which segment this machine appends to. It is not copied with the segments, so no two machines continue one.
+# Names this machine's current segment. It is not copied with segments, so no two machines append to one.
 _CURRENT = ".current"
 _GITIGNORE = b"*\n"
 _DEFINED = re.compile(rb'^\{"define":"([0-9a-f]{16})"', re.MULTILINE)
@@ -44,7 +44,7 @@ _DEFINED = re.compile(rb'^\{"define":"([0-9a-f]{16})"', re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A file of the log: what changes when it does."""
+    """A file of the log, with what changes when it does."""
 
     path: Path
     size: int
@@ -55,7 +55,7 @@ class HistoryLog:
     """The log of one store.
 
     Attributes:
-        folder: Where its segments lie; it need not exist.
+        folder: The folder of its segments; it need not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -82,7 +82,7 @@ class HistoryLog:
         return _each_once(self.segments())
 
     def append(self, records: Iterable[RunRecord]) -> int:
-        """Add runs, and say how many; those without a test are not added.
+        """Add the runs that have tests, and count them.
 
         Raises:
             StoreError: The log cannot be written; it is unchanged.
@@ -91,16 +91,16 @@ class HistoryLog:
             return self._write(records, to=self._current())
 
     def compact(self) -> int:
-        """Write the runs of all segments once more, each once, into segments of full size, and count them.
+        """Rewrite the runs of all segments, each once, into segments of full size, and count them.
 
-        Where every job of a CI begins a segment there are soon many, each with definitions of its own.
+        If every CI job begins a segment, there are soon many, each with its own definitions.
 
         Raises:
             StoreError: The log cannot be read or written; it is unchanged.
         """
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             old = self.segments()
-            # Killed before the last unlink, a run is there twice: readers count it once.
+            # If this is killed before the last unlink, some runs are there twice: readers count them once.
             written = self._write(_each_once(old), to=self._new_segment()) if old else 0
             for segment in old:
                 with contextlib.suppress(FileNotFoundError):
@@ -122,14 +122,14 @@ class HistoryLog:
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
-        """Keep writers out while reading; where there is no lock to take there is no writer either."""
+        """Keep writers out while reading; without a lock file there is no writer."""
         try:
             descriptor = os.open(self.folder / _LOCK, os.O_RDONLY | AT_ONCE)
         except OSError:
             yield
             return
         try:
-            # Some network file systems have no locks: then what is being written is read another time.
+            # Some network file systems have no locks: then a run that is being written is read another time.
             with contextlib.suppress(OSError):
                 hold(descriptor, shared=True, limit_s=_READERS_WAIT_S)
             yield
@@ -172,7 +172,7 @@ def _each_once(segments: Sequence[Segment]) -> Iterator[RunRecord]:
 
 
 class _Writer:
-    """Lines for one segment, written at once."""
+    """Collects lines for one segment, and writes them at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -199,7 +199,7 @@ class _Writer:
         self._put(_run_line(record))
 
     def flush(self) -> None:
-        """Append what was added, whole or, as far as the system lets us, not at all."""
+        """Append the added lines: all or, as far as the system allows, none."""
         if not self._lines:
             return
         data = "".join(self._lines).encode("ascii")

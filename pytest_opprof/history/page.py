@@ -1,4 +1,4 @@
-"""The trends of tests as a report's page draws them."""
+"""The trends of tests for a report's page."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.trend import Point, Trend, trend_of, wanted_metrics
 from pytest_opprof.report.html.trends import MetricTrend, TrendPoint
 
-# A page of many tests has room for so many runs of each: the latest.
+# The most runs of each test that a page of many tests has room for: the latest.
 _MOST_RUNS = 200
 
 
 def page_trends(reader: HistoryReader, node_ids: Iterable[str]) -> dict[str, tuple[MetricTrend, ...]]:
-    """How many ops a step of each test had, and how long they took, from run to run.
+    """The trends of each test's ops per step and of their time.
 
     Args:
-        node_ids: The tests; those that the history does not know are left out.
+        node_ids: The tests; unknown ones are left out.
     """
     found = {}
     for node_id in node_ids:

@@ -1,15 +1,15 @@
-"""The history of many repositories as Parquet tables, at a path or an address of fsspec.
+"""The history of many repositories as Parquet tables, at a path or an fsspec address.
 
-Each table has a folder a repository and month (``runs/repo=encoder/month=2026-03/part-….parquet``):
+Each table has a folder for each repository and month (``runs/repo=encoder/month=2026-03/part-….parquet``):
 
-* ``runs``: what a run was of, a column for each field of its fingerprint;
-* ``results``: which counts a test had in a run, and its times and peaks;
-* ``definitions`` and ``counts``: what these counts are, as in the log;
-* ``times``: the times of each op, which only run documents have;
-* ``spans``: the first and the last of runs in a row with the same counts in the same environment.
+* ``runs``: a run's commit, name and times, and a column for each field of its fingerprint;
+* ``results``: a test's counts (by digest), times and peaks in a run;
+* ``definitions`` and ``counts``: the content of these counts, as in the log;
+* ``times``: the times of each op, which only run files have;
+* ``spans``: the first and the last of successive runs with the same counts in the same environment.
 
-``spans`` is why a change is found without a look at every result. A part's runs are written last: what
-an interrupted import left belongs to no run, and the next import of these runs writes it again.
+With ``spans``, changes are found without reading every result. A part's runs are written last, so the rows
+of an interrupted import belong to no run, and the next import of these runs writes them again.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ COLUMNS: Final = {
         "dirty": "bool",
         **dict.fromkeys(FINGERPRINT_FIELDS, _TEXT),
     },
-}  # in the order in which they are written
-# Where a run stands among those of its repository, as text that sorts so.
+}  # in writing order
+# A run's place among its repository's runs, as text that sorts in order.
 ORDER: Final = "runs.at || ' ' || runs.created || ' ' || runs.run"
 SPANS: Final = f"""
 WITH told AS (
@@ -74,17 +74,17 @@ WITH told AS (
 SELECT node_id, any_value(counts) AS counts, arg_min(run, place) AS first, arg_max(run, place) AS last
 FROM numbered GROUP BY node_id, kind, row ORDER BY node_id, first
 """  # noqa: S608
-_GROUP: Final = 16_384  # rows: a trend is of one test in hundreds
+_GROUP: Final = 16_384  # rows; a trend reads one test of hundreds
 _TIMES_OF_OPS: Final = frozenset(name for name, one in OP_METRICS.items() if one.family is Family.TIME)
 NEEDED_BY: Final = "opprof history --tables"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldRun:
-    """A run on its way into the tables.
+    """A run to be added to the tables.
 
     Attributes:
-        times: Of ops, in the order of the table's columns; none of a run that comes from a log.
+        times: Rows of the table ``times``; none for a run from a log.
     """
 
     record: RunRecord
@@ -92,7 +92,7 @@ class ToldRun:
 
 
 def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
-    """The times of each op, the least of a test's steps each, for the tests that the record has."""
+    """Rows of the table ``times``: each op's least time of any step, for the tests in the record."""
     told = {json.loads(definition.text)["node_id"] for definition, _ in record.tests}
     sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
     for test in run.tests:
@@ -104,11 +104,11 @@ def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
 
 
 def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
-    """Write runs that have a test as a part of each month that they are of, and count them.
+    """Write the runs that have tests, one part for each month, and count them.
 
     Args:
-        root: A path or an address of fsspec.
-        told: Those that the tables lack.
+        root: A path or an fsspec address.
+        told: Runs that the tables lack.
 
     Raises:
         StoreError: They cannot be written.
@@ -123,7 +123,7 @@ def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
 
 
 def run_ids(root: str, repo: str) -> set[str]:
-    """The runs of a repository that the tables have.
+    """The ids of a repository's runs in the tables.
 
     Raises:
         StoreError: They cannot be read.
@@ -141,13 +141,13 @@ def run_ids(root: str, repo: str) -> set[str]:
 
 
 def compact(root: str) -> tuple[int, int]:
-    """Join the parts of each month that has several; counts the months, and the parts that were joined.
+    """Join the parts of each month that has several, and count the months and the joined parts.
 
-    Killed before the last part is removed, a run is there twice: readers count it once, and the next call
-    removes the rest.
+    If this is killed before the last part is removed, some runs are there twice: readers count them once, and
+    the next call removes the rest.
 
     Raises:
-        StoreError: A part cannot be read or written; what was there is still there.
+        StoreError: A part cannot be read or written; no run is lost.
     """
     files, path = needed("fsspec.core", by=NEEDED_BY).url_to_fs(root)
     path = path.rstrip("/")
@@ -155,7 +155,7 @@ def compact(root: str) -> tuple[int, int]:
     for month in months:
         place = month.removeprefix(f"{path}/runs/")
         parts = {table: sorted(files.glob(f"{path}/{table}/{place}/*.parquet")) for table in COLUMNS}
-        # A table alone has several where an import or a compaction was interrupted.
+        # After an interrupted import or compaction, perhaps only one table has several.
         if max(map(len, parts.values())) > 1:
             _write(root, place, _joined(files, parts), instead_of=parts, files=files)
             joined += len(parts["runs"])
@@ -164,7 +164,7 @@ def compact(root: str) -> tuple[int, int]:
 
 def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
     rows: dict[str, Any] = {table: [] for table in COLUMNS}
-    node_ids: dict[str, str] = {}  # most runs share their definitions, which are read once
+    node_ids: dict[str, str] = {}  # most runs share definitions, so each is read once
     for one in told:
         record = one.record
         rows["runs"].append(_run_row(record))
@@ -187,7 +187,7 @@ def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
 
 
 def _key(columns: dict[str, str]) -> list[str]:
-    """The columns that a table is sorted by: what its rows are of."""
+    """The columns that a table is sorted by: the text columns among its first four."""
     return [column for column in list(columns)[:4] if columns[column] == _TEXT]
 
 
@@ -209,7 +209,7 @@ def _run_row(record: RunRecord) -> tuple[Any, ...]:
 
 
 def _count_rows(digest: str, counts: Counts) -> Iterator[tuple[Any, ...]]:
-    """Those of the test itself have no op."""
+    """Rows of the table ``counts``; a test's own metrics have an empty op."""
     for op, metrics in {"": counts.totals, **counts.ops}.items():
         for metric, samples in metrics.items():
             yield op, metric, digest, samples.low, samples.high, samples.total
@@ -229,7 +229,7 @@ def _joined(files: Any, parts: dict[str, list[str]]) -> dict[str, Any]:
         with needed("duckdb", by=NEEDED_BY).connect() as connection:
             for table, columns in COLUMNS.items():
                 if table != "spans":
-                    # A part of another release may lack a column, or have one that we do not know.
+                    # A part of another release may lack a column, or have an unknown one.
                     read = [
                         parquet.read_table(path, filesystem=files, partitioning=None) for path in parts[table]
                     ]
@@ -250,7 +250,7 @@ def _write(
     instead_of: dict[str, list[str]] | None = None,
     files: Any = None,
 ) -> None:
-    """Write a part of each table, and remove those that it replaces; the runs come last, and go first."""
+    """Write a part of each table (runs last), then remove the parts that it replaces (runs first)."""
     named = hashlib.sha256("\n".join(sorted(tables["runs"]["run"].to_pylist())).encode()).hexdigest()[:16]
     part = f"part-{named}.parquet"
     try:

@@ -1,4 +1,4 @@
-"""Questions to the history's Parquet tables, answered by DuckDB."""
+"""Query the history's Parquet tables with DuckDB."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.run import Commit, Environment
 from pytest_opprof.results.samples import Samples
 
-# Numbers in text compare as numbers: '2.9' < '2.14', as each is written with ten digits first.
+# Numbers in text compare as numbers ('2.9' < '2.14'), because each is padded to ten digits.
 _BY_NUMBER: Final = r"""
 CREATE MACRO by_number(text) AS array_to_string(list_transform(
     regexp_extract_all(text, '[0-9]+|[^0-9]+'),
@@ -62,17 +62,17 @@ FROM compared WHERE run_before IS NOT NULL AND CASE
     ELSE low > high_before OR high < low_before END
 ORDER BY place, repo, node_id
 """
-_PRINTED: Final = 64  # of the latest runs as a rule, at most
+_PRINTED: Final = 64  # usually no more than so many of the latest runs
 _Head: TypeAlias = tuple[RunHead, Environment]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A metric of a test changed from one run to the next (`trend.is_change`).
+    """A change of a test's metric from one run to the next (`trend.is_change`).
 
     Attributes:
-        run: The run that has the new value; as a rule the first.
-        because: Fingerprint fields that the metric depends on and that changed with it, in words.
+        run: A run with the new value, usually the first.
+        because: Fingerprint fields that the metric depends on and that changed too, in words.
     """
 
     repo: str
@@ -84,14 +84,14 @@ class Change:
 
 
 class HistoryTables:
-    """The tables at an address.
+    """The history's tables at an address.
 
     Args:
-        root: A path or an address of fsspec.
-        where: A condition on runs, in SQL; numbers in text compare as numbers.
+        root: A path or an fsspec address.
+        where: An SQL condition that selects runs; numbers in text compare as numbers.
 
     Raises:
-        UsageError: There are no tables, or DuckDB does not understand the condition.
+        UsageError: There are no tables, DuckDB refuses the condition, or no run meets it.
         StoreError: They cannot be read.
     """
 
@@ -109,7 +109,7 @@ class HistoryTables:
         self._query(_BY_NUMBER)
         for table in COLUMNS:
             pattern = f"{path.rstrip('/')}/{table}/repo=*/month=*/*.parquet".replace("'", "''")
-            # Releases of ours differ in the fields of a fingerprint: each file is asked for its columns.
+            # Our releases differ in the fields of a fingerprint, so each file's own columns are read.
             union = str(table == "runs").lower()
             self._query(
                 f"CREATE VIEW {table}_parts AS SELECT * FROM read_parquet('{pattern}', "  # noqa: S608
@@ -137,7 +137,7 @@ class HistoryTables:
             raise UsageError(f"no run has {where}")
 
     def tests(self) -> list[tuple[str, str]]:
-        """The tests of repositories that have runs that are asked for, each with its repository first."""
+        """The tests of the repositories with selected runs, as pairs of repository and node id."""
         return self._query(
             "SELECT DISTINCT spans.repo, node_id FROM spans_parts AS spans "
             "SEMI JOIN runs ON spans.repo = runs.repo AND first = run "
@@ -146,13 +146,13 @@ class HistoryTables:
 
     @property
     def runs(self) -> int:
-        """How many runs are asked for."""
+        """The number of selected runs."""
         ((count,),) = self._query("SELECT count(*) FROM runs WHERE is_wanted")
         return int(count)
 
     @gc_paused()
     def results(self, repo: str, node_id: str, *, name: str | None = None) -> Results:
-        """What was measured of a test in the runs that are asked for, oldest commit first."""
+        """A test's results in the selected runs, oldest commit first."""
         found = self._columns(
             "SELECT DISTINCT ON (place) run, results.counts, results.measured "
             "FROM results_parts AS results JOIN runs USING (repo, run) "
@@ -162,7 +162,7 @@ class HistoryTables:
         runs, heads = found["run"], dict[tuple[str, str], _Head]()
 
         def head_of(place: int) -> _Head:
-            """Read when it is asked for, with the latest, which are printed, or else with all."""
+            """Read on demand: with the other latest runs if it is one of them, else with all."""
             key = repo, runs[place].as_py()
             if key not in heads:
                 is_late = place >= len(runs) - _PRINTED
@@ -173,7 +173,7 @@ class HistoryTables:
         return Results(head_of, [known[digest] for digest in digests], found["measured"].to_pylist())
 
     def times(self, repo: str, node_id: str, path: MetricPath) -> dict[str, int]:
-        """A time of an op, or of those that match, by the run's id, in nanoseconds."""
+        """An op's time by run id, in nanoseconds; of a pattern, the sum of ops that match."""
         found = self._query(
             "SELECT DISTINCT op, run, low FROM times_parts WHERE metric = ? AND repo = ? AND node_id = ?",
             path.metric.name, repo, node_id,
@@ -186,13 +186,13 @@ class HistoryTables:
 
     @gc_paused()
     def changes(self, path: MetricPath, *, name: str | None = None) -> list[Change]:
-        """Where a metric of any test changed, oldest first, in the runs that are asked for.
+        """Where a metric of any test changed in the selected runs, oldest first.
 
-        The value in the last run before the first of them counts too: what came with a release of torch is
-        a change in the first run that has it.
+        The first selected run is compared with the last run before it. So if a condition selects a release of
+        torch, a change that came with that release is found.
 
         Args:
-            path: What is exact, of ops or of whole tests.
+            path: An exact metric of ops or of whole tests.
             name: Only runs that were saved under this name.
 
         Raises:
@@ -200,7 +200,7 @@ class HistoryTables:
         """
         if path.metric.family is not Family.EXACT:
             raise UsageError(f"{path} differs in every run: name one test to see its trend")
-        # An op that did not run was counted, as 0, where what would have seen it was listening.
+        # A missing op ran 0 times if its source was recorded.
         known = [told for (told,) in self._query("SELECT DISTINCT sources FROM definitions_parts")]
         found = self._query(
             _CHANGES,
@@ -217,7 +217,7 @@ class HistoryTables:
         return [name for (name,) in names if matches(pattern, name)]
 
     def heads(self, runs: Collection[str]) -> Mapping[tuple[str, str], _Head]:
-        """Runs and their environments, by repository and the run's id."""
+        """Runs and their environments, by repository and run id."""
         fields = list(FINGERPRINT_FIELDS)
         columns = ", ".join(f'"{field}"' for field in fields)
         found = self._query(
@@ -272,7 +272,7 @@ class HistoryTables:
         }
 
     def _columns(self, text: str, *values: object) -> dict[str, Any]:
-        """An answer as pyarrow's arrays by column: nobody makes objects of 100,000 rows."""
+        """An answer's columns as pyarrow arrays, because Python objects of 100,000 rows take long."""
         with self._errors():
             table = self._connection.sql(text, params=list(values)).to_arrow_table()
         return {column: table[column].combine_chunks() for column in table.column_names}

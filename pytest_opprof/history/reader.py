@@ -1,7 +1,7 @@
-"""A log as it is asked: what each test measured, run by run.
+"""Read a log: what each test measured, run by run.
 
-What a test measured is packed in integers of 64 bits: run, counts, how many values, the values. So 5,000,000
-results are some 160 MiB, and those of one test are found at once.
+A test's results are packed in integers of 64 bits: run, counts, number of values, values. So 5,000,000
+results take about 160 MiB, and those of one test are found at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytest_opprof.results.files import shown
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.run import Environment
 
-_HEADER: Final = 3  # of a result: run, counts, how many values
+_HEADER: Final = 3  # of a result: run, counts, number of values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +33,12 @@ class Result:
 
 
 class Results:
-    """A test in each of some runs, oldest commit first: by column, as there may be 100,000.
+    """A test's results, oldest commit first; kept by column, because there may be 100,000.
 
     Args:
-        head_of: The run at a place, and its environment.
-        counts: What of the test was exact in each.
-        measured: What varied.
+        head_of: Gives the run and environment of a result by its index.
+        counts: The exact metrics of each.
+        measured: The varying values of each.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Results:
 
 
 class HistoryReader:
-    """All that a log says, read once.
+    """The content of a log, read once.
 
     Args:
-        log: Which one; it need not exist.
+        log: Its folder need not exist.
 
     Raises:
         StoreError: It cannot be read.
@@ -83,16 +83,16 @@ class HistoryReader:
         self._environments: dict[str, Environment] = {}
         self._counts: list[Counts] = []
         self._series: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
-        # By the digest of a test's counts: where its results go, and which counts they have.
+        # By the digest of a test's counts: the array for its results, and the counts' index.
         self._targets: dict[str, tuple[array[int], int]] = {}
-        # Of millions of lists that are about to be packed, the collector would look at each again and again.
+        # The garbage collector would look at millions of short-lived lists again and again.
         with log.shared(), gc_paused():
             for segment in log.segments():
                 self._take(segment)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the user: what was passed over."""
+        """Sentences on what was skipped."""
         found = [
             f"{shown(self._folder / name)}: damaged lines skipped: {count}" for name, count in self._damaged
         ]
@@ -105,17 +105,17 @@ class HistoryReader:
         return sorted(self._series)
 
     def run_ids(self) -> set[str]:
-        """The runs that there are."""
+        """The ids of all runs."""
         return self._run_ids
 
     def results(self, node_id: str, *, name: str | None = None) -> Results:
-        """What was measured of a test, oldest commit first.
+        """A test's results, oldest commit first.
 
         Args:
             name: Only runs that were saved under this name.
         """
         packed = self._series.get(node_id, array("q"))
-        # A run that has two definitions of a test, as no writer of ours makes one, counts once: the last.
+        # If a run has a test twice, which our writer never does, the last one counts.
         latest, at = {}, 0
         while at < len(packed):
             run, counted, length = packed[at : at + _HEADER]
@@ -132,10 +132,10 @@ class HistoryReader:
     def _take(self, segment: Segment) -> None:
         known = self._targets.keys() | self._environments.keys()
         chunk = read_entries(segment.path, known=known)
-        # Half a line at the end is a damaged one too.
+        # Half a line at the end is damaged too.
         if damaged := chunk.damaged + (segment.size > chunk.end):
             self._damaged.append((segment.path.name, damaged))
-        # What is defined too late is: lines of a damaged segment may stand in any order.
+        # Definitions first, because the lines of a damaged segment may be in any order.
         for entry in chunk.entries:
             if isinstance(entry, DefinitionEntry):
                 self._define(entry)
@@ -159,7 +159,7 @@ class HistoryReader:
         self._run_ids.add(entry.head.run_id)
         run, targets = len(self._runs), self._targets
         self._runs.append((entry.head, environment))
-        # Nothing but this runs millions of times.
+        # Only this loop runs millions of times.
         for digest, values in entry.tests.items():
             if digest in targets:
                 data, counts = targets[digest]

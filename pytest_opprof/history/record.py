@@ -1,7 +1,7 @@
-"""A run as the history keeps it: each test's exact metrics once, and what varies as a few integers a run.
+"""A run as the history keeps it: each test's exact metrics once, and its varying values in each run.
 
-Counts hardly ever change from run to run, so what is exact of a test is a definition, named by its digest,
-that any number of runs point to. A run's own record is then some bytes a test.
+Counts rarely change from run to run. So a test's exact metrics are a definition, named by its digest, to
+which any number of runs refer. A run's own record then takes a few bytes for each test.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import Unit
 
 DIGEST_LENGTH = 16
-# A test whose Python calls are recorded has thousands of rows; the costliest are the ones that are asked for.
+# A test with recorded Python calls has thousands of rows; users ask for the costliest.
 _MAX_OPS = 1_000
 _EXACT_OF_OPS = frozenset(name for name, metric in OP_METRICS.items() if metric.family is Family.EXACT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What of a test is exact, and so usually the same from run to run.
+    """The exact metrics of a test, which usually stay the same from run to run.
 
     Attributes:
-        steps: Its active steps.
-        sources: What was listened to.
-        totals: The exact totals, in each step.
-        ops: The exact metrics of each op, by the op's name and the metric's; what is 0 is left out.
-        ops_omitted: Whether there were more ops than are kept, so that one that is missing may have run.
-        measured: The totals that vary (times, peaks), in the order in which a run's record has their values.
+        steps: The number of active steps.
+        sources: The sources of ops that were recorded.
+        totals: The exact totals, per step.
+        ops: The exact metrics by op and metric, without zeros.
+        ops_omitted: Whether some ops were not kept, so that a missing one may have run.
+        measured: The varying totals (times, peaks), in the order of their values in a run's record.
     """
 
     node_id: str
@@ -48,7 +48,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """Something that records point to: its digest, and the JSON it is the digest of."""
+    """A JSON text that records refer to by its digest."""
 
     digest: str
     text: str
@@ -62,13 +62,13 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHead:
-    """What the history knows of a run apart from its tests.
+    """A run without its tests.
 
     Attributes:
         created: When it was measured.
-        committed: When its commit was made, as git says; None where git was not asked or does not know.
-        commit: What was measured; None outside a repository.
-        name: The name it was saved under, if it was.
+        committed: When its commit was made; None if git was not asked or does not know.
+        commit: The measured commit; None outside a repository.
+        name: The name it was saved under, if any.
     """
 
     run_id: str
@@ -79,12 +79,12 @@ class RunHead:
 
     @property
     def at(self) -> datetime:
-        """Its commit's time, as a measuring machine's clock may be wrong; else when it was measured. UTC."""
+        """When its commit was made, because a measuring machine's clock may be wrong; else `created`. UTC."""
         return (self.committed or self.created).astimezone(UTC)
 
     @property
     def order(self) -> tuple[datetime, datetime, str]:
-        """Where it stands among runs."""
+        """Its sort key among runs."""
         return (self.at, self.created, self.run_id)
 
 
@@ -93,8 +93,8 @@ class RunRecord:
     """One run in the history.
 
     Attributes:
-        environment: Its fingerprint, as a definition.
-        tests: What each test measured: its counts, and the values of `Counts.measured`.
+        environment: The definition of its fingerprint.
+        tests: Each test's counts, and the values of `Counts.measured`.
     """
 
     head: RunHead
@@ -103,15 +103,12 @@ class RunRecord:
 
 
 def digest_of(text: str) -> str:
-    """The name of a definition."""
+    """The digest that names a definition."""
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:DIGEST_LENGTH]
 
 
 def record_of(run: Run, *, committed: datetime | None) -> RunRecord:
-    """The record of a run.
-
-    Tests that did not pass, were not measured whole, or were carried over from an earlier run are left out.
-    """
+    """The record of a run, without failed, incompletely measured and carried-over tests."""
     told = [test for test in run.tests if _tells_all(test) and test.carried_from is None]
     head = RunHead(
         run_id=run.run_id, created=run.created, committed=committed, commit=run.commit, name=run.name
@@ -124,12 +121,12 @@ def record_of(run: Run, *, committed: datetime | None) -> RunRecord:
 
 
 def environment_definition(fingerprint: Mapping[str, str]) -> Definition:
-    """A fingerprint, to be pointed to."""
+    """The definition of a fingerprint."""
     return Definition.of({"fingerprint": dict(fingerprint)})
 
 
 def counts_definition(counts: Counts) -> Definition:
-    """A test's counts, to be pointed to."""
+    """The definition of a test's counts."""
     document: dict[str, Any] = {"node_id": counts.node_id, "steps": counts.steps}
     document["sources"] = list(counts.sources)
     document["totals"] = {name: _to_json(samples) for name, samples in counts.totals.items()}
@@ -141,10 +138,10 @@ def counts_definition(counts: Counts) -> Definition:
 
 
 def counts_from(document: Mapping[str, Any]) -> Counts:
-    """What `counts_definition` wrote.
+    """Parse what `counts_definition` wrote.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: it is something else.
+        KeyError, TypeError, ValueError, AttributeError: It is something else.
     """
     steps = int(document["steps"])
     return Counts(
@@ -179,7 +176,7 @@ def _test_record(test: TestResult) -> tuple[Definition, tuple[int, ...]]:
 
 
 def _ops(test: TestResult) -> dict[str, dict[str, Samples]]:
-    """The exact metrics by op; rows of one name, such as an op's and a call's, are summed."""
+    """The exact metrics by op; rows with one name, such as an op's and a call's, are summed."""
     found: dict[str, dict[str, Samples]] = {}
     for row in test.ops[:_MAX_OPS]:
         if row.background:
@@ -193,12 +190,12 @@ def _ops(test: TestResult) -> dict[str, dict[str, Samples]]:
 
 
 def _told(samples: Samples, *, unit: Unit) -> int:
-    """Of a time the least of the steps, as in the summary; of anything else the mean."""
+    """The least time of any step, as in the summary; the mean of anything else."""
     return samples.low if unit is Unit.NS else round(samples.mean)
 
 
 def _op_to_json(metrics: Mapping[str, Samples]) -> Any:
-    """A count alone is written as such: most ops have no other metric."""
+    """An op's metrics as JSON; a lone count, as most ops have, is written without its name."""
     if metrics.keys() == {COUNT.name}:
         return _to_json(metrics[COUNT.name])
     return {name: _to_json(samples) for name, samples in metrics.items()}

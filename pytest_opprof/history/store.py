@@ -1,4 +1,4 @@
-"""The history of a store: where it lies, and how a run gets into it."""
+"""Find a store's history, and add a run to it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _FOLDER = "history"
 
 
 def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryLog:
-    """The history beside a store; that of a store which is not ``dir:`` lies in ``.opprof``.
+    """The history beside a store; for a store that is not ``dir:`` it is in ``.opprof``.
 
-    Projects that share a folder have logs of their own in it, by repository and rootdir. Where the folder is
-    inside a project, that project's log has no such name.
+    Projects that share a folder have separate logs in it, named by repository and rootdir. If the folder is
+    inside a project, that project's log needs no name.
 
     Args:
-        uri: The store's, ``dir:PATH`` or a path alone; the store says whether it is valid.
+        uri: The store's URI, ``dir:PATH`` or a path alone. It is not checked here.
         root: The folder that a relative path starts from.
-        project: Pytest's rootdir; None where it is ``root``.
+        project: Pytest's rootdir; None if it is ``root``.
     """
     kind, path = kind_and_place(uri)
     folder = root / (path if kind == "dir" else FOLDER)
@@ -35,7 +35,7 @@ def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryL
 
 
 def name_of(project: Path) -> str:
-    """What a project is called among others: a word for people, and a digest of what tells it from them."""
+    """A project's unique name: a word for people, and a digest of its repository and folder."""
     git = Git(project)
     place = git.place or str(project)
     word = re.sub(r"[^A-Za-z0-9]+", "-", f"{place}/{git.prefix}".rstrip("/").rpartition("/")[2])
@@ -43,7 +43,7 @@ def name_of(project: Path) -> str:
 
 
 def remember(log: HistoryLog, run: Run, *, repository: Path) -> bool:
-    """Append a run to a history, and say whether it had a test to remember.
+    """Append a run to a history; False if it has no test to keep.
 
     Raises:
         StoreError: The log cannot be written; it is unchanged.

@@ -1,4 +1,4 @@
-"""A test's metric over the runs of a history: its value in each, and where it changed."""
+"""A test's metric over the runs of a history: its value in each run, and where it changed."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Point:
     """A metric in one run.
 
     Attributes:
-        samples: The metric; None where the run cannot say.
-        because: Fingerprint fields the metric depends on that differ from the run before, in words.
+        samples: The metric; None if unknown.
+        because: Fingerprint fields that the metric depends on and that differ from the run before, in words.
     """
 
     result: Result
@@ -53,10 +53,10 @@ class Trend:
     """A metric of a test over time, oldest commit first.
 
     Attributes:
-        results: Of the test, one per run.
-        samples: The metric in each; None where the run cannot say.
-        changes: The places at which it changes.
-        note: Why there are no change points although there could be; empty otherwise.
+        results: The test's results, one per run.
+        samples: The metric in each run; None if unknown.
+        changes: The indices of the runs in which it changed.
+        note: Why change points could not be looked for; empty otherwise.
     """
 
     node_id: str
@@ -70,7 +70,7 @@ class Trend:
         return len(self.samples)
 
     def points(self, *, last: int | None = None) -> list[Point]:
-        """The latest runs, or all: who prints 20 of 100,000 asks for no more."""
+        """The points of the latest runs, or of all."""
         first = 0 if last is None else max(len(self) - last, 0)
         return [self.point(at) for at in range(first, len(self))]
 
@@ -87,14 +87,14 @@ class Trend:
 
 
 def find_test(text: str, tests: Sequence[str], *, where: str = "the history") -> str:
-    """The test that a node id, or a part of one, means.
+    """Find the test with this node id, or the only one whose node id contains this text.
 
     Args:
         tests: The node ids to choose from.
         where: What an error says has these tests.
 
     Raises:
-        UsageError: None or several; it names them, or the nearest.
+        UsageError: None or several match; it names them, or the nearest.
     """
     if text in tests:
         return text
@@ -121,11 +121,11 @@ def wanted_metrics(
     """The metrics to show.
 
     Args:
-        metric: As the user wrote it; None for how many ops (else ranges) a step has, and how long they take.
-        has_times_of_ops: Whether tables are asked, which have them.
+        metric: As the user wrote it; None for the number of ops (else ranges) per step and their time.
+        has_times_of_ops: Whether the results are from tables, which have times of ops.
 
     Raises:
-        UsageError: No such metric, or one that the history does not keep.
+        UsageError: The metric does not exist, or the history does not keep it.
     """
     if metric is None:
         has_ops = any(OPS_COUNT.name in counts.totals for counts in results.counts)
@@ -149,10 +149,10 @@ def trend_of(
 ) -> Trend:
     """The trend of a metric.
 
-    What is exact changes wherever its value does; a time, where its level shifts (`change_points`).
+    An exact metric changes with its value, and a time where its level shifts (`change_points`).
 
     Args:
-        samples: Its values by result, where the results do not have them.
+        samples: Its values by result; None to take them from the results.
     """
     samples = values_of(results, path) if samples is None else samples
     known = [at for at, each in enumerate(samples) if each is not None]
@@ -173,7 +173,7 @@ def trend_of(
 
 
 def _is_same(path: MetricPath, samples: Sequence[Samples | None], results: Results, *runs: int) -> bool:
-    """Whether two runs agree: on all ops, views among them, where one of them cannot tell its views."""
+    """Whether two runs agree; if one of them does not count views apart, on ops and views together."""
     values = [samples[run] for run in runs]
     views = [results.counts[run].totals.get(VIEWS_COUNT.name) for run in runs]
     if path.op is None and path.metric is OPS_COUNT and None in views:
@@ -183,15 +183,15 @@ def _is_same(path: MetricPath, samples: Sequence[Samples | None], results: Resul
 
 
 def is_change(before: Samples, after: Samples) -> bool:
-    """Whether what is exact changed. Where steps differ in both, it did if no step is like one before."""
+    """Whether an exact value changed; if steps vary in both runs, only if their ranges do not overlap."""
     if before.is_constant or after.is_constant:
         return (before.low, before.high) != (after.low, after.high)
     return before.low > after.high or after.low > before.high
 
 
 def values_of(results: Results, path: MetricPath) -> list[Samples | None]:
-    """A metric in each run, per step; of a pattern, the sum of ops that match. None where it is not known."""
-    # Thousands of runs share their counts, which are looked through once.
+    """A metric in each run, per step; of a pattern, the sum of ops that match. None if unknown."""
+    # Thousands of runs share counts, so each is searched once.
     told = {id(counts): counts for counts in results.counts}
     name = path.metric.name
     if path.op is None and any(name in counts.measured for counts in told.values()):
@@ -215,13 +215,13 @@ def _exact(counts: Counts, path: MetricPath) -> Samples | None:
     found = [ops[name] for op, ops in counts.ops.items() if name in ops and matches(path.op, op)]
     if found:
         return reduce(Samples.plus, found)
-    # An op that did not run was counted, as 0: if what would have seen it was listening, and all were kept.
+    # A missing op ran 0 times, if its source was recorded and all ops were kept.
     is_seen = path.metric.answers(counts.sources) and not counts.ops_omitted
     return Samples.constant(0, steps=counts.steps) if is_seen else None
 
 
 def because(before: Environment, after: Environment, metric: Metric) -> tuple[str, ...]:
-    """The fingerprint fields a metric depends on that differ, in words."""
-    # In most of thousands of runs it is one environment.
+    """The differing fingerprint fields that a metric depends on, in words."""
+    # Most of thousands of runs share one environment.
     found = {} if before is after else differences(before, after, ignore_unknown=True)
     return tuple(words for field, words in found.items() if field in metric.depends_on)
