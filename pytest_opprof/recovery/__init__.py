@@ -1,1 +1,1 @@
-"""What processes that died left behind: which test ran, what each thread was in, the recording itself."""
+"""What dead processes left behind: the test that ran, each thread's open ops, and the recording."""

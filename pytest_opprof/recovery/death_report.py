@@ -1,4 +1,4 @@
-"""Deaths in sentences."""
+"""Report deaths of processes as text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SECOND_NS: Final = 10**9
 
 
 def told(death: Death, *, trace: Path | None) -> Iterator[str]:
-    """What is known of a death: the test, what ran last on each thread, where the trace is.
+    """Lines on a death: the test, what ran last on each thread, and where the trace is.
 
     Args:
-        trace: The file that its recording was written to; None for none.
+        trace: The trace of its recording; None without one.
     """
     began = datetime.fromtimestamp(death.file.opened_ns / _SECOND_NS, tz=UTC)
     who = f"process {death.file.pid}" if death.note is None else death.note.node_id
@@ -43,11 +43,7 @@ def told(death: Death, *, trace: Path | None) -> Iterator[str]:
 
 
 def last_words(pid: int) -> list[str]:
-    """What a process of ours was in when it died; its session file goes.
-
-    Args:
-        pid: The process, which has ended.
-    """
+    """Lines on what a dead process of ours was running; its session files are removed."""
     lines: list[str] = []
     for file in left_by(pid):
         death = death_of(file)

@@ -1,4 +1,4 @@
-"""A process that died while it ran a test: what each of its threads was in."""
+"""A process that died while it ran a test: what each of its threads was running."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _DURATION_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastSeen:
-    """What one thread was in, or had been in last, when its process died.
+    """What one thread was running, or ran last, when its process died.
 
     Attributes:
-        thread: Which one, by the system's number.
-        stack: The ranges and ops that were open, innermost first.
-        last: What began last on the thread; where something is open it is that, or was inside of it.
+        thread: The thread, by the system's number.
+        stack: The open ranges and ops, innermost first.
+        last: The event that began last; if some are open, the innermost of them or one inside it.
     """
 
     thread: str
@@ -43,10 +43,10 @@ class Death:
     """A process that died.
 
     Attributes:
-        note: What it said it was doing; None for a process that ran no tests.
-        threads: What each thread was in; those with something open first.
-        recording: What was recorded; None where nothing was.
-        problem: Why there is no recording; empty where there is one.
+        note: What it wrote on its test; None for a process that ran no tests.
+        threads: Its threads, those with open events first.
+        recording: Its recording; None without a readable one.
+        problem: Why there is no recording; empty if there is one.
     """
 
     file: SessionFile
@@ -57,14 +57,14 @@ class Death:
 
     @property
     def test(self) -> str:
-        """The test that ran; where none did, the process."""
+        """The test that ran, or else the process."""
         return self.note.node_id if self.note else f"process {self.file.pid}"
 
 
 def death_of(file: SessionFile) -> Death:
     """Read what a dead process left.
 
-    Whatever is wrong with the recording is told, not raised: that the process died is worth knowing anyway.
+    A problem with the recording is reported, not raised: the death itself is worth knowing.
     """
     note = Note.of(file.note)
     if not file.was_recording:
@@ -79,7 +79,7 @@ def death_of(file: SessionFile) -> Death:
 
 def _threads(recording: Recording, *, pid: int) -> Iterator[LastSeen]:
     opened: dict[int, list[str]] = {}
-    # Searched as bytes: a recording may hold many millions of events, of which a few are open.
+    # A search through bytes is fast: a few of many millions of events may be open.
     for match in _OPEN.finditer(recording.duration_ns.cast("B")):
         event = match.start() // _DURATION_BYTES
         opened.setdefault(recording.thread[event], []).append(recording.name(event))
@@ -88,7 +88,7 @@ def _threads(recording: Recording, *, pid: int) -> Iterator[LastSeen]:
         if after == bisect_left(recording.thread, thread.index):
             continue
         yield LastSeen(
-            # The living are named by whoever asks them, which nobody can any more.
+            # Only a living process can be asked for its threads' names.
             thread="main thread" if thread.os_tid == pid else f"thread {thread.os_tid}",
             stack=tuple(reversed(opened.get(thread.index, []))),
             last=recording.name(after - 1),
@@ -96,10 +96,10 @@ def _threads(recording: Recording, *, pid: int) -> Iterator[LastSeen]:
 
 
 def write_trace(death: Death, folder: Path) -> Path | None:
-    """Write the Chrome trace of what was recorded.
+    """Write the Chrome trace of a death's recording.
 
     Returns:
-        The file, ``test_step-9f3c-4711.json.gz``; None where nothing was recorded.
+        The file, ``test_step-9f3c-4711.json.gz``; None without a recording.
 
     Raises:
         StoreError: It cannot be written.

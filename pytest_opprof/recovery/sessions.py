@@ -1,4 +1,4 @@
-"""Sessions that processes left behind: found, told apart, and cleaned up."""
+"""Find and remove the session files that dead processes left."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pytest_opprof.capture.session_files import LONGEST_NOTE, SessionFile, read_
 from pytest_opprof.errors import CollectorError, RecoveryError
 
 _NAME: Final = re.compile(r"opprof-(?P<user>[0-9]+)-[0-9]+-[0-9a-f]+")
-_KEPT_NS: Final = 7 * 24 * 3600 * 10**9  # a dead process's recording that nobody asked for
+_KEPT_NS: Final = 7 * 24 * 3600 * 10**9  # how long an unread recording of a dead process is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What a process that runs tests says in its session file.
+    """What a test process writes to its session file.
 
     Attributes:
-        project: Which project's tests, see `project_of`.
-        worker: The process's name in xdist; empty for none.
+        project: The project's short name, by `project_of`.
+        worker: The name of the xdist worker; empty without xdist.
         node_id: The test that runs.
     """
 
@@ -34,13 +34,13 @@ class Note:
     node_id: str
 
     def __bytes__(self) -> bytes:
-        """As the file has it; of a name that is too long, the beginning."""
+        """The note as the file has it, cut if it is too long."""
         text = f"{self.project}\n{self.worker}\n{self.node_id}"
         return text.encode("utf-8", "surrogatepass")[:LONGEST_NOTE]
 
     @classmethod
     def of(cls, data: bytes) -> Self | None:
-        """Read a note; None where there is none, or one that no test session wrote."""
+        """Read a note; None if there is none, or if no test session wrote it."""
         parts = data.decode("utf-8", "replace").split("\n", 2)
         if len(parts) != len(cls.__slots__):
             return None
@@ -49,7 +49,7 @@ class Note:
 
 
 def project_of(root: Path) -> str:
-    """A short name for a project's folder, as a path may be longer than a note."""
+    """A short name for a project's folder, because a path may be longer than a note."""
     return hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
 
 
@@ -57,7 +57,7 @@ def left_sessions(folders: Iterable[Path] | None = None) -> Iterator[SessionFile
     """The session files of this user's dead processes, oldest first in each folder.
 
     Args:
-        folders: Where to look; unless given, where this process would have its own.
+        folders: Where to look; None for the folders that this process would use.
     """
     for folder in dict.fromkeys(session_folders() if folders is None else folders):
         found = []
@@ -75,23 +75,23 @@ def _candidates(folder: Path) -> list[Path]:
     try:
         names = [path.name for path in folder.iterdir()]
     except OSError:
-        return []  # a folder that is not there has nothing in it
+        return []  # a missing folder is empty
     matches = filter(None, map(_NAME.fullmatch, names))
     return [folder / match[0] for match in matches if int(match["user"]) == os.getuid()]
 
 
 def is_leftover(file: SessionFile, *, now_ns: int) -> bool:
-    """Whether a dead process's file is of no use: nothing ran, or nobody asked for a week."""
+    """Whether a dead process's file is useless: nothing ran, or it is older than a week."""
     return (not file.was_recording and not file.note) or now_ns - file.opened_ns > _KEPT_NS
 
 
 def left_by(pid: int) -> list[SessionFile]:
-    """The session files of a process, which has ended."""
+    """The session files of a process that has ended."""
     return [file for file in left_sessions() if file.pid == pid]
 
 
 def remove(file: SessionFile) -> None:
-    """Remove a dead process's files, the one that tells of the others last."""
+    """Remove a dead process's files; the one that names the others goes last."""
     spilled = re.compile(rf"opprof-{os.getuid()}-{file.pid}-[0-9a-f]+\.spill")
     if file.names_path.name == f"{file.path.name}.names":
         _remove(file.names_path)
@@ -106,4 +106,4 @@ def _remove(path: Path) -> None:
         if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid():
             path.unlink()
     except OSError:
-        return  # gone already, or in a folder that takes nothing now: the next session tries again
+        return  # already gone, or cannot be removed now: the next session tries again
