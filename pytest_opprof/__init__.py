@@ -1,4 +1,4 @@
-"""Mark a test; CI fails when its ops become more, slower or hungrier, and says which op, from which line.
+"""Mark a test; CI fails if its ops become more, slower or hungrier, and names the op and the line.
 
 The names here are torch.profiler's, with torch or without::
 
@@ -8,8 +8,7 @@ The names here are torch.profiler's, with torch or without::
         ...
     print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 
-Every pytest session imports this package, since its plugin lives in it: what a name needs is loaded when the
-name is first used.
+Every pytest session imports this package, because it has the plugin. So each name is loaded on first use.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ __all__ = [
     "tensorboard_trace_handler",
 ]
 
-# Where each name lives; after a colon what it is called there, where torch's own name says it is private.
+# The module of each name; after a colon its name there, if torch's own name is private.
 _ROOMS = {
     "MEMORY_EVENT_NAME": "events.names",
     "OUT_OF_MEMORY_EVENT_NAME": "events.names",
@@ -175,7 +174,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, private = room.partition(":")
     value = getattr(importlib.import_module(f"{__name__}.{module}"), private or name)
-    # The next look-up finds it without coming here.
+    # The next look-up finds it directly.
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""Addresses as messages may show them: without what lets somebody in."""
+"""Addresses as messages may show them: without secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote, unquote_plus
 
 _HIDDEN: Final = "***"
 _END: Final = r"\s'\"<>"
-# https://user:password@host, and https://token@host; the user of other schemes alone is not a secret.
+# https://user:password@host and https://token@host; in other schemes a user alone is not a secret.
 _LOGIN: Final = re.compile(
     rf"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^/?#:@{_END}]*)(?P<password>:[^/{_END}]*)?@"
 )
@@ -23,7 +23,7 @@ def shown(text: str) -> str:
 
 
 def said_of(address: str, text: str) -> str:
-    """What a program or a library says of an address, `shown`, and without the address's secrets alone."""
+    """A program's message about an address, `shown`, and without the address's secrets elsewhere in it."""
     for secret in sorted(_secrets(address), key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     return shown(text)

@@ -1,4 +1,4 @@
-"""``torch.autograd.profiler``'s names: the older profiler, and what goes with it, without torch."""
+"""``torch.autograd.profiler`` without torch: the older profiler, and the names beside it."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def __getattr__(name: str) -> Any:
 
 @dataclass
 class _ProfilerStats:
-    """What a profile took of the process's time, and what was lost.
+    """A profile's overhead and losses.
 
-    The first seven fields are torch's. There is no parsing and no tree to build here: the field for the one
-    has how long the latest summing up took, that for the other stays 0.
+    The first seven fields are torch's. Nothing is parsed and no tree is built here: the parse field has the
+    time of the latest `key_averages`, and the tree field stays 0.
 
     Attributes:
-        dropped_events: There was no room for them.
+        dropped_events: Events for which there was no room.
         truncated: The byte budget or the disk ended the recording early.
     """
 
@@ -82,31 +82,31 @@ class _ProfilerStats:
 class profile(Averaged):  # noqa: N801  # torch's name
     """Record ops while the block runs, as ``torch.autograd.profiler.profile`` does, with its arguments.
 
-    What torch does not have, such as ``sampling`` and ``keep_cycles``, only `pytest_opprof.profile` takes.
-    Unlike torch's, it sees the ops of all threads; its results are there as often as they are asked for; a
-    profile that was not enabled has empty results rather than none.
+    Options that torch lacks, such as ``sampling`` and ``keep_cycles``, are in `pytest_opprof.profile` only.
+    Unlike torch's, this profile records the ops of all threads, gives its results any number of times, and
+    has empty results instead of None if it was not enabled.
 
     Args:
         enabled: False makes it do nothing; entering it gives None, as torch's does.
         use_cuda: Deprecated: means ``use_device="cuda"``.
-        use_device: The device to look at beside the CPU: "cuda", "xpu", "mtia" or "hpu". One that is unknown
-            or not there is named in a warning.
-        record_shapes: Record the shapes, types and numbers that ops are given.
+        use_device: The device to record beside the CPU: "cuda", "xpu", "mtia" or "hpu". If it is unknown or
+            missing, a warning names it.
+        record_shapes: Record the shapes, types and numbers passed to ops.
         with_flops: Count the floating point operations of ops that have a formula; records shapes too.
-        profile_memory: Record what torch's allocators take and give back.
-        with_stack: Record Python and C calls, and with them each event's stack; ``"cpp"`` and ``"all"`` as in
+        profile_memory: Record allocations and frees by torch's allocators.
+        with_stack: Record Python and C calls, and so each event's stack; ``"cpp"`` and ``"all"`` as in
             `KinetoProfile`.
         with_modules: Record the calls of torch modules.
-        use_kineto: There is one collector here, which records the CPU either way; needed without the CPU.
+        use_kineto: Required without the CPU. Otherwise no effect: there is one collector.
         use_cpu: False leaves ops out, and keeps ranges.
         experimental_config: An `_ExperimentalConfig`.
-        acc_events: Accepted with a warning: the profile is entered once, and has nothing to add up.
+        acc_events: Accepted with a warning: the profile is entered only once, so no cycles add up.
         custom_trace_id_callback: Names the trace.
-        post_processing_timeout_s: Accepted: there is nothing that would take long.
-        activity_filters: Accepted with a warning: activity types are not chosen one by one here.
+        post_processing_timeout_s: No effect: nothing takes long.
+        activity_filters: Accepted with a warning: activity types cannot be chosen one by one.
 
     Raises:
-        AssertionError: The CPU is left out without ``use_kineto``, or nothing is left to look at.
+        AssertionError: The CPU is left out without ``use_kineto``, or nothing is left to record.
         ValueError: The timeout is negative.
     """
 
@@ -268,7 +268,7 @@ class profile(Averaged):  # noqa: N801  # torch's name
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The self times of all events, microseconds."""
+        """The sum of all events' self CPU times, microseconds."""
         return self.function_events.self_cpu_time_total
 
     def export_chrome_trace(
@@ -277,11 +277,11 @@ class profile(Averaged):  # noqa: N801  # torch's name
         metadata: Mapping[str, str] | None = None,
         use_python_export: bool = False,  # noqa: FBT001, FBT002  # torch's signature
     ) -> None:
-        """Write a Chrome trace, as often as there are places to write to.
+        """Write a Chrome trace; it may be called any number of times.
 
         Args:
-            path: The file; compressed where it ends in ``.gz``.
-            metadata: JSON texts for the trace to say about itself.
+            path: The file; compressed if it ends in ``.gz``.
+            metadata: JSON texts to add to the trace, by key.
             use_python_export: Accepted with a warning: there is one way to write a trace here.
 
         Raises:
@@ -296,7 +296,7 @@ class profile(Averaged):  # noqa: N801  # torch's name
         self._profile.export_chrome_trace(path)
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
-        """Write the stacks and what each cost; see `EventList.export_stacks`.
+        """Write the stacks and the cost of each; see `EventList.export_stacks`.
 
         Raises:
             AssertionError: The block has not ended, or stacks were not recorded.

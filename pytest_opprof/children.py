@@ -1,4 +1,4 @@
-"""Starting a process in a session of its own, so that a signal at any moment leaves none of it behind."""
+"""Start a process in its own session, so that a signal at any moment leaves no part of it behind."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from typing import Any
 
 
 def started(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """Start a process, the leader of a session of its own; all of it is ended where this is interrupted.
+    """Start a process as the leader of its own session; if this call is interrupted, the session is killed.
 
-    A signal's handler that raises while ``subprocess.Popen()`` runs loses the process, which exists by then.
-    Handlers run in the main thread alone, so another one starts it.
+    If a signal handler raises while ``subprocess.Popen()`` runs, the process already exists but is lost.
+    Handlers run only in the main thread, so another thread starts the process.
 
     Args:
-        command: The program and its arguments.
-        options: `subprocess.Popen`'s.
+        options: Passed to `subprocess.Popen`.
 
     Raises:
         OSError: It cannot be started.
     """
     made: list[subprocess.Popen[Any]] = []
     faults: list[Exception] = []
-    # Whoever takes it first decides: the other thread, that it starts the process, or this one, that none is.
+    # Whoever takes it first decides: the other thread starts the process, or this one prevents that.
     begun = threading.Lock()
     done = threading.Event()
 
@@ -42,12 +41,12 @@ def started(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
 
     try:
         threading.Thread(target=start).start()
-        done.wait()  # not join(): before 3.13 it takes a thread for ended if a handler raises in it
+        done.wait()  # not join(): before 3.13 it considers the thread ended if a handler raises
     except BaseException:
         if not begun.acquire(blocking=False):
             done.wait()
         for process in made:
-            with process:  # waits for its end, and closes what it wrote to
+            with process:  # waits for its end, and closes its pipes
                 send(process, signal.SIGKILL)
         raise
     if faults:
@@ -56,6 +55,6 @@ def started(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
 
 
 def send(process: subprocess.Popen[Any], kind: signal.Signals) -> None:
-    """Send a signal to a process that was `started`, and to all that are in its session's first group."""
+    """Send a signal to the process group of a `started` process."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, kind)

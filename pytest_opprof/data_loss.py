@@ -1,4 +1,4 @@
-"""What a recording or a test's numbers are known to lack, in sentences: each table of them says so."""
+"""Sentences on what a recording or a test's numbers lack, for each table that shows them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def losses_of_recording(
     *, dropped: int, truncated: bool, names_overflowed: int, sampling: float
 ) -> Iterator[str]:
-    """Give a sentence for each way in which the ops of a recording are not whole.
+    """Give a sentence for each way in which a recording's ops are incomplete.
 
     Args:
         dropped: Events for which there was no room.
         truncated: Whether the byte budget or the disk ended the recording early.
-        names_overflowed: Events that share one name, as the process had too many for theirs.
+        names_overflowed: Events that share one name, because the process had too many names.
         sampling: The share of torch's ops that was recorded; 1 for all.
     """
     if dropped:
@@ -37,7 +37,7 @@ def losses_of_recording(
 
 
 def losses_of_test(test: TestResult) -> Iterator[str]:
-    """Give a sentence for each way in which a test's rows are not all that it did."""
+    """Give a sentence for each way in which a test's rows are incomplete."""
     capture = test.capture
     yield from losses_of_recording(
         dropped=capture.dropped,
@@ -52,7 +52,7 @@ def losses_of_test(test: TestResult) -> Iterator[str]:
 
 
 def calls_outside_tree(test: TestResult) -> int:
-    """Count the calls of the steps that the call tree has no room for, but those of uncertain ops."""
+    """Count the calls for which the call tree has no room, without those of uncertain ops."""
     unstable = set(test.unstable)
     called, in_tree = Counter[str](), Counter[str]()
     for row in test.ops:

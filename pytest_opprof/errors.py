@@ -1,4 +1,4 @@
-"""One exception tree; every class carries the exit code that the command line ends with.
+"""One exception tree; each class has the exit code that the command line ends with.
 
 ::
 
@@ -7,17 +7,17 @@
     ├── CollectorError               3   the native collector failed
     │   ├── CaptureBusyError         3   another window is open in this process
     │   └── CaptureUnavailableError  3   this machine cannot capture what was asked for
-    ├── DocumentError                4   a bad, corrupt, foreign or newer document
+    ├── DocumentError                4   a JSON file that is corrupt, foreign, invalid or newer
     ├── StoreError                   5   a store or file that cannot be written or read
     ├── MissingBaselineError         6   no baseline under the name or commit asked for
     ├── MeasurementError             7   a test that cannot be measured as planned
     ├── RecoveryError                8   a dead process's session file that cannot be read
     ├── ExperimentError              9   a side of an A/B or a bisection that cannot be built or measured
     └── ForgeError                  10   GitHub or GitLab does not answer, or not as expected
-        └── ForgePermissionError    11   it refuses what the token may not do
+        └── ForgePermissionError    11   the token lacks a permission
 
 Exit codes 0 and 1 belong to verdicts: a regression is a value, not an exception.
-Every message is one sentence or two that say what, where, and what to do.
+Every message says in one or two sentences what is wrong, where, and what to do.
 """
 
 from __future__ import annotations

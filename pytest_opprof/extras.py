@@ -1,4 +1,4 @@
-"""The libraries of extras, imported when somebody needs them."""
+"""Import the libraries of extras on demand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_opprof.errors import UsageError
 
 
 def needed(module: str, *, extra: str = "fleet", by: str = "opprof fleet") -> Any:
-    """A library of an extra, which `by` needs.
+    """Import a library of an extra, which `by` needs.
 
     Raises:
         UsageError: It is not installed.

@@ -1,6 +1,6 @@
-"""Ranges and marks of one's own for an ITT tool such as VTune: ``torch.profiler.itt``, without torch.
+"""Your own ranges and marks for an ITT tool such as VTune: ``torch.profiler.itt``, without torch.
 
-Where no tool listens they cost a call and do nothing::
+Without a tool they cost a call and do nothing::
 
     from pytest_opprof import itt
 
@@ -28,7 +28,7 @@ def is_available() -> bool:
 
 @functools.cache
 def _listens() -> bool:
-    """Asked once: the tool must be there from the start."""
+    """Asked once, because a tool must be there from the start."""
     try:
         emission.open_tool(Target.ITT)
     except CollectorError:
@@ -37,21 +37,13 @@ def _listens() -> bool:
 
 
 def range_push(msg: str) -> int:
-    """Begin a range on this thread.
-
-    Returns:
-        Its depth: 0 for an outermost range.
-    """
+    """Begin a range on this thread, and return its depth: 0 for an outermost range."""
     _listens()
     return emission.range_push(Target.ITT, msg)
 
 
 def range_pop() -> int:
-    """End the range that this thread pushed last.
-
-    Returns:
-        Its depth; -1 where there was none.
-    """
+    """End the range that this thread pushed last, and return its depth; -1 if there was none."""
     return emission.range_pop(Target.ITT)
 
 
@@ -66,9 +58,7 @@ def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:  # noqa:
     """A range around a block, or, as a decorator, around each call of a function.
 
     Args:
-        msg: Its name; a format string where there are arguments to it.
-        args: For ``str.format``.
-        kwargs: For ``str.format``.
+        msg: Its name, in which ``str.format`` replaces fields by the other arguments.
     """
     range_push(msg.format(*args, **kwargs))
     try:

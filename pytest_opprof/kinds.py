@@ -1,4 +1,4 @@
-"""The kinds of ops: what an event is, as the collector numbers it, and what a row of a result is about."""
+"""The kinds of events, as the collector numbers them, and of a result's rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 
 class OpKind(enum.StrEnum):
-    """What a row is about."""
+    """The kind of a result's row."""
 
     OP = "op"  # an op or an autograd node of torch
     RANGE = "range"  # record_function, range_push, ITT tasks, NVTX ranges
     CALL = "call"  # a Python or C function, a call of a device's runtime
-    KERNEL = "kernel"  # what ran on a device
+    KERNEL = "kernel"  # device work other than copies and fills
     MEMCPY = "memcpy"
     MEMSET = "memset"
 
@@ -47,21 +47,17 @@ class EventKind(enum.IntEnum):
 
     @property
     def is_on_device(self) -> bool:
-        """It ran on a device and not on the host."""
+        """Whether it ran on a device and not on the host."""
         return self >= EventKind.KERNEL
 
     @property
     def is_work(self) -> bool:
-        """A kernel, copy or fill of a device: a wait is not work, and a range is made of work."""
+        """Whether it is a kernel, copy or fill of a device: a wait is not work, a range consists of work."""
         return self.op_kind in _ON_DEVICE
 
     @property
     def op_kind(self) -> OpKind | None:
-        """What the row of such an event is about; None where it has no row.
-
-        Instants have no duration, waits are not work, and a range on a device is made of kernels that have
-        rows.
-        """
+        """The kind of the event's row; None for an instant, a wait, or a range on a device."""
         return _OP_KINDS.get(self)
 
 

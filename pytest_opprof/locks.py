@@ -19,12 +19,12 @@ except ImportError:  # Windows
 else:
     _WINDOWS = None
 
-LONGEST_S: Final = 60.0  # what is done under a lock takes seconds at most
+LONGEST_S: Final = 60.0  # work under a lock takes seconds at most
 _POLL_S: Final = 0.05
 
 
 def opened(path: Path, *, mode: int = 0o666) -> int:
-    """A descriptor to hold: of a folder, or of a file that is created if it is missing.
+    """Open a folder, or a file that is created if it is missing, to lock it.
 
     Windows cannot open a folder. A file in the temporary folder stands in for it, named by the folder's path.
     """
@@ -40,9 +40,8 @@ def hold(descriptor: int, *, shared: bool = False, limit_s: float = LONGEST_S) -
     """Lock a file against other processes until its descriptor is closed.
 
     Args:
-        descriptor: Of the file.
-        shared: Other shared holders are welcome. Windows has no such locks and takes an exclusive one.
-        limit_s: How long to wait for the current holder, in seconds. One that was stopped never lets go.
+        shared: Allow other shared holders. Windows has no such locks and takes an exclusive one.
+        limit_s: How long to wait for the current holder, in seconds. A stopped process never lets go.
 
     Raises:
         TimeoutError: Another process holds it; the message says which, as far as the system tells.
@@ -72,7 +71,7 @@ def _too_long(descriptor: int, limit_s: float) -> str:
 
 
 def _holder(descriptor: int) -> str:
-    """The process that holds a lock, as Linux tells; "" where it does not."""
+    """The process that holds the lock, if the system says; else empty."""
     inode = str(os.fstat(descriptor).st_ino)
     with contextlib.suppress(OSError, IndexError):
         for line in Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines():

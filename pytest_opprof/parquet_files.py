@@ -1,4 +1,4 @@
-"""Parquet files at a path or an address of fsspec, each there whole or not at all."""
+"""Write Parquet files atomically, at a path or an fsspec address."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def checked_name(name: str, *, what: str) -> str:
-    """A name of a partition, as it stands in a path.
+    """Check that a partition's name is safe in a path, and return it.
 
     Raises:
-        UsageError: It may not stand there.
+        UsageError: It is not.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot name a {what}: use letters, digits, '.', '_' and '-'")
@@ -26,14 +26,14 @@ def checked_name(name: str, *, what: str) -> str:
 
 
 def write_parquet(address: str, content: Any, *, group: int | None = None) -> None:
-    """Write a table of pyarrow's; the same rows make the same bytes.
+    """Write a pyarrow table; the same rows make the same bytes.
 
-    An object store takes a file whole; on a disk it gets its name when it is whole.
+    An object store writes a file atomically; on a disk the file gets its name when it is complete.
 
     Args:
-        address: A path or an address of fsspec.
+        address: A path or an fsspec address.
         content: The table.
-        group: How many rows a reader of some of them has to read at once; as pyarrow has it, unless given.
+        group: The rows of a row group, which readers read whole; None for pyarrow's default.
 
     Raises:
         OSError: It cannot be written.
@@ -57,11 +57,11 @@ def write_parquet(address: str, content: Any, *, group: int | None = None) -> No
 
 
 def arrow_table(columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> Any:
-    """Rows as a table of pyarrow's.
+    """Rows as a pyarrow table.
 
     Args:
-        columns: The type of each column, by its name, as `pyarrow` calls what makes it.
-        rows: A tuple of values each, in the order of the columns.
+        columns: Each column's type by its name, in pyarrow's words; ``int64[]`` is a list.
+        rows: Tuples of values, in the order of the columns.
     """
     pa = needed("pyarrow")
     schema = pa.schema([(name, _type(pa, kind)) for name, kind in columns.items()])

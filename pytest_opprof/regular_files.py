@@ -1,4 +1,4 @@
-"""Opening regular files to read, and nothing else: a pipe keeps its reader until somebody writes."""
+"""Open only regular files for reading: a pipe would block its reader until somebody writes."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import os
 import stat
 from typing import BinaryIO, Final
 
-# Windows alone turns line ends around, and it alone has no pipes among its files.
+# Only Windows converts line ends, and only Windows has no pipes among its files.
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
 
 
 class NotRegularError(OSError):
-    """What is there is not a regular file."""
+    """The path is not a regular file."""
 
     def __init__(self) -> None:
         super().__init__(errno.EINVAL, "this is not a regular file")
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A regular file, open to be read from its beginning.
+    """Open a regular file for reading.
 
     Raises:
-        NotRegularError: It is a pipe, a device, a folder.
+        NotRegularError: It is a pipe, a device or a folder.
         OSError: It cannot be opened.
     """
     file = open(path, "rb", opener=_at_once)  # noqa: SIM115  # it is the answer

@@ -1,4 +1,4 @@
-"""Which release of pytest-opprof this is."""
+"""The release of pytest-opprof."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ DISTRIBUTION: Final = "pytest-opprof"
 
 @cache
 def version() -> str:
-    """This release, as its distribution says."""
+    """This release, from the distribution's metadata."""
     return importlib.metadata.version(DISTRIBUTION)

@@ -21,7 +21,7 @@ _HOST_ALONE: Final = (
 
 @dataclass(slots=True)
 class _Readings:
-    """How often the clock was read, and how often there was a device to wait for."""
+    """How often the clock was read, and how often it waited for a device."""
 
     all: int = 0
     waited: int = 0
@@ -31,18 +31,15 @@ _readings: Final = _Readings()
 
 
 def cuda_perf_counter() -> float:
-    """``time.perf_counter`` when all devices that this process uses have done what they were given.
+    """``time.perf_counter``, in seconds, after all devices that this process uses have finished their work.
 
-    It waits for the contexts that CUDA's runtime works in, of each device on which there is one, and for the
-    thread's own where a program made another. CUDA is neither loaded nor initialized for it, and no context
-    is made. On ROCm it waits by torch. Where nothing is in use it is ``time.perf_counter``, which is said
-    once: at the end of pytest's output, or in a warning where pytest does not run.
-
-    Returns:
-        Seconds.
+    It waits for the context of CUDA's runtime on each device that has one, and for the thread's own context
+    if the program made another. It neither loads nor initializes CUDA, and makes no context. On ROCm it waits
+    through torch. If no device is in use, it is only ``time.perf_counter`` and says so once: at the end of
+    pytest's output, or in a warning outside of pytest.
 
     Raises:
-        CollectorError: The driver gave an error, such as that of an earlier kernel.
+        CollectorError: The driver reported an error, such as that of an earlier kernel.
     """
     contexts = lib.op_cuda_synchronize() or _wait_by_torch()
     now = time.perf_counter()
@@ -57,12 +54,12 @@ def cuda_perf_counter() -> float:
 
 
 def host_alone() -> str | None:
-    """A sentence where the clock was read, and there never was a device to wait for."""
+    """A sentence if the clock was read, but never waited for a device."""
     return _HOST_ALONE if _readings.all and not _readings.waited else None
 
 
 def _wait_by_torch() -> int:
-    """Wait for the devices of a torch that works without libcuda; how many there are."""
+    """Wait for the devices of a torch that works without libcuda, and count them."""
     torch = imported_torch()
     if torch is None or not torch.cuda.is_initialized():
         return 0

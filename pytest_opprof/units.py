@@ -1,8 +1,8 @@
-"""Nanoseconds, bytes and counts: to text and back.
+"""Convert nanoseconds, bytes and counts to text and back.
 
-Inside the package a time is an integer of nanoseconds and a size an integer of bytes. Two spellings leave it:
-torch.profiler's (``1.234ms``, ``1.50 KB``), for tables that read as torch's do, and a reader's (``4.4 ms``,
-``1.5 MiB``), for everything else.
+Inside the package, times are integers of nanoseconds and sizes integers of bytes. There are two spellings:
+torch.profiler's (``1.234ms``, ``1.50 KB``) for tables like torch's, and a reader's (``4.4 ms``, ``1.5 MiB``)
+for everything else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NS_IN_US = 1_000
 NS_IN_MS = 1_000_000
 NS_IN_S = 1_000_000_000
-EVERY_PPM = 1_000_000  # parts in a million that are all of it
+EVERY_PPM = 1_000_000  # the whole, in parts per million
 _US_IN_MS = 1_000.0
 _US_IN_S = 1_000_000.0
 _KIB = 1024
@@ -36,12 +36,12 @@ class Unit(StrEnum):
     NS = "ns"
     BYTES = "bytes"
     FLOPS = "flops"
-    PPM = "ppm"  # a share, in parts of a million
+    PPM = "ppm"  # a share, in parts per million
     THOUSANDTHS = "thousandths"  # a mean of counts
 
 
 class Comparator(StrEnum):
-    """How a value must stand to a limit."""
+    """How a value must compare with a limit."""
 
     AT_MOST = "<="
     BELOW = "<"
@@ -51,7 +51,7 @@ class Comparator(StrEnum):
 
 
 _TIME_UNITS = {"ns": 1, "us": NS_IN_US, "µs": NS_IN_US, "ms": NS_IN_MS, "s": NS_IN_S}
-# As the standards have it: KiB is 1024 bytes, KB is 1000 (torch's tables print KB for 1024).
+# By the standards, KiB is 1024 bytes and KB is 1000 (torch's tables print KB for 1024).
 _BYTE_UNITS = {"b": 1} | {
     f"{letter}{suffix}": base ** (power + 1)
     for power, letter in enumerate("kmgt")
@@ -73,7 +73,7 @@ class Bound:
     unit: Unit
 
     def holds(self, value: int) -> bool:
-        """Whether ``value`` keeps within the limit."""
+        """Whether ``value`` is within the limit."""
         match self.comparator:
             case Comparator.AT_MOST:
                 return value <= self.value
@@ -106,7 +106,7 @@ def format_time(time_ns: float) -> str:
 
 
 def format_time_share(part_ns: float, whole_ns: float) -> str:
-    """A part of a time as torch.profiler prints it, ``12.34%``; ``NaN`` of nothing."""
+    """A part of a time as torch.profiler prints it, ``12.34%``; ``NaN`` if the whole is 0."""
     return "NaN" if whole_ns == 0 else f"{part_ns * 100.0 / whole_ns:.2f}%"
 
 
@@ -138,7 +138,7 @@ def format_duration(time_ns: float) -> str:
 
 
 def format_precise_duration(time_ns: float) -> str:
-    """Nanoseconds for a reader who compares two of them, in three figures: ``812 ns``, ``4.42 ms``."""
+    """Nanoseconds for a reader who compares two times, in three figures: ``812 ns``, ``4.42 ms``."""
     magnitude = abs(time_ns)
     for name, scale in (("s", NS_IN_S), ("ms", NS_IN_MS), ("µs", NS_IN_US)):
         if float(f"{magnitude / scale:.3g}") >= 1:
@@ -231,11 +231,10 @@ def parse_percent(text: str, *, where: str) -> Fraction:
     """``"2.5%"`` as a share.
 
     Args:
-        text: The percentage.
-        where: What an error says it stands in.
+        where: Where the text stands, for an error.
 
     Raises:
-        UsageError: ``text`` is none.
+        UsageError: ``text`` is not a percentage.
     """
     from fractions import Fraction  # noqa: PLC0415  # it loads decimals, and everybody needs units
 
@@ -250,7 +249,6 @@ def parse_limit(limit: object, *, unit: Unit) -> Bound:
 
     Args:
         limit: An integer in ``unit``, or text with a comparator and a value.
-        unit: What the limited metric counts.
 
     Raises:
         UsageError: ``limit`` is neither.
@@ -287,10 +285,10 @@ def _parse(text: str, *, units: dict[str, int], kind: str, example: str) -> int:
 
 
 def parts_per_million(share: float) -> int:
-    """A share above 0 as a document has it: less than all of it stays less, and something stays something."""
+    """A share above 0 in parts per million: never rounded to 0, nor up to the whole."""
     return EVERY_PPM if share >= 1 else min(max(round(share * EVERY_PPM), 1), EVERY_PPM - 1)
 
 
 def format_share(share: float) -> str:
-    """A share of something as a reader writes it: ``1%``, ``12.5%``."""
+    """A share in percent: ``1%``, ``12.5%``."""
     return f"{100 * share:g}%"
