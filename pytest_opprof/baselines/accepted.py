@@ -1,8 +1,8 @@
 """Rises that somebody accepted: ``.opprof/accepted.json``, committed with the change that needs them.
 
-An entry lets one metric of one test rise up to a value. It ends when a baseline was measured with it, as that
-has the value. A save removes such entries from the file, but CI commits nothing, so a run keeps the entries
-that its tests were measured with.
+An entry lets one metric of one test rise up to a value. It ends when a baseline was measured with it, because
+that baseline has the value. A save removes such entries from the file. But CI commits nothing, so a run also
+lists the entries that its tests were measured with.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Acceptance:
 
     @property
     def about(self) -> Metric:
-        """The metric itself, of an entry that has one."""
+        """The metric itself; the entry must have one."""
         assert self.metric is not None
         return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
 
@@ -78,7 +78,7 @@ class Acceptance:
         return "the test may be missing" if self.metric is None else f"{self.path} up to {self.value_text}"
 
     def is_spent(self, before: TestResult) -> bool:
-        """Whether a baseline's test was measured with it: then that has the value, and ends it."""
+        """Whether a baseline's test was measured with it: the baseline has the value, and ends it."""
         known = before.accepted.get(self.path)
         return known is not None and known >= self.created
 
@@ -103,7 +103,7 @@ def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Ac
     """The entries of a document by subject.
 
     Args:
-        document: What accepted.schema.json accepted.
+        document: JSON that accepted.schema.json accepted.
 
     Raises:
         DocumentError: An unknown metric, or two entries with one subject.
@@ -117,10 +117,7 @@ def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Ac
 
 
 def accept(folder: Path, entries: Iterable[Acceptance]) -> Path:
-    """Add entries; each replaces an earlier one on its subject.
-
-    Returns:
-        The file.
+    """Add entries, each of which replaces an earlier one on its subject, and return the file's path.
 
     Raises:
         StoreError: It cannot be read or written; an existing file is unchanged.
@@ -142,17 +139,14 @@ def with_acceptances(run: Run, accepted: Mapping[Key, Acceptance]) -> Run:
 
 
 def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Acceptance, ...]:
-    """Remove entries that a newly saved baseline replaces by its own value for that metric and test.
+    """Remove and return entries that a newly saved baseline replaces by its own value.
 
-    But not on another branch than the baseline's, whose rises are not merged yet.
+    On another branch than the baseline's the entries stay, because its rises are not merged yet.
 
     Args:
         folder: The project's ``.opprof``.
         run: The stored run, with its name.
         is_committed: The baseline is a file of the work tree, and so part of this branch.
-
-    Returns:
-        The removed entries.
 
     Raises:
         StoreError: The file cannot be read or written; an existing file is unchanged.

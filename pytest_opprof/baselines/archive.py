@@ -1,4 +1,4 @@
-"""Earlier runs by name, in a store of any kind: what a save keeps, joins, carries over and removes."""
+"""Runs by name in a store of any kind: save, join, carry over, prune and copy them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Archive:
 
     @property
     def uri(self) -> str:
-        """The store as users write it, ``dir:.opprof``; of an address without its password."""
+        """The store as users write it, ``dir:.opprof``; an address without its password."""
         return self.store.uri
 
     @property
@@ -153,9 +153,9 @@ class Archive:
         return replace(joined(parts), name=self.name_of(entry.name))
 
     def save(self, name: str, run: Run, *, collected: Collected) -> Saved:
-        """Store a run under a name; it replaces one of its commit and environment family.
+        """Store a run under a name, replacing the earlier run of its commit and environment family.
 
-        Tests of the earlier run that did not run this time, and still exist, are kept.
+        Tests of the earlier run that still exist but did not run this time are kept.
 
         Raises:
             UsageError: The name is invalid.
@@ -178,7 +178,7 @@ class Archive:
         return Saved(place=place, run=saving.stored, notes=(*notes, *saving.notes))
 
     def remove(self, name: str, *, is_meant: Callable[[Entry], bool]) -> tuple[Entry, ...]:
-        """Remove runs of a name; gives these.
+        """Remove and return runs of a name.
 
         Raises:
             StoreError: The store cannot be written; it is unchanged.
@@ -194,7 +194,7 @@ class Archive:
         return gone
 
     def prune(self, name: str, *, keep: int, is_gone: Callable[[str], bool]) -> tuple[Entry, ...]:
-        """Remove the oldest runs of each environment family, and those of commits that no longer exist.
+        """Remove and return each family's oldest runs, and the runs of commits that no longer exist.
 
         A run that is newer than all runs of known commits stays: its commit may not be fetched yet.
 
@@ -204,9 +204,6 @@ class Archive:
 
         Raises:
             StoreError: The store cannot be written; it is unchanged.
-
-        Returns:
-            The removed runs.
         """
         entries = self.entries(name)
         lost = {entry.commit for entry in entries if entry.commit and is_gone(entry.commit)}
@@ -236,7 +233,7 @@ class Archive:
         return tuple(notes)
 
     def _take(self, name: str, documents: Iterable[tuple[Entry, tuple[bytes, ...]]]) -> list[str]:
-        """Copy another archive's runs of a name; gives sentences on copied and joined ones."""
+        """Copy another archive's runs of a name, and give sentences on copied and joined ones."""
         notes: list[str] = []
 
         def plan(entries: tuple[Entry, ...]) -> Change:
@@ -251,7 +248,7 @@ class Archive:
                 plain = [unpacked(part, where=mine.place) for part in here] if mine else []
                 if sorted(plain) == sorted(parts):
                     continue
-                # Of two runs of one time, as reviewed counts are, the first counts: so the other's go first.
+                # Of two runs with one time, such as reviewed counts, the first wins: so the other's go first.
                 put, note = _joined(mine or entry, [*parts, *plain], name=name)
                 if put.data not in plain:
                     puts.append(put)
@@ -271,7 +268,7 @@ class Archive:
 
 @dataclass(slots=True, kw_only=True)
 class _Saving:
-    """One save: redone from the store's content whenever another writer came between."""
+    """One save, planned again from the store's content whenever another writer was faster."""
 
     archive: Archive
     run: Run
@@ -305,7 +302,7 @@ class _Saving:
     ) -> tuple[Run | None, tuple[str, ...]]:
         """The run to carry tests over from (this commit's or the newest), and its problem."""
         if earlier is not None:
-            # It would be replaced, so the user must look at a damaged one first.
+            # It would be replaced, so a damaged one is an error.
             return self.archive.load(earlier), ()
         newest = next(filter(self._joins, entries), None)
         try:
@@ -314,16 +311,16 @@ class _Saving:
             return None, (f"no test was kept from the previous run: {error}",)
 
     def _joins(self, entry: Entry) -> bool:
-        """Whether a run may be joined with this one; an older release's is read for that."""
+        """Whether a run may be joined with this one; an older release's run is read to find out."""
         if entry.family:
             return joins(entry.family, self.run.environment)
         environment = environment_of(entry, store=self.archive.store)
-        # A damaged run may: reading it says so.
+        # A damaged run may be joined: reading it reports the damage.
         return environment is None or joins(family_of(environment), self.run.environment)
 
 
 def _documents_of(archive: Archive, name: str) -> tuple[list[tuple[Entry, tuple[bytes, ...]]], list[str]]:
-    """An archive's documents of each entry of a name, and unreadable entries."""
+    """An archive's entries of a name with their documents, and sentences on unreadable ones."""
     found, problems = [], []
     for entry in archive.entries(name):
         try:
@@ -338,7 +335,7 @@ def _documents_of(archive: Archive, name: str) -> tuple[list[tuple[Entry, tuple[
 
 
 def _joined(entry: Entry, parts: list[bytes], *, name: str) -> tuple[Put, str]:
-    """One run from several of a key, and a sentence on it; the entry names them in errors."""
+    """Join the runs of one key, and say so in a sentence; errors name the entry."""
     run = replace(joined([run_from_bytes(part, where=entry.place) for part in parts]), name=name)
     put = Put(key=entry.key, created=run.created, data=run_to_bytes(run, where=entry.key))
     which = "copied" if entry.key == REVIEWED else "later"

@@ -1,7 +1,7 @@
 """Baselines to commit and review: ``<name>.counts.json`` has values that unchanged code has everywhere.
 
-Without host, time and commit, one number a line, in a stable order: two saves of unchanged code are the same
-bytes, and a pull request's diff shows its rises.
+The file has no host, time or commit, and one number a line in a stable order. So two saves of unchanged code
+are the same bytes, and a pull request's diff shows its rises.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_errors, write_bytes
 from pytest_opprof.results.run import CaptureStats, Environment, OpRow, Run, TestResult, Timing
 
-# Unique, because accepted.json may lie in the same folder.
+# Unique, because accepted.json may be in the same folder.
 _SUFFIX = ".counts.json"
 # People read and edit it too, and git merges lines, not words.
 _INDENT = 1

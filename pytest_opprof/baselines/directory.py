@@ -1,7 +1,6 @@
 """Baselines in a folder: ``<name>/<key>.json``.
 
-Readers need no lock, because files are replaced atomically. Two writers take turns by a lock file: the second
-sees the first's files.
+Readers need no lock, because files are replaced atomically. Two writers take turns by a lock file.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ def listed(folder: Path) -> list[Path]:
 
 
 def created_of(path: Path) -> datetime:
-    """When a run was measured: near its document's beginning. A damaged one has its file's time."""
+    """When a run was measured, by the document's beginning; if that is damaged, by the file's time."""
     with contextlib.suppress(OSError, DocumentError):
         told = created_in(read_head(path, size=HEAD_BYTES))
         if told is not None:

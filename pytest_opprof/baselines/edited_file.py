@@ -1,4 +1,4 @@
-"""What was edited in a file: its lines, and the functions that these are in."""
+"""The edited lines of a file, and the functions that contain them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-# What does nothing by itself when the module is run, or only holds other statements.
+# Statements that do nothing by themselves when the module runs, or only contain other statements.
 _DOES_NOTHING: Final = (*_FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.With)
 
 
 class Cut(NamedTuple):
-    """A place from which lines are gone: the line before it, and how far the first of them was indented."""
+    """A place of removed lines: the line before it, and the indentation of the first removed one."""
 
     line: int
     indent: int
@@ -33,13 +33,13 @@ class _Function(NamedTuple):
 
 @dataclass(frozen=True)
 class EditedFile:
-    """What was edited in a file of Python.
+    """The edits of a Python file.
 
     Attributes:
-        path: The file, as it is now.
-        lines: The numbers of the lines that are new or edited.
-        cuts: Where lines are gone.
-        undecorated: The lines above which a decorator is gone.
+        path: The edited file.
+        lines: The numbers of new and edited lines.
+        cuts: The places of removed lines.
+        undecorated: The lines above which a decorator was removed.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class EditedFile:
 
     @cached_property
     def functions(self) -> frozenset[str]:
-        """The functions that were edited; none where code outside of functions was edited too."""
+        """The edited functions; none if code outside of functions was edited too."""
         if not self.lines.isdisjoint(self._outside):
             return frozenset()
         return frozenset(
@@ -65,7 +65,7 @@ class EditedFile:
 
     @cached_property
     def callers(self) -> Mapping[str, frozenset[str]]:
-        """By a name that edited lines call: the functions that these lines are in."""
+        """By called name: the functions whose edited lines call it."""
         found = defaultdict[str, set[str]](set)
         for node in ast.walk(self._module):
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
@@ -77,7 +77,7 @@ class EditedFile:
 
     @cached_property
     def _innermost(self) -> dict[int, str]:
-        """By line: the function that it is in. Of functions in each other the inner one comes later."""
+        """By line: the innermost function around it, because inner functions come later."""
         return {line: one.name for one in self._functions for line in range(one.start, one.end + 1)}
 
     @cached_property
@@ -109,7 +109,7 @@ class EditedFile:
 
     @cached_property
     def _outside(self) -> frozenset[int]:
-        """The lines of code of the module and of its classes, imports and docstrings left out."""
+        """The lines of code outside of functions, without imports and docstrings."""
         return frozenset(
             line
             for node, name in self._statements
@@ -120,7 +120,7 @@ class EditedFile:
 
     @cached_property
     def _statements(self) -> list[tuple[ast.stmt, str]]:
-        """All statements, each with the qualified name that it has, or that what is around it gives."""
+        """All statements, each with its qualified name, or the prefix of names in its scope."""
         found: list[tuple[ast.stmt, str]] = []
         todo: list[tuple[ast.AST, str]] = [(node, "") for node in reversed(self._module.body)]
         while todo:

@@ -16,20 +16,19 @@ from pytest_opprof.baselines.git import run_git
 _HUNK = re.compile(rb"@@ -[0-9,]+ \+([0-9]+)(?:,([0-9]+))? @@")
 _NEW_FILE = b"+++ "
 _MOST_LINES = 200_000
-# A string, or a name that is no attribute and is not called.
+# A string, or a name that is neither an attribute nor called.
 _NAME = re.compile(rb"""("[^"]*"|'[^']*')|(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()""")
-# The part of a line in which variables get their names.
+# The part of a line that binds variables.
 _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>](?==[^=]))")
 
 
 def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
-    """By file, what is new or edited. Nothing where git cannot tell.
+    """The edits in the work tree since a commit, by file; empty if git fails.
 
-    A line in which variables got other names, and nothing else changed, is not edited.
+    A line in which only variables were renamed is not edited.
 
     Args:
         folder: Paths are relative to this folder in the repository.
-        commit: Compared with the work tree.
     """
     names = ("-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false")
     options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")
@@ -41,13 +40,13 @@ def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
 
 
 def _read(diff: bytes, folder: Path) -> dict[str, EditedFile]:
-    """What a diff without context says, by the files' names."""
+    """Parse a diff without context: the edits by file."""
     lines = defaultdict[str, set[int]](set)
     cuts = defaultdict[str, set[Cut]](set)
     undecorated = defaultdict[str, set[int]](set)
     reworded = defaultdict[str, list[tuple[int, bytes, bytes]]](list)
     file, total = "", 0
-    # Of a hunk: the lines that are gone, by their shape, and the number of the next new one.
+    # Within a hunk: the removed lines by their shape, and the number of the next new line.
     gone, at, is_cut = defaultdict[bytes, list[bytes]](list), 0, False
     for line in diff.splitlines():
         if line.startswith(_NEW_FILE):
@@ -83,9 +82,9 @@ def _read(diff: bytes, folder: Path) -> dict[str, EditedFile]:
 
 
 def _only_renamed(reworded: Iterable[tuple[int, bytes, bytes]]) -> set[int]:
-    """The lines whose variables have other names, if these names are given in one of the lines too.
+    """The lines in which only variables were renamed, if one of these lines also binds the new names.
 
-    A line that only takes another variable does something else.
+    Without that, a line takes another variable and so does something else.
     """
     given = {
         pair
@@ -104,6 +103,6 @@ def _names(line: bytes) -> list[bytes]:
 
 
 def _shape(line: bytes) -> bytes:
-    """A line with numbers for its variables, in the order in which they come."""
+    """A line with its variables replaced by numbers, in the order of their first use."""
     numbers = {name: b"$%d" % at for at, name in enumerate(dict.fromkeys(_names(line)))}
     return _NAME.sub(lambda found: numbers.get(found[2], found[0]), line)

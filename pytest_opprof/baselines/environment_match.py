@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.baselines.store import BaselineStore, Entry
 
-# All that counts depend on, except what tests may set: a stored run has that as at its end.
+# All that counts depend on, except what tests may set: a stored run has the last values of that.
 _FIELDS = COUNT_FIELDS - SETTINGS | {"compile"}
 # This many runs are read. Farther ones say little about the wanted commit.
 MOST_RUNS = 20
@@ -42,10 +42,9 @@ def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive)
     Args:
         here: The environment, as far as it is known.
         entries: Nearest first.
-        store: Their store.
 
     Returns:
-        Its entry; None if none of the nearest runs matches. Only environments are read.
+        Its entry; None if none of the nearest `MOST_RUNS` matches. Only environments are read.
     """
     near = (entry for entry in entries if distance(entry.family, here) < OTHER)
     for entry in itertools.islice(near, MOST_RUNS):

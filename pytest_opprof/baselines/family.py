@@ -1,4 +1,4 @@
-"""The environments of which a commit has separate runs: one for each job of a CI matrix."""
+"""Environment families: a commit has a separate run for each, as for each job of a CI matrix."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def distance(family: str, here: Environment) -> int:
 
 
 def joins(family: str, here: Environment) -> bool:
-    """Whether runs of one commit may become one: fields known of both are equal, and so is the GPU."""
+    """Whether runs of one commit may be joined: the fields known of both are equal, and so is the GPU."""
     gpus = [_parts_of(one).get(_GPU) for one in (family, family_of(here))]
     return distance(family, here) < OTHER and gpus[0] == gpus[1]
 

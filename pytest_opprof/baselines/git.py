@@ -32,8 +32,8 @@ def run_git(
 
     Args:
         given: Its input.
-        environment: Replaces this process's.
-        timeout_s: Ends it after so many seconds; None for never.
+        environment: Replaces this process's environment.
+        timeout_s: Git is killed after so many seconds; None for never.
 
     Raises:
         OSError: There is no git, or no folder.
@@ -100,7 +100,7 @@ class Git:
             return None  # an impossible year, or not a commit
 
     def has_commit(self, commit: str) -> bool:
-        """Whether the repository has all of a commit."""
+        """Whether the repository has a commit."""
         return self._ask("cat-file", "-e", f"{commit}^{{commit}}") is not None
 
     @property

@@ -2,7 +2,7 @@
 
 No branch or work tree has them. Each change is a new commit without a parent, so that history does not keep
 pruned runs. The ref moves only from the value that the change was made from (git's own compare-and-swap),
-else the change is made again. Two writers lose nothing.
+else the change is made again. So two writers lose nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SUFFIX = ".json"
 _MOST_TRIES = 100
 # How long git waits for another process that moves a ref, milliseconds; its default of 100 is short.
 _PATIENT = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
-# git holds the lock of a ref for milliseconds; the owner of so old a lock is dead.
+# git holds the lock of a ref for milliseconds; the owner of a lock this old is dead.
 _STALE_S = 600
 _REFUSED = re.compile(r"Unable to create '([^'\n]+\.lock)': File exists")
 # Storing baselines needs no git identity, which CI lacks.

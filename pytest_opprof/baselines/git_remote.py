@@ -78,7 +78,6 @@ def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
 
     Args:
         archive: Of a git store.
-        names: Baselines; none for all.
         remote: A remote's name, or the address of a repository.
 
     Returns:

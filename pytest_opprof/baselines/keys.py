@@ -16,7 +16,7 @@ REVIEWED = "counts"
 HEAD_BYTES = 4_096
 # The most runs kept of a name.
 KEPT_RUNS = 200
-# Beside the names in a folder: other things kept there.
+# The folder of traces, beside the folders of names.
 TRACES = "traces"
 # It follows the project in a name of another project.
 IN_PROJECT = ":"
@@ -55,7 +55,7 @@ def check_name(name: str, *, where: str) -> None:
 
 
 def is_key(text: str) -> bool:
-    """Whether it is a run's key: we did not write anything else."""
+    """Whether it may be a run's key; other files are not ours."""
     return _KEY.fullmatch(text) is not None
 
 

@@ -30,7 +30,7 @@ from pytest_opprof.results.files import MAX_DOCUMENT_BYTES
 _OBJECT = re.compile(r"(?P<key>.+)\.(?P<time>\d{8}T\d{12})Z\.(?P<digest>[0-9a-f]{16})\.json\.gz")
 _TIME = "%Y%m%dT%H%M%S%f"
 _DIGITS = 16
-# Here one request writes an object atomically. Elsewhere a file is written beside, then renamed.
+# Protocols that write an object atomically. For others, a file is written beside, then renamed.
 _WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 _S3 = ("s3:", "s3a:")
 # How often a reader looks again for a run that others have just moved.
@@ -65,7 +65,7 @@ def open_remote(uri: str) -> RemoteStore:
 
 
 def _check_scheme(fsspec: Any, uri: str) -> None:
-    """Refuse unknown schemes first; a ValueError of opening may have another cause."""
+    """Refuse unknown schemes first, because a ValueError while opening may have another cause."""
     try:
         fsspec.get_filesystem_class(fsspec.utils.get_protocol(uri))
     except ValueError as error:

@@ -32,7 +32,7 @@ class Resolved:
     """The baseline of a session.
 
     Attributes:
-        label: Its words in a header: ``main@1a2b3c4 (merge-base, 2 days old)``.
+        label: Its text in a header: ``main@1a2b3c4 (merge-base, 2 days old)``.
         notes: Sentences on unexpected facts.
     """
 
@@ -185,12 +185,12 @@ def find_base(
 ) -> tuple[Run, tuple[str, ...]]:
     """The base for a command's comparison, and notes on how it was found.
 
-    For a baseline named like a branch it is the run of the commit that the other's began from, as for a
-    session: later commits of the branch are not a base. Otherwise it is `find_run`'s.
+    For a baseline named like a branch it is the run of the head's merge base with it, as for a session: later
+    commits of the branch do not count. Otherwise it is `find_run`'s.
 
     Args:
         text: A file, a baseline's name, or ``name@commit``.
-        head: The other run.
+        head: The run to compare.
         repository: A folder in the repository, or outside of any.
         now: For the baseline's age.
 
@@ -322,7 +322,7 @@ def _of_revision(
 
 
 def _nearest(entries: Iterable[Entry], commits: Iterable[str]) -> Iterator[tuple[Entry, int]]:
-    """The runs of these commits in order, with the number of earlier commits."""
+    """The runs of these commits in order, each with the number of commits before its own."""
     of_commit: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.commit is not None:

@@ -1,4 +1,4 @@
-"""What every kind of baseline store does: list, read, and change the runs of a name at once."""
+"""What every kind of baseline store does: list, read and atomically change the runs of a name."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Entry:
     """A stored run, before it is read.
 
     Attributes:
-        name: The baseline's name in the store, with its project where that is not the store's own.
+        name: The baseline's name in the store, with its project if that is not the store's own.
         key: The run's key: a commit, ``<commit>-dirty`` or a time, then ``_`` and the environment family; or
             `keys.REVIEWED`.
         family: The environment family in the key; empty for a run that an older release stored.
         commit: The commit in the key; None for a run without one.
         created: When the run was measured.
         place: Where users find it: a file, a path in a git ref, an address.
-        parts: The store's names of its documents; several if two saves of one commit met.
+        parts: The store's names of its documents; several after simultaneous saves of one commit.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Put:
 
     Attributes:
         created: When it was measured.
-        data: Its document, not packed.
+        data: Its document, not compressed.
     """
 
     key: str
@@ -89,7 +89,7 @@ class BaselineStore(Protocol):
 
     @property
     def uri(self) -> str:
-        """The store as users write it, ``dir:.opprof``; of an address without its password."""
+        """The store as users write it, ``dir:.opprof``; an address without its password."""
 
     @property
     def hint(self) -> str:
@@ -110,7 +110,7 @@ class BaselineStore(Protocol):
         """
 
     def read(self, entry: Entry) -> tuple[bytes, ...]:
-        """The documents of an entry, packed or not; several if saves met.
+        """The documents of an entry, compressed or not; several after simultaneous saves.
 
         Raises:
             StoreError: One cannot be read.

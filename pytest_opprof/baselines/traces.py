@@ -38,7 +38,7 @@ SIDES: Final = ("base", "head")
 _SAVED: Final = "saved"
 _KEPT_OF_A_TEST: Final = 5
 _MOST_NAMES: Final = 3
-# A file's time is the system's last tick.
+# A file's time may be as old as the system's last tick.
 _TICK_NS: Final = 1_000_000_000
 
 
@@ -115,7 +115,7 @@ class TracePairs:
 
     Attributes:
         budget: Their most bytes together; 0 keeps none.
-        since_ns: Older pairs are removed if there is no room, in nanoseconds since the epoch.
+        since_ns: Pairs older than this, in nanoseconds since the epoch, make room for new ones.
         is_named: The user named the folder; it is not the project's own.
     """
 
@@ -132,8 +132,8 @@ class TracePairs:
         """Keep a pair, replacing the test's earlier one.
 
         Args:
-            base: Its trace then, which is copied; None without one.
-            head: Its trace now, which is moved.
+            base: The base's trace, which is copied; None without one.
+            head: The head's trace, which is moved.
 
         Returns:
             Why nothing was kept, as a sentence; empty if it was.
@@ -176,7 +176,7 @@ class TracePairs:
 
 
 def traces_of(archive: Archive, *, root: Path, budget: int) -> SavedTraces:
-    """The traces of an archive's runs: with them in a folder, else in the project."""
+    """The traces of an archive's runs: in its folder, or in the project if it has none."""
     store = archive.store
     folder = store.folder / TRACES if isinstance(store, DirectoryStore) else root / PROJECT_TRACES
     return SavedTraces(folder=folder, budget=budget)
@@ -197,7 +197,6 @@ def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
     """The path of a test's pair, and the command that shows it.
 
     Args:
-        pairs: Those that have it.
         missing: The words for a base without a trace.
     """
     sides = [side for side in SIDES if pairs.path(node_id, side).exists()]

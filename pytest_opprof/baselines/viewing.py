@@ -60,7 +60,7 @@ class Viewable:
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file is our document or else a trace, by its first bytes.
+    """Whether a file is a run or comparison, or else a trace, by its first bytes.
 
     Raises:
         StoreError: It cannot be read.
@@ -111,7 +111,7 @@ def viewable_by_name(folder: Path, name: str) -> Viewable:
 
 
 def viewable_of_run(folder: Path, run: Run) -> list[Viewable]:
-    """The tests of a run with traces: of just this run, else any in the folder.
+    """The tests of a run that have traces: of just this run, else any in the folder.
 
     Raises:
         StoreError: The folder cannot be read.
@@ -123,7 +123,7 @@ def viewable_of_run(folder: Path, run: Run) -> list[Viewable]:
 
 
 def viewable_of_tests(folder: Path, node_ids: Iterable[str]) -> list[Viewable]:
-    """Those of some tests with traces.
+    """The tests that have traces in a folder.
 
     Raises:
         StoreError: The folder cannot be read.
