@@ -17,9 +17,6 @@ def started(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     If a signal handler raises while ``subprocess.Popen()`` runs, the process already exists but is lost.
     Handlers run only in the main thread, so another thread starts the process.
 
-    Args:
-        options: Passed to `subprocess.Popen`.
-
     Raises:
         OSError: It cannot be started.
     """

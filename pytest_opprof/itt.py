@@ -55,11 +55,7 @@ def mark(msg: str) -> None:
 
 @contextmanager
 def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:  # noqa: A001  # torch's name
-    """A range around a block, or, as a decorator, around each call of a function.
-
-    Args:
-        msg: Its name, in which ``str.format`` replaces fields by the other arguments.
-    """
+    """A range around a block or, as a decorator, each call; ``msg.format`` gets the other arguments."""
     range_push(msg.format(*args, **kwargs))
     try:
         yield

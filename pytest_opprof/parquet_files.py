@@ -26,13 +26,11 @@ def checked_name(name: str, *, what: str) -> str:
 
 
 def write_parquet(address: str, content: Any, *, group: int | None = None) -> None:
-    """Write a pyarrow table; the same rows make the same bytes.
+    """Write a pyarrow table to a path or an fsspec address; the same rows make the same bytes.
 
     An object store writes a file atomically; on a disk the file gets its name when it is complete.
 
     Args:
-        address: A path or an fsspec address.
-        content: The table.
         group: The rows of a row group, which readers read whole; None for pyarrow's default.
 
     Raises:
@@ -61,7 +59,6 @@ def arrow_table(columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> Any
 
     Args:
         columns: Each column's type by its name, in pyarrow's words; ``int64[]`` is a list.
-        rows: Tuples of values, in the order of the columns.
     """
     pa = needed("pyarrow")
     schema = pa.schema([(name, _type(pa, kind)) for name, kind in columns.items()])

@@ -228,10 +228,7 @@ def parse_quantity(text: str, *, unit: Unit) -> int:
 
 
 def parse_percent(text: str, *, where: str) -> Fraction:
-    """``"2.5%"`` as a share.
-
-    Args:
-        where: Where the text stands, for an error.
+    """``"2.5%"`` as a share; an error says `where` the text stands.
 
     Raises:
         UsageError: ``text`` is not a percentage.
@@ -245,10 +242,7 @@ def parse_percent(text: str, *, where: str) -> Fraction:
 
 
 def parse_limit(limit: object, *, unit: Unit) -> Bound:
-    """A limit as users write it: ``"<= 64 MiB"``, ``"== 3"``, ``0``; a bare value means at most.
-
-    Args:
-        limit: An integer in ``unit``, or text with a comparator and a value.
+    """A limit as users write it: ``"<= 64 MiB"``, ``"== 3"``, ``0`` in ``unit``; a bare value means at most.
 
     Raises:
         UsageError: ``limit`` is neither.

@@ -84,10 +84,7 @@ class Acceptance:
 
 
 def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
-    """A project's acceptances by subject; none without a file.
-
-    Args:
-        folder: The project's ``.opprof``.
+    """The acceptances in a project's ``.opprof`` by subject; none without a file.
 
     Raises:
         StoreError: The file cannot be read.
@@ -100,10 +97,7 @@ def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
 
 
 def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Acceptance]:
-    """The entries of a document by subject.
-
-    Args:
-        document: JSON that accepted.schema.json accepted.
+    """The entries of a document that accepted.schema.json accepted, by subject.
 
     Raises:
         DocumentError: An unknown metric, or two entries with one subject.

@@ -217,10 +217,7 @@ class Archive:
         return self.remove(name, is_meant=lambda entry: entry.key in dropped) if dropped else ()
 
     def take(self, other: Archive, names: Iterable[str]) -> tuple[str, ...]:
-        """Copy another archive's runs; if both have a run, join them.
-
-        Returns:
-            Sentences on copied, joined and unreadable runs.
+        """Copy another archive's runs, join those that both have, and give sentences on what was done.
 
         Raises:
             StoreError: One of the stores cannot be read or written.

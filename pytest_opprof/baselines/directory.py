@@ -94,10 +94,7 @@ class DirectoryStore:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a file or folder against other processes; the system unlocks it when one dies.
-
-    Args:
-        path: What to lock; a missing file is created.
+    """Lock a folder, or a file made if missing, against other processes; the system unlocks it if one dies.
 
     Raises:
         StoreError: It cannot be opened or locked.
@@ -114,10 +111,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
-    """Be the only writer of a folder, which is made if missing.
-
-    Args:
-        ignore: What git should ignore, if there is no ``.gitignore``.
+    """Be the only writer of a folder; it is made if missing, with ``ignore`` as its ``.gitignore``.
 
     Raises:
         StoreError: It cannot be written.

@@ -23,12 +23,9 @@ _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>
 
 
 def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
-    """The edits in the work tree since a commit, by file; empty if git fails.
+    """The edits below a folder of the work tree since a commit, by path in the folder; empty if git fails.
 
     A line in which only variables were renamed is not edited.
-
-    Args:
-        folder: Paths are relative to this folder in the repository.
     """
     names = ("-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false")
     options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")

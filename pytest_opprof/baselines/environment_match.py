@@ -37,14 +37,11 @@ def differences_of_counts(environment: Environment, here: Environment) -> str:
 
 
 def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive) -> Entry | None:
-    """The first run whose counts compare with those of an environment.
+    """The nearest run whose counts compare with those of an environment; None without one.
 
     Args:
         here: The environment, as far as it is known.
-        entries: Nearest first.
-
-    Returns:
-        Its entry; None if none of the nearest `MOST_RUNS` matches. Only environments are read.
+        entries: Nearest first. At most `MOST_RUNS` are read, and of these only the environments.
     """
     near = (entry for entry in entries if distance(entry.family, here) < OTHER)
     for entry in itertools.islice(near, MOST_RUNS):

@@ -28,11 +28,7 @@ def project_folder(start: Path) -> Path:
 
 
 def state_file(folder: Path, name: str) -> Path:
-    """The path of a file for only this checkout.
-
-    Args:
-        folder: The project's ``.opprof``.
-    """
+    """The path of a file for only this checkout, in the project's ``.opprof``."""
     return folder / _STATE / name
 
 

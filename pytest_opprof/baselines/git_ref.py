@@ -250,14 +250,7 @@ def name_of(part: str) -> str:
 
 
 def remove_stale_lock(said: bytes, *, ref: str) -> bool:
-    """Remove the lock that git met, if its owner must be dead.
-
-    Args:
-        ref: The ref to move: no other ref's lock is touched.
-
-    Returns:
-        Whether it is gone, so that git may retry.
-    """
+    """Remove this ref's lock that git met, if its owner must be dead, and say whether git may retry."""
     found = _REFUSED.search(said.decode("utf-8", "replace"))
     if found is None:
         return False

@@ -33,15 +33,10 @@ _MOVED = (
 
 
 def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
-    """Push these names' runs to a remote, beside its own.
+    """Push these names' runs to a remote, beside its own, and give sentences on what was joined.
 
     Args:
-        archive: Of a git store.
-        names: Baselines that it has.
         remote: A remote's name, or the address of a repository.
-
-    Returns:
-        Sentences on what was joined.
 
     Raises:
         UsageError: The archive is not in a git repository.
@@ -74,14 +69,10 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
 
 
 def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
-    """Fetch a remote's runs of these names; of all its names if none are given.
+    """Fetch a remote's runs of these names, or of all, and give sentences on copied and joined runs.
 
     Args:
-        archive: Of a git store.
         remote: A remote's name, or the address of a repository.
-
-    Returns:
-        Sentences on copied and joined runs.
 
     Raises:
         UsageError: The archive is not in a git repository.

@@ -59,14 +59,11 @@ class SavedTraces:
         return path if path.is_file() else None
 
     def keep(self, measured: Mapping[str, Path], run: Run) -> tuple[str, ...]:
-        """Keep the traces of saved tests, and remove older ones.
+        """Keep the traces of saved tests, remove older ones, and say if some did not fit or were not kept.
 
         Args:
             measured: By node id. A kept file is moved.
             run: As it was stored.
-
-        Returns:
-            A sentence if some did not fit or could not be kept.
         """
         saved = {test.node_id for test in run.tests if test.carried_from is None}
         files = [
@@ -183,22 +180,14 @@ def traces_of(archive: Archive, *, root: Path, budget: int) -> SavedTraces:
 
 
 def project_pairs(root: Path, *, budget: int, named: Path | None = None) -> TracePairs:
-    """The pairs of a project; present ones make room for new ones.
-
-    Args:
-        named: The user's folder for traces; None for the project's own.
-    """
+    """The pairs in the project's or the user's named folder; present ones make room for new ones."""
     since_ns = time.time_ns() - _TICK_NS
     folder = named or root / PROJECT_TRACES
     return TracePairs(folder=folder, budget=budget, since_ns=since_ns, is_named=named is not None)
 
 
 def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
-    """The path of a test's pair, and the command that shows it.
-
-    Args:
-        missing: The words for a base without a trace.
-    """
+    """The path of a test's pair, the command that shows it, and ``missing`` if the base has no trace."""
     sides = [side for side in SIDES if pairs.path(node_id, side).exists()]
     which = "{" + ",".join(sides) + "}" if len(sides) > 1 else sides[0]
     name = node_id.rpartition("::")[2]

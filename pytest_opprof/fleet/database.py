@@ -16,10 +16,7 @@ _MEMORY: Final = "900MB"
 
 
 class Database:
-    """Views of some windows: ``ranks`` of all files, ``ops``, ``collectives`` and ``steps`` of the good ones.
-
-    Args:
-        windows: At least one.
+    """Views of windows: ``ranks`` of all files, ``ops``, ``collectives`` and ``steps`` of the good ones.
 
     Raises:
         UsageError: No window has a rank that was read.

@@ -44,11 +44,7 @@ def parse_gates(text: str) -> frozenset[Gate]:
 def compare(
     base: Sequence[Window], head: Sequence[Window], *, gates: frozenset[Gate] = frozenset({Gate.EXACT})
 ) -> FleetDifference:
-    """Compare two jobs over the ranks that both have.
-
-    Args:
-        base: The windows of the earlier job.
-        head: The windows of the later job.
+    """Compare the windows of an earlier and a later job, over the ranks that both have.
 
     Raises:
         UsageError: Both are one job, or no rank of any window was read.

@@ -83,11 +83,7 @@ class RankFile:
 
 
 def settled(files: Iterable[RankFile], *, opprof: str) -> list[RankFile]:
-    """Sort files by rank, and mark those that must not count.
-
-    Args:
-        opprof: This release: rows of another one may mean something else.
-    """
+    """Sort files by rank, and mark those that must not count, such as those read by another release."""
     files = sorted(files, key=lambda one: one.file)
     good = [one for one in files if one.status is Status.OK]
     if not good:

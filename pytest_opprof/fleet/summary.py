@@ -32,10 +32,7 @@ _KEY: Final = "step, group_name, group_first, group_size, name, instance"
 
 
 def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
-    """Sum up a window.
-
-    Args:
-        expected: How many ranks there should be; default: as many as the traces say.
+    """Sum up a window with `expected` ranks, by default as many as the traces say.
 
     Raises:
         UsageError: None of its ranks was read.

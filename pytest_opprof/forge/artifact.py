@@ -38,11 +38,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, Val
 
 
 def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
-    """Unpack the only file of an artifact.
-
-    Args:
-        name: The name that this file must have.
-        where: What an error calls the artifact.
+    """Unpack the only file of an artifact, which must be called `name`; errors call the artifact `where`.
 
     Raises:
         DocumentError: The artifact is not such a zip; the message says why.

@@ -71,11 +71,7 @@ class Places:
 
 
 class Conversation:
-    """The comments of a pull request.
-
-    Args:
-        author: The token's user name; None to ask the forge.
-    """
+    """The comments of a pull request; without `author`, the forge is asked for the token's user."""
 
     def __init__(self, api: Api, places: Places, *, author: str | None = None) -> None:
         self._api = api

@@ -10,11 +10,7 @@ _LIMIT: Final = 10**18  # a comment's marker has room for 18 digits
 
 
 class Fields:
-    """A JSON value from outside.
-
-    Args:
-        where: What an error calls it: a file or a request.
-    """
+    """A JSON value from outside; errors call it `where`, a file or a request."""
 
     def __init__(self, value: Any, *, where: str) -> None:
         self._value = value

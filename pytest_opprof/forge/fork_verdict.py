@@ -88,10 +88,7 @@ class NoResult:
 def compare_uploaded(
     api: Api, event: Completed, *, baselines: Baselines, now: datetime
 ) -> Compared | NoResult:
-    """Compare the run that a workflow uploaded.
-
-    Args:
-        now: For the baseline's age.
+    """Compare the run that a workflow uploaded; `now` is for the baseline's age.
 
     Raises:
         ForgeError: GitHub does not answer, or not as expected.

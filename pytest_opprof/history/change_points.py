@@ -44,11 +44,7 @@ class Shifts:
 
 
 def shifts(values: Sequence[float]) -> Shifts:
-    """Find the change points of a series.
-
-    Args:
-        values: Times or sizes, none below 0; only the last `MOST_POINTS` are used.
-    """
+    """Find the change points in the last `MOST_POINTS` values of a series: times or sizes, none below 0."""
     try:
         import ruptures  # noqa: PLC0415 - of the extra [stats], and slow to import
     except ImportError:

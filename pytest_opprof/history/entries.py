@@ -66,11 +66,7 @@ class Chunk:
 
 
 def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> Chunk:
-    """Read the entries of a segment.
-
-    Args:
-        start: The offset of the first line to read.
-        known: The digests of definitions to skip.
+    """Read the entries of a segment from an offset on, without definitions whose digests are known.
 
     Raises:
         StoreError: It cannot be read.
@@ -94,11 +90,7 @@ def definitions_of(entries: Iterable[DefinitionEntry | RunEntry]) -> Iterator[tu
 def records_of(
     entries: Iterable[DefinitionEntry | RunEntry], known: Mapping[str, Definition]
 ) -> Iterator[RunRecord]:
-    """The runs among entries, without tests whose definitions are lost.
-
-    Args:
-        known: Definitions by digest, of any segment: a digest fixes the text.
-    """
+    """The runs among entries, without tests whose definitions are not known."""
     for entry in entries:
         if isinstance(entry, RunEntry) and entry.environment in known:
             yield RunRecord(

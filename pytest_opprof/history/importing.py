@@ -42,7 +42,6 @@ def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Fou
     Args:
         paths: Run files, or folders to search for them.
         known: The ids of the history's runs.
-        git: Knows when the runs' commits were made.
 
     Raises:
         StoreError: A path cannot be read.

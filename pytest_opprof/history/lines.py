@@ -33,12 +33,7 @@ _CSV_OF_CHANGES = (
 
 
 def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[Line | str]:
-    """A table of one test's trends, side by side.
-
-    Args:
-        trends: All over the same runs.
-        last: How many of the latest runs to print; -1 for all.
-    """
+    """A table of one test's trends, side by side, over the `last` runs or, with -1, all runs."""
     runs = len(trends[0])
     shown = runs if last < 0 else min(last, runs)
     yield Line(escaped(trends[0].node_id), Style.BOLD)
@@ -59,11 +54,7 @@ def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[L
 def change_lines(
     changes: Sequence[Change], path: MetricPath, *, runs: int, width: int
 ) -> Iterator[Line | str]:
-    """The changes of one metric in many tests, oldest first.
-
-    Args:
-        runs: How many runs were searched.
-    """
+    """The changes of one metric in many tests, oldest first, found in so many runs."""
     tests = len({(change.repo, change.node_id) for change in changes})
     found = f"{counted(len(changes), 'change')} in {counted(tests, 'test')}" if changes else "no change"
     yield Line(escaped(f"{path} in each step: {found}, {counted(runs, 'run')}"), Style.BOLD)

@@ -14,11 +14,7 @@ _MOST_RUNS = 200
 
 
 def page_trends(reader: HistoryReader, node_ids: Iterable[str]) -> dict[str, tuple[MetricTrend, ...]]:
-    """The trends of each test's ops per step and of their time.
-
-    Args:
-        node_ids: The tests; unknown ones are left out.
-    """
+    """The trends of each known test's ops per step and of their time."""
     found = {}
     for node_id in node_ids:
         results = reader.results(node_id)

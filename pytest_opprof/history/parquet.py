@@ -104,11 +104,7 @@ def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
 
 
 def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
-    """Write the runs that have tests, one part for each month, and count them.
-
-    Args:
-        root: A path or an fsspec address.
-        told: Runs that the tables lack.
+    """Write the runs that have tests and that the tables lack, one part for each month, and count them.
 
     Raises:
         StoreError: They cannot be written.

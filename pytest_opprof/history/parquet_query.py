@@ -84,10 +84,9 @@ class Change:
 
 
 class HistoryTables:
-    """The history's tables at an address.
+    """The history's tables at a path or an fsspec address.
 
     Args:
-        root: A path or an fsspec address.
         where: An SQL condition that selects runs; numbers in text compare as numbers.
 
     Raises:
@@ -186,14 +185,10 @@ class HistoryTables:
 
     @gc_paused()
     def changes(self, path: MetricPath, *, name: str | None = None) -> list[Change]:
-        """Where a metric of any test changed in the selected runs, oldest first.
+        """Where an exact metric of any test changed in the selected runs of a name or all, oldest first.
 
         The first selected run is compared with the last run before it. So if a condition selects a release of
         torch, a change that came with that release is found.
-
-        Args:
-            path: An exact metric of ops or of whole tests.
-            name: Only runs that were saved under this name.
 
         Raises:
             UsageError: The metric is a time.

@@ -65,10 +65,7 @@ class Results:
 
 
 class HistoryReader:
-    """The content of a log, read once.
-
-    Args:
-        log: Its folder need not exist.
+    """The content of a log, whose folder need not exist, read once.
 
     Raises:
         StoreError: It cannot be read.
@@ -109,11 +106,7 @@ class HistoryReader:
         return self._run_ids
 
     def results(self, node_id: str, *, name: str | None = None) -> Results:
-        """A test's results, oldest commit first.
-
-        Args:
-            name: Only runs that were saved under this name.
-        """
+        """A test's results in all runs, or in those that were saved under a name, oldest commit first."""
         packed = self._series.get(node_id, array("q"))
         # If a run has a test twice, which our writer never does, the last one counts.
         latest, at = {}, 0

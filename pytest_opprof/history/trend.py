@@ -89,10 +89,6 @@ class Trend:
 def find_test(text: str, tests: Sequence[str], *, where: str = "the history") -> str:
     """Find the test with this node id, or the only one whose node id contains this text.
 
-    Args:
-        tests: The node ids to choose from.
-        where: What an error says has these tests.
-
     Raises:
         UsageError: None or several match; it names them, or the nearest.
     """
@@ -147,12 +143,9 @@ def trend_of(
     *,
     samples: Sequence[Samples | None] | None = None,
 ) -> Trend:
-    """The trend of a metric.
+    """The trend of a metric, whose `samples` are given if the results do not have them.
 
     An exact metric changes with its value, and a time where its level shifts (`change_points`).
-
-    Args:
-        samples: Its values by result; None to take them from the results.
     """
     samples = values_of(results, path) if samples is None else samples
     known = [at for at, each in enumerate(samples) if each is not None]

@@ -16,11 +16,7 @@ _SECOND_NS: Final = 10**9
 
 
 def told(death: Death, *, trace: Path | None) -> Iterator[str]:
-    """Lines on a death: the test, what ran last on each thread, and where the trace is.
-
-    Args:
-        trace: The trace of its recording; None without one.
-    """
+    """Lines on a death: the test, what ran last on each thread, and where the trace is, if any."""
     began = datetime.fromtimestamp(death.file.opened_ns / _SECOND_NS, tz=UTC)
     who = f"process {death.file.pid}" if death.note is None else death.note.node_id
     worker = f"{death.note.worker}, " if death.note and death.note.worker else ""

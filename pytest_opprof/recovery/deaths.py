@@ -96,10 +96,7 @@ def _threads(recording: Recording, *, pid: int) -> Iterator[LastSeen]:
 
 
 def write_trace(death: Death, folder: Path) -> Path | None:
-    """Write the Chrome trace of a death's recording.
-
-    Returns:
-        The file, ``test_step-9f3c-4711.json.gz``; None without a recording.
+    """Write the Chrome trace of a death's recording, ``test_step-9f3c-4711.json.gz``; None without one.
 
     Raises:
         StoreError: It cannot be written.

@@ -54,11 +54,7 @@ def project_of(root: Path) -> str:
 
 
 def left_sessions(folders: Iterable[Path] | None = None) -> Iterator[SessionFile]:
-    """The session files of this user's dead processes, oldest first in each folder.
-
-    Args:
-        folders: Where to look; None for the folders that this process would use.
-    """
+    """The session files of this user's dead processes in these folders or in ours, oldest first in each."""
     for folder in dict.fromkeys(session_folders() if folders is None else folders):
         found = []
         for path in _candidates(folder):
