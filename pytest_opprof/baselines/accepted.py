@@ -1,4 +1,4 @@
-"""Rises that somebody accepted: ``.opprof/accepted.json``, committed with the change that needs them.
+"""Accepted rises: ``.opprof/accepted.json``, committed with the change that needs them.
 
 An entry lets one metric of one test rise up to a value. It ends when a baseline was measured with it, because
 that baseline has the value. A save removes such entries from the file. But CI commits nothing, so a run also

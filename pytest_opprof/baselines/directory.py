@@ -20,7 +20,7 @@ from pytest_opprof.locks import hold, opened
 from pytest_opprof.results.files import read_bytes, read_head, shown, store_errors, write_bytes
 
 _SUFFIXES = (".json", ".json.gz")
-# A larger document is packed; a smaller one stays plain for readers.
+# A larger file is compressed; a smaller one stays plain for readers.
 _PACKED_FROM = 1_000_000
 _LOCK = ".lock"
 # Baselines and traces can be made again; other files in the folder may be committed.
@@ -28,7 +28,7 @@ _GITIGNORE = b"# Written by pytest-opprof: baselines and traces stay here.\n*/\n
 
 
 class DirectoryStore:
-    """Documents in a folder of this machine."""
+    """Runs as files in a folder of this machine."""
 
     hint = ""
 
@@ -37,12 +37,12 @@ class DirectoryStore:
         self.uri = uri
 
     def names(self) -> tuple[str, ...]:
-        """The folders with a document."""
+        """The folders with a run."""
         found = (unquote(path.name) for path in listed(self.folder) if path.is_dir())
         return tuple(name for name in found if any(self._files(name)))
 
     def entries(self, name: str) -> tuple[Entry, ...]:
-        """The documents of a name; one of two if a killed save left a plain and a packed one."""
+        """The runs of a name; a plain file and a compressed one, left by a killed save, count once."""
         found: dict[str, Entry] = {}
         for path in self._files(name):
             key = path.name.removesuffix(".gz").removesuffix(".json")

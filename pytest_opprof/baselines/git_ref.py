@@ -54,7 +54,7 @@ _REASONS = {
 
 
 class GitRefStore:
-    """Documents in a repository.
+    """Runs in a git repository.
 
     Attributes:
         folder: A folder in the repository.

@@ -48,7 +48,7 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
             tips = theirs.tips()
             both = replace(archive, store=theirs)
             notes = both.take(archive, names)
-            # A name without readable runs has no ref: git would push nothing at all because of it.
+            # A name without readable runs has no ref, and with a missing ref git would push nothing at all.
             made = theirs.tips()
             refs = [
                 (ref, REFS + ref.removeprefix(theirs.refs))

@@ -81,7 +81,7 @@ def _said(error: Exception, *, uri: str) -> str:
 
 
 class RemoteStore:
-    """Documents at an address."""
+    """Runs at an address."""
 
     hint = ""
 

@@ -1,4 +1,4 @@
-"""Find traces to look at: of a test by its name, and of the tests of a document."""
+"""Find traces to look at: of a test by its name, and of the tests of a run or comparison."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _together(
     progress: Callable[[int], None],
     is_alive: Callable[[], bool],
 ) -> tuple[list[RankFile], list[tuple[Batch, str]]]:
-    """Read batches: gives their files, and the batches whose worker was lost, with the reason."""
+    """Read batches; returns their files, and the batches whose worker was lost, with the reason."""
     read: list[RankFile] = []
     lost: list[tuple[Batch, str]] = []
     waiting: dict[Future[list[RankFile]], Batch] = {}

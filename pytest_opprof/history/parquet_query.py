@@ -62,7 +62,7 @@ FROM compared WHERE run_before IS NOT NULL AND CASE
     ELSE low > high_before OR high < low_before END
 ORDER BY place, repo, node_id
 """
-_PRINTED: Final = 64  # usually no more than so many of the latest runs
+_PRINTED: Final = 64  # usually at most the latest runs, this many
 _Head: TypeAlias = tuple[RunHead, Environment]
 
 
