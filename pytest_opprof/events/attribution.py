@@ -1,7 +1,4 @@
-"""Which event device work belongs to, worked out from a recording's columns.
-
-It belongs to the innermost op or range that launched it, and through that one to all around it.
-"""
+"""Attribute device work to the innermost op or range that launched it, and to all events around that."""
 
 from __future__ import annotations
 
@@ -15,19 +12,19 @@ from pytest_opprof.capture.event_flags import FLAG_ASYNC
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
 
-# Calls of a device's runtime launch for the op around them.
+# Calls of a device's runtime launch on behalf of the op around them.
 CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
 _WORK: Final = frozenset({EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceWork:
-    """What each event of a recording launched.
+    """The device work that each event of a recording launched.
 
     Attributes:
-        launched: Rows of the columns by the row that launched them itself, in order of the columns.
-        self_ns: Time of what each event launched itself.
-        total_ns: The same with what was launched inside it.
+        launched: Device rows by the row of the op or range that launched them, in column order.
+        self_ns: By row, the time of the device work that the event launched itself.
+        total_ns: By row, `self_ns` of the event and of all events inside it.
     """
 
     launched: dict[int, list[int]]
@@ -36,7 +33,7 @@ class DeviceWork:
 
 
 def launching_op(recording: RecordingView, row: int) -> int:
-    """The op or range that launched a row of a device or called a device's runtime; -1 for none known."""
+    """The op or range that launched a device row, possibly by a runtime call; -1 if unknown."""
     op = recording.launcher[row]
     while op >= 0 and recording.kind[op] in CALLS:
         op = recording.parent[op]
@@ -44,7 +41,7 @@ def launching_op(recording: RecordingView, row: int) -> int:
 
 
 def device_work(recording: RecordingView) -> DeviceWork:
-    """Give each kernel, copy and fill to what launched it."""
+    """Assign each kernel, copy and fill to the op or range that launched it."""
     launched: defaultdict[int, list[int]] = defaultdict(list)
     self_ns = array("q", [0]) * len(recording)
     for row, kind in enumerate(recording.kind):
@@ -55,9 +52,9 @@ def device_work(recording: RecordingView) -> DeviceWork:
 
 
 def with_inner(recording: RecordingView, own: Sequence[int]) -> array[int]:
-    """Each row's own amount and those of all rows inside it."""
+    """By row, its own amount plus those of all rows inside it. An async row is inside no other."""
     total = array("q", own)
-    # Within a thread a parent comes before what is inside it.
+    # Within a thread, a parent's row comes before its children's.
     for row in range(len(own) - 1, -1, -1):
         parent = recording.parent[row]
         if parent >= 0 and not recording.flags[row] & FLAG_ASYNC:

@@ -1,4 +1,4 @@
-"""Events as a list of Chrome trace events: torch's ``EventList.export_chrome_trace``, with any name."""
+"""Events as a JSON list of Chrome trace events: torch's ``EventList.export_chrome_trace``, for any name."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pytest_opprof.events.function_event import FunctionEvent
 
 
 def trace_pieces(events: Iterable[FunctionEvent], *, device: str | None) -> Iterator[str]:
-    """The JSON text of a list: an event for each that has a name in traces, and an arrow for each kernel.
+    """The JSON text of a list, in microseconds: each event with a trace name, an arrow for each kernel.
 
     Args:
-        events: Times are written in microseconds.
-        device: What the arrows lead to, ``cuda`` where it is not known.
+        device: The device that arrows lead to; None for the event's own, or ``cuda`` if it has none.
     """
     arrows = count()
     before = "["

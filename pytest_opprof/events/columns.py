@@ -25,7 +25,7 @@ class TableOptions:
     """How a table is laid out; see `Tabular.table`.
 
     Attributes:
-        with_flops: Show the FLOPs column, where there are any.
+        with_flops: Show a FLOPs column if any row has FLOPs.
     """
 
     sort_by: str | None = None
@@ -43,13 +43,12 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its title, what it says of a row, and how wide it is.
+    """One column of the table.
 
     Attributes:
-        cell: What stands in the row's first line.
-        below: What stands in the lines under it, one each.
-        width: Characters; a longer cell pushes the rest of its line.
-        align: ``<`` to the left, ``>`` to the right.
+        cell: Gives the text on a row's first line.
+        below: Gives the texts on the lines below, one each.
+        width: Characters; a longer cell shifts the rest of its line.
     """
 
     title: str
@@ -60,17 +59,17 @@ class Column:
 
 
 def format_time(time_us: float, unit: TimeUnit | None) -> str:
-    """Microseconds in one unit, or in the one that suits them."""
+    """Microseconds as text, in the given unit or in the unit that suits them."""
     return format_time_us(time_us) if unit is None else f"{time_us / _US_IN[unit]:.3f}{unit}"
 
 
 def device_title(facts: Survey) -> str:
-    """The profiled device as it stands in titles."""
+    """The profiled device as column titles show it."""
     return "None" if facts.device is None else facts.device.upper()
 
 
 def table_columns(facts: Survey, options: TableOptions) -> list[Column]:
-    """The columns that these rows and options call for."""
+    """The columns for these rows and options."""
     name_width = _limited(facts.name_length + 4, options.max_name_column_width)
     columns = [Column("Name", lambda row: _cut_end(row.key, options.max_name_column_width), name_width)]
     if facts.has_overloads:
@@ -103,7 +102,7 @@ def _cpu_columns(facts: Survey, options: TableOptions) -> list[Column]:
         return row.self_cpu_percent
 
     def total_share(row: TableRow) -> object:
-        # Async time runs beside the rest: it has no share.
+        # Async time runs beside the rest, so it has no share.
         row.total_cpu_percent = (
             0 if row.is_async else format_time_share(row.cpu_time_total, facts.self_cpu_us)
         )
@@ -170,14 +169,14 @@ def _source_column(longest: int, options: TableOptions) -> Column:
         return _cut_start(row.stack[0], width) if row.stack else ""
 
     def rest(row: TableRow) -> list[str]:
-        # The rest of the stack stands below its first entry, and an empty line ends it.
+        # The rest of the stack goes below its first entry and ends with an empty line.
         return [*(_cut_start(entry, width) for entry in (row.stack or ())[1:]), ""]
 
     return Column("Source Location", first, width, "<", rest)
 
 
 def _flops_column(smallest: int) -> Column:
-    """In the unit in which the smallest of the rows' positive numbers of FLOPs is at least 1."""
+    """A column in the largest unit in which the smallest positive FLOPs value is at least 1."""
     thousands = int(max(0.0, min(math.log10(smallest) / 3, float(len(_FLOPS_UNITS) - 1))))
     title, scale = f"Total {_FLOPS_UNITS[thousands]}", 10 ** (thousands * -3.0)
     return Column(title, lambda row: f"{row.flops * scale:8.3f}" if row.flops else "--")

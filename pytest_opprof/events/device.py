@@ -1,4 +1,4 @@
-"""Devices, numbered as torch numbers them."""
+"""Device types, with torch's numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class DeviceType(enum.IntEnum):
-    """Where an event ran, or where memory lies: all that torch knows, under torch's names."""
+    """Where an event ran or memory lies: all device types of torch, under torch's names."""
 
     CPU = 0
     CUDA = 1
@@ -35,6 +35,6 @@ class DeviceType(enum.IntEnum):
         return f"DeviceType.{self.name}"
 
 
-# Whose memory torch sums up as the host's, and whose as the device's.
+# Devices whose memory torch counts as the host's, and as the device's.
 HOST_MEMORY: Final = frozenset({DeviceType.CPU, DeviceType.MKLDNN, DeviceType.IDEEP})
 DEVICE_MEMORY: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.HIP, DeviceType.XPU})

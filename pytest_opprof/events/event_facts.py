@@ -1,4 +1,4 @@
-"""What is known of one event by itself."""
+"""The attributes of one event."""
 
 from __future__ import annotations
 
@@ -16,55 +16,55 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False, repr=False)
 class EventFacts:
-    """The attributes of a `FunctionEvent`, each of which may be set; they are made of torch's arguments.
+    """The attributes of a `FunctionEvent`. Each may be set; the constructor takes torch's arguments.
 
     Attributes:
-        id: Its number: what other events name as the one that caused them.
-        name: The name under which it is summed up: all steps are ``ProfilerStep*``.
-        trace_name: The name as recorded; None for what does not stand in a trace.
+        id: Its number, by which other events name it as their cause.
+        name: The name it is summed up under; all steps are ``ProfilerStep*``.
+        trace_name: The name as recorded; None if traces leave the event out.
         overload_name: The overload of the op, such as ``Tensor``.
         time_range: When it ran, microseconds since the window's start.
-        thread: Where it began.
-        fwd_thread: Torch's number of the thread that ran the forward op of a backward one.
+        thread: The thread it began on.
+        fwd_thread: Torch's number of the thread that ran a backward op's forward op.
         sequence_nr: Autograd's number, which a forward op shares with its backward; -1 for none.
         scope: Torch's record scope: 0 function, 1 backward function, 7 user.
         kernels: The device work it launched itself.
-        cpu_children: The events directly inside it, in the order in which they began.
-        cpu_parent: The event around it on the same thread, None for none.
+        cpu_children: The events directly inside it, in start order.
+        cpu_parent: The event around it on the same thread; None for none.
         input_shapes: A shape for each input that is a tensor, ``[]`` for any other. Needs ``record_shapes``.
-        structured_input_shapes: The same, with a list of shapes for a list of tensors.
+        structured_input_shapes: As `input_shapes`, with a list of shapes for a list of tensors.
         structured_input_strides: Strides in elements, nested in the same way.
         input_dtypes: The type of each input.
         concrete_inputs: The values of inputs that are numbers.
-        kwinputs: Arguments given by name.
+        kwinputs: Keyword arguments.
         stack: The calls it was made from, innermost first. Needs ``with_stack``.
-        use_device: The device profiled, in lower case; None for none, and then no event has device time.
-        cpu_memory_usage: Bytes of the host's memory taken less those given back while it ran.
-        device_memory_usage: The same of the device's memory.
-        is_async: It ended on another thread or out of order: it has a total time only.
+        use_device: The profiled device, in lower case. If None, no event has device time.
+        cpu_memory_usage: Host memory allocated less freed while it ran, bytes.
+        device_memory_usage: Device memory allocated less freed while it ran, bytes.
+        is_async: It ended on another thread or out of order, and so has only a total time.
         is_remote: It ran in another process.
         is_legacy: Its one kernel is the time that elapsed on the device between its start and end.
-        is_user_annotation: It is a range that somebody named, and not an op.
-        is_python_function: It is a call of a Python function or of a builtin.
+        is_user_annotation: It is a named range, not an op.
+        is_python_function: It is a call of a Python function or a builtin.
         node_id: The node of a distributed run; -1 for none.
         device_type: Where it ran.
-        device_index: Which of those.
-        device_resource_id: What it occupied there: a thread or a stream.
-        flops: Floating-point operations; None where nobody counted.
-        activity_type: Kineto's word for what it is.
-        event_metadata: What the device or a collective told of it.
+        device_index: The number of the device among those of its type.
+        device_resource_id: The thread or stream it ran on.
+        flops: Floating-point operations; None if not counted.
+        activity_type: Kineto's name for its kind.
+        event_metadata: Details from the device or a collective.
         external_id: Kineto's number of the op that caused it.
         linked_correlation_id: The `id` of the op that caused it; 0 for none.
-        flow_id: Number of the arrow that it is one end of.
+        flow_id: Number of the arrow that starts or ends at it.
         flow_type: What the arrow means.
-        flow_start: The arrow begins here.
+        flow_start: The arrow starts here.
         python_id: Number of a Python call; -1 for none.
         python_parent_id: Number of the call around it.
         python_module_id: Number of the module called.
-        self_cpu_percent: Its share in the last table that showed it, as text; -1 before.
-        total_cpu_percent: The same of `cpu_time_total`.
-        total_device_percent: The same of `self_device_time_total`.
-        count: 1, as of an average of one.
+        self_cpu_percent: Its share of self CPU time in the last table that showed it, as text; -1 before.
+        total_cpu_percent: The same for `cpu_time_total`.
+        total_device_percent: The same for `self_device_time_total`.
+        count: 1, as in an average of one event.
     """
 
     id: int
@@ -108,7 +108,7 @@ class EventFacts:
     python_id: int = -1
     python_parent_id: int = -1
     python_module_id: int = -1
-    # What torch takes no argument for.
+    # Attributes that are not torch's arguments.
     time_range: Interval = field(init=False)
     event_metadata: EventMetadata | None = field(init=False)
     kernels: list[Kernel] = field(init=False, default_factory=list)

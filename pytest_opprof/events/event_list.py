@@ -1,4 +1,4 @@
-"""The events of a profile, as a sequence that makes an event when it is asked for."""
+"""The events of a profile, as a sequence that creates each event on access."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ from pytest_opprof.events.torch_rules import torch_events
 from pytest_opprof.events.torch_tree import nest
 from pytest_opprof.kinds import EventKind
 
-_WHOLE_STACKS = 1 << 16  # entries; deeper than Python lets calls nest
+_WHOLE_STACKS = 1 << 16  # entries; deeper than Python calls can nest
 
 
 class RecordedEvents(Sequence[RecordedEvent]):
-    """The events of recordings, each recording's in the order in which they began.
+    """The events of recordings, each recording's in start order.
 
-    It holds no events: they are made from the recording's columns as they are asked for, and the same object
-    is given for the same event as long as somebody holds it.
+    Events are created from the columns on access. While one is referenced, each access returns that object.
     """
 
     def __init__(self, recordings: Iterable[RecordingView]) -> None:
@@ -58,7 +57,7 @@ class RecordedEvents(Sequence[RecordedEvent]):
     def __getitem__(self, index: int | slice) -> RecordedEvent | list[RecordedEvent]:
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
-        # Lets a range say what an index is and when it is too large.
+        # The range resolves a negative index and rejects one that is too large.
         position = range(len(self))[index]
         place = bisect_right(self._ends, position)
         forest = self.forests[place]
@@ -69,13 +68,13 @@ class RecordedEvents(Sequence[RecordedEvent]):
 
 
 class EventList(Tabular, MutableSequence[FunctionEvent]):
-    """Events, with torch's sums and tables of them.
+    """Events, with torch's sums and tables.
 
-    Of recordings it holds no events: they are made as they are asked for. Once it is changed it holds all.
+    Events of recordings are created on access. The first change of the list creates and keeps all of them.
 
     Args:
-        items: Recordings, or events as torch's own list is made of.
-        use_device: Of events: the device profiled, in lower case; recordings know theirs.
+        items: Recordings, or events.
+        use_device: The profiled device of given events, in lower case; recordings know theirs.
         profile_memory: Tables have memory columns.
         with_flops: Tables have a FLOPs column.
     """
@@ -122,22 +121,22 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         del self._to_change()[index]
 
     def insert(self, index: int, value: FunctionEvent) -> None:
-        """Put an event before another."""
+        """Insert an event before an index."""
         self._to_change().insert(index, value)
 
     def sort(self, *, key: Callable[[FunctionEvent], Any], reverse: bool = False) -> None:
-        """Put the events into another order, as a list's method does."""
+        """Sort the events in place, as `list.sort` does."""
         self._to_change().sort(key=key, reverse=reverse)
 
     def _to_change(self) -> list[FunctionEvent]:
-        """The events as a list that may be changed; what they are read from stays as it is."""
+        """The events as a list that may be changed; the recordings stay unchanged."""
         if not isinstance(self._events, list):
             self._events = list(self._events)
             self._recorded = None
         return self._events
 
     def _build_tree(self) -> None:
-        """Nest the events by their times, as torch's method does; those of recordings are nested.
+        """Nest the events by time, as torch's method does; events of recordings are nested already.
 
         Raises:
             AssertionError: They were nested before. Torch raises the same.
@@ -150,10 +149,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         return f"<EventList of {len(self)} events>"
 
     def as_torch(self) -> EventList:
-        """The events that torch would have shown of the same recordings, nested by its rules.
-
-        They are made all at once, which for many takes as long as it does there.
-        """
+        """The events that torch would show for the same recordings, nested by its rules, all made at once."""
         torchs = EventList(
             self._torch_events(),
             use_device=self._use_device,
@@ -184,19 +180,18 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         """Sum the events up by name.
 
         Args:
-            group_by_input_shapes: One row for each name and shapes. Needs ``record_shapes``.
-            group_by_stack_n: One row for each name and this many innermost entries of the stack. Needs
-                ``with_stack``.
-            group_by_overload_name: One row for each overload.
-            compat: ``"torch"`` sums up as torch does: without the helper ops it hides, with an op that only
-                calls its own name counted once, with memory counted for every event of that time, and with
-                background threads among the rest.
+            group_by_input_shapes: Split rows by input shapes. Needs ``record_shapes``.
+            group_by_stack_n: Split rows by this many innermost stack entries. Needs ``with_stack``.
+            group_by_overload_name: Split rows by overload.
+            compat: ``"torch"`` sums up as torch does: it hides helper ops, counts an op that only calls its
+                own name once, counts memory for every event of that time, and does not split off background
+                threads.
 
         Returns:
             The rows, in the order in which each name first occurred.
 
         Raises:
-            AssertionError: With ``compat="torch"``, of events that nobody nested. Torch raises the same.
+            AssertionError: ``compat="torch"`` needs nested events, and these are not. Torch raises the same.
         """
         grouping = Grouping(
             shapes=group_by_input_shapes, stack_depth=group_by_stack_n, overloads=group_by_overload_name
@@ -226,20 +221,20 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         compat: Compat | None = None,
         stacks: StackKind = "python",
     ) -> None:
-        """Write the events' stacks and what each cost, for flamegraph.pl and its like: ``main;forward 1500``.
+        """Write stacks with their times, for flamegraph.pl and similar tools: ``main;forward 1500``.
 
-        Equal stacks are one line, with the sum of their nanoseconds. Needs ``with_stack``.
+        Equal stacks share a line, with the sum of their nanoseconds. Needs ``with_stack``.
 
         Args:
-            path: The file, replaced whole or not at all; compressed where it ends in ``.gz``.
-            metric: ``self_cpu_time_total``, or ``self_cuda_time_total`` and its like for time on a device.
-            compat: ``"torch"`` writes a line for each event, with whole microseconds, as torch does.
-            stacks: Which: ``"python"``, ``"cpp"``, or ``"all"``, which has the C++ functions inside of the
-                innermost Python call above its stack.
+            path: The file, replaced atomically; compressed if it ends in ``.gz``.
+            metric: ``self_cpu_time_total``, or a device time such as ``self_cuda_time_total``.
+            compat: ``"torch"`` writes a line for each event, in whole microseconds, as torch does.
+            stacks: ``"python"``, ``"cpp"``, or ``"all"``: the Python calls, then the C++ functions inside the
+                innermost one.
 
         Raises:
             ValueError: There is no such metric. Torch raises the same.
-            UsageError: There is no such kind of stacks, or torch does not write it.
+            UsageError: There is no such kind of stacks, or ``compat="torch"`` does not support it.
             OSError: The file cannot be written.
         """
         events = self if compat is None else self._torch_events()
@@ -252,11 +247,10 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a JSON list of Chrome trace events, as torch's `EventList` does.
 
-        A profile and a loaded trace write all that is known of their events; this writes names, times and an
-        arrow for each kernel.
+        It has only names, times and an arrow for each kernel. A profile or a loaded trace exports everything.
 
         Args:
-            path: The file, replaced whole or not at all; compressed where it ends in ``.gz``.
+            path: The file, replaced atomically; compressed if it ends in ``.gz``.
 
         Raises:
             OSError: The file cannot be written.
@@ -266,34 +260,33 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
     def to_arrow(self) -> Any:
         """The events as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
 
-        Of recordings it is their columns, a row each, without a copy: `RecordingView` says what each means,
-        and ``parent`` and ``launcher`` count from a recording's first row. Of other events it is a row for
-        each, with the main attributes.
+        Recordings give their columns without a copy: `RecordingView` says what each means, and ``parent`` and
+        ``launcher`` count from a recording's first row. Other events give a row with the main attributes.
 
         Raises:
-            UsageError: There is no pyarrow.
+            UsageError: The package pyarrow is not installed.
         """
         if self._recorded is None:
             return rows_to_arrow(self._events)
         return recordings_to_arrow([forest.recording for forest in self._recorded.forests])
 
     def to_pandas(self) -> Any:
-        """The same as a ``pandas.DataFrame``.
+        """As `to_arrow`, but a ``pandas.DataFrame``.
 
         Raises:
-            UsageError: There is no pandas.
+            UsageError: The package pandas is not installed.
         """
         if self._recorded is None:
             return rows_to_pandas(self._events)
         return recordings_to_pandas([forest.recording for forest in self._recorded.forests])
 
     def total_average(self) -> FunctionEventAvg:
-        """All events as one row, ``Total``. Its total times count nested events once for each level."""
+        """All events as one row, ``Total``. Its total times count a nested event once per level."""
         if self._recorded is not None:
             return KeyAverages(average(self._recorded.forests, Grouping())).total_average()
         total = FunctionEventAvg()
         for event, total_us, self_us in device_times(self._events):
-            # As torch has it, each event in turn says of what device and so on the total is.
+            # As in torch, the last event decides the total's device and other attributes.
             total.key = None
             total.add_with_device_time(event, total_us, self_us)
         total.key = total.name = TOTAL
@@ -311,12 +304,12 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
             return ""
         if self._recorded is None or options.compat == "torch":
             return build_table(self._torch_events(), options)
-        # The distinct names and shapes say all that the layout depends on, without an object for each event.
+        # The layout depends only on distinct names and shapes, so it needs no object for each event.
         forests = self._recorded.forests
         has_stacks = any(EventKind.PYTHON_CALL in bytes(forest.recording.kind) for forest in forests)
         depth = _WHOLE_STACKS if has_stacks else 0
         facts = survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False)))
-        if has_stacks:  # the row of a Python call has a name of its own
+        if has_stacks:  # averages name a Python call without its line, which this table shows
             recordings = [forest.recording for forest in forests]
             names = {recording.name(row) for recording in recordings for row in range(len(recording))}
             facts = replace(facts, name_length=max(len(summed_name(name)) for name in names))

@@ -1,4 +1,4 @@
-"""What a device and a collective tell of an event beyond its times: torch's ``EventMetadata``."""
+"""Details of a kernel, copy or collective beyond its times: torch's ``EventMetadata``."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any, Final, NamedTuple
 
 
 class EventMetadata(NamedTuple):
-    """Facts of a kernel, a copy or a collective; None for each that is not known.
+    """Details of a kernel, copy or collective; None for each that is unknown.
 
     Attributes:
-        shared_memory: Bytes of a block.
+        shared_memory: Bytes per block.
         grid: Blocks in each direction.
         block: Threads in each direction.
-        blocks_per_sm: Blocks for each multiprocessor.
-        occupancy: How the occupancy was worked out.
+        blocks_per_sm: Blocks per multiprocessor.
+        occupancy: How the occupancy was calculated.
         est_occupancy_pct: Estimated achieved occupancy, percent.
-        bytes: Of a copy or a fill.
-        bandwidth_gb_s: Gigabytes a second.
+        bytes: Size of a copy or a fill.
+        bandwidth_gb_s: Gigabytes per second.
         dtype: Type of the elements.
-        in_msg_nelems: Elements given.
-        out_msg_nelems: Elements taken.
+        in_msg_nelems: Elements of the input.
+        out_msg_nelems: Elements of the output.
         in_split_size: How the input is split.
         out_split_size: How the output is split.
         global_rank_start: First rank of the group.
         global_rank_stride: Step from one rank to the next.
         group_size: Ranks in the group.
-        group_ranks: Its ranks as text.
+        group_ranks: The group's ranks as text.
         src_rank: Where the data comes from.
         dst_rank: Where it goes.
         is_async: The call does not wait.
@@ -75,7 +75,7 @@ def _unquoted(text: str) -> str:
     return text.strip('"')
 
 
-# Kineto's key: the field, and how its text is read.
+# By Kineto's key: the field, and the parser of its text.
 _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "registers per thread": ("registers_per_thread", int),
     "shared memory": ("shared_memory", int),
@@ -116,12 +116,10 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 
 
 def event_metadata(kineto_args: Mapping[str, str]) -> EventMetadata | None:
-    """The fields that Kineto's arguments of an event name; None where they name none.
-
-    A text that is not a value of its field, as a foreign file may have it, is not known.
+    """Parse Kineto's arguments of an event, without invalid ones; None if that leaves none.
 
     Args:
-        kineto_args: Kineto's key and the value's JSON text.
+        kineto_args: JSON text by Kineto's key.
     """
     known: dict[str, Any] = {}
     for key, (name, read) in _FIELDS.items():

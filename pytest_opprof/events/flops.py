@@ -1,4 +1,4 @@
-"""Formulas of one's own for the FLOPs of ops. Those of torch's ops are native/src/result/flop_formulas.c."""
+"""FLOP formulas that users register. Those of torch's ops are in native/src/result/flop_formulas.c."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _registered: dict[str, Formula] = {}
 
 
 def register_flop_formula(*names: str) -> Callable[[Formula], Formula]:
-    """Give ops of your own a formula, or known ones another.
+    """Register a FLOP formula for your own ops, or replace that of known ones.
 
     Example::
 
@@ -25,7 +25,7 @@ def register_flop_formula(*names: str) -> Callable[[Formula], Formula]:
             return 4 * batch * queries * keys * width
 
     Returns:
-        A decorator of a function from `Inputs` to a number of FLOPs; None where it cannot be told.
+        A decorator for a function that takes `Inputs` and returns FLOPs, or None if unknown.
 
     Raises:
         UsageError: No name is given.
@@ -41,7 +41,7 @@ def register_flop_formula(*names: str) -> Callable[[Formula], Formula]:
 
 
 def registered_formulas() -> Mapping[str, Formula]:
-    """The formulas of one's own by the names of their ops; one that raises warns, and tells nothing."""
+    """The registered formulas by op. One that raises becomes a warning and gives None."""
     return {name: partial(_flops_of, name, formula) for name, formula in _registered.items()}
 
 

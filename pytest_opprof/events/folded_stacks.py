@@ -1,4 +1,4 @@
-"""Stacks with what they cost, a line each: what flamegraph.pl and its like read."""
+"""Stacks with their times, one on a line, for flamegraph.pl and similar tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METRICS: Final = (
     "self_xpu_time_total",
     "self_privateuse1_time_total",
 )
-# Spaces part the stack from its cost, semicolons its entries.
+# A space separates a stack from its time, and semicolons separate its entries.
 _CLEARED: Final = str.maketrans(" ;\t\n", "____")
 
 
@@ -33,18 +33,18 @@ def folded_lines(
     """The lines of a file of stacks, outermost call first: ``main;forward 1500``.
 
     Args:
-        events: What has stacks; the others are left out. A Python call stands in its own stack.
-        metric: One of `METRICS`; all but the first are time on the device.
-        compat: ``"torch"`` writes as torch does: a line for each event, whole microseconds, those below one
-            left out, and Python calls charged to their callers.
-        stacks: Which: ``"all"`` has the C++ functions inside of the innermost Python call above its stack.
+        events: Those without a stack are left out. A Python call is part of its own stack.
+        metric: One of `METRICS`; all but the first are device times.
+        compat: ``"torch"`` writes as torch does: a line for each event, in whole microseconds, without those
+            below 1, and with Python calls charged to their callers.
+        stacks: ``"all"`` puts the C++ functions inside the innermost Python call after the Python calls.
 
     Yields:
-        Lines. Equal stacks are one, with the sum of their nanoseconds.
+        Lines. Equal stacks share one, with the sum of their nanoseconds.
 
     Raises:
         ValueError: There is no such metric. Torch raises the same.
-        UsageError: There is no such kind of stacks, or torch does not write it.
+        UsageError: There is no such kind of stacks, or ``compat="torch"`` does not support it.
     """
     if stacks not in _NODES or (compat == "torch" and stacks != "python"):
         raise UsageError(f"stacks is {stacks!r}; use {', '.join(_NODES)} (compat='torch': only python)")
@@ -69,7 +69,7 @@ def folded_lines(
 
 
 class _Shown:
-    """The stacks as they are written, each entry read once however many events are inside of it."""
+    """The stacks to write, as one tree. Each recorded stack is read once, not once per event."""
 
     def __init__(self) -> None:
         self.tree = StackTree()
@@ -88,7 +88,7 @@ class _Shown:
         return self._cpp(-1, event.cpp_frames)
 
     def of_both(self, event: FunctionEvent) -> int:
-        """The node of the C++ functions in the innermost Python call."""
+        """The node of an event's Python calls and of the C++ functions inside the innermost one."""
         return self._cpp(self.of_python(event), down_to_python(event.cpp_frames))
 
     def _cpp(self, outer: int, frames: Sequence[CppFrame]) -> int:
@@ -106,8 +106,8 @@ class _Shown:
         return shown
 
     def texts(self, nodes: Iterable[int]) -> Iterator[str]:
-        """Each stack as text: the outer calls that it shares with the one before are taken from there."""
-        text, ends = "", {-1: 0}  # where the text of the last stack, and of each around it, ends
+        """Each stack as text. The entries that it shares with the stack before are not written again."""
+        text, ends = "", {-1: 0}  # where each entry of the last stack ends in its text
         for node in nodes:
             entries, at = [], node
             while at not in ends:

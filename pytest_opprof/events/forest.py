@@ -1,4 +1,4 @@
-"""The events of one recording: their order in time, who is inside whom, and one object for each."""
+"""The events of one recording: their order in time, their nesting, and an object for each."""
 
 from __future__ import annotations
 
@@ -18,15 +18,11 @@ from pytest_opprof.kinds import EventKind
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
 
-_FEW: Final = 1_000  # events that nobody holds are looked for when there may be so many
+_FEW: Final = 1_000  # objects of events, before unreferenced ones are first removed
 
 
 class Children:
-    """Parents turned round: each row's first child, and the next child of its parent.
-
-    Args:
-        parent: The row around a row, -1 for none.
-    """
+    """The children of each row, computed from its `parent`: the row around it, or -1 for none."""
 
     def __init__(self, count: int, parent: Callable[[int], int]) -> None:
         self._first_child = array("q", [-1]) * count
@@ -48,9 +44,8 @@ class Children:
 class EventForest:
     """One recording's trees of events.
 
-    Nothing is made before it is asked for, and nothing is kept that nobody holds: a recording of ten million
-    events costs a Python program its columns and no more. What an op's memory is made of is not an event
-    here: it is in the op's numbers. Memory taken or given back outside of all ops is.
+    An object exists only while it is referenced, so a recording of ten million events costs only its columns.
+    Memory changes inside an op are part of the op's numbers; only those outside all ops are events.
     """
 
     def __init__(self, recording: RecordingView) -> None:
@@ -59,11 +54,11 @@ class EventForest:
         self._swept_at = _FEW
 
     def __len__(self) -> int:
-        # The order of many threads is not worked out only to count it.
+        # Only memory records can be hidden, so other recordings need no sorting to be counted.
         return len(self._order) if self.has_memory_records else len(self.recording)
 
     def event(self, index: int) -> RecordedEvent:
-        """The event of one index into the columns; always the same object while somebody holds it."""
+        """The event at an index into the columns; the same object as long as it is referenced."""
         objects = self._objects
         known = objects.get(index)
         event = None if known is None else known()
@@ -75,20 +70,20 @@ class EventForest:
         return event
 
     def _sweep(self) -> None:
-        """Forget the events that nobody holds; a callback of each would take longer than all else of it."""
+        """Remove unreferenced events, all at once because a callback for each would dominate its cost."""
         self._objects = {index: known for index, known in self._objects.items() if known() is not None}
         self._swept_at = _FEW + 2 * len(self._objects)
 
     def index_at(self, position: int) -> int:
-        """The index into the columns of the event that was the position-th to begin."""
+        """The index into the columns of the event at a position in start order."""
         return position if self._has_all_rows_in_order else self._order[position]
 
     def in_order(self) -> Iterator[RecordedEvent]:
-        """The events in the order in which they began."""
+        """The events in start order."""
         return map(self.event, range(len(self)) if self._has_all_rows_in_order else self._order)
 
     def parent(self, index: int) -> int:
-        """The index of the event around one, -1 for none: an async event outlives what it began in."""
+        """The index of the event around one; -1 for none, and for an async event, which may outlive it."""
         return -1 if self.recording.flags[index] & FLAG_ASYNC else self.recording.parent[index]
 
     def children(self, index: int) -> list[RecordedEvent]:
@@ -97,16 +92,16 @@ class EventForest:
 
     @functools.cached_property
     def has_memory_records(self) -> bool:
-        """Whether some memory was recorded as taken or given back."""
+        """Whether any allocation or free was recorded."""
         return EventKind.MEMORY in bytes(self.recording.kind)
 
     @functools.cached_property
     def device_work(self) -> DeviceWork | None:
-        """What each event launched on a device; None where no device was profiled."""
+        """The device work that each event launched; None if no device was profiled."""
         return device_work(self.recording) if self.recording.use_device else None
 
     def is_shown(self, index: int) -> bool:
-        """Whether a row of the columns is an event of its own, and no record of an op's memory."""
+        """Whether a row of the columns is an event of its own, not a memory record of an op."""
         return not self.recording.flags[index] & FLAG_CREDITED
 
     @functools.cached_property
@@ -118,12 +113,12 @@ class EventForest:
         rows: Sequence[int] = range(len(self.recording))
         if self.has_memory_records:
             rows = [row for row in rows if self.is_shown(row)]
-        # Each thread is in order already, so that the sort only merges, and a parent stays first.
+        # Each thread is in order already, so the sort only merges, and a parent stays first.
         return array("q", sorted(rows, key=self.recording.start_ns.__getitem__))
 
     @functools.cached_property
     def stacks(self) -> Stacks:
-        """What the events were called from."""
+        """The stacks of the events."""
         return Stacks(self.recording)
 
     @functools.cached_property
@@ -132,7 +127,7 @@ class EventForest:
 
 
 def losses_of(forests: Sequence[EventForest]) -> list[str]:
-    """What the recordings are known to lack, a sentence each: a table that is incomplete says so."""
+    """A sentence for each thing that the recordings are known to lack, for the notes of a table."""
     stats = [forest.recording.stats for forest in forests]
     notes = losses_of_recording(
         dropped=sum(each.dropped for each in stats),

@@ -1,4 +1,4 @@
-"""Events and averages as data frames: of recordings straight from the columns, no object for each event."""
+"""Events and averages as data frames. Recordings are converted by column, without event objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.extras import needed
 from pytest_opprof.kinds import EventKind
 
-# The columns of a recording, by the `struct` code of their numbers.
+# The columns of a recording, with the `struct` codes of their numbers.
 _COLUMNS: Final[Mapping[str, str]] = {
     "start_ns": "q",
     "duration_ns": "q",
@@ -33,7 +33,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "self_device_memory": "q",
     "flops": "q",
 }
-# By the numbers of the column; no event has kind 0.
+# By the numbers in the column `kind`; no event has kind 0.
 _KINDS: Final = ["", *(kind.name.lower() for kind in EventKind)]
 _ARROW_TYPES: Final = {"q": "int64", "Q": "uint64", "i": "int32", "I": "uint32", "B": "uint8"}
 _SHARED: Final = (
@@ -57,10 +57,10 @@ _OF_EVENTS: Final = ("id", "name", "start_ns", "end_ns", "thread", "sequence_nr"
 
 
 def recordings_to_arrow(recordings: Sequence[RecordingView]) -> Any:
-    """One ``pyarrow.Table`` of recordings; numbers of native memory are not copied, and kept alive by it.
+    """One ``pyarrow.Table`` of recordings. It shares native memory, and keeps it alive.
 
     Raises:
-        UsageError: There is no pyarrow.
+        UsageError: The package pyarrow is not installed.
     """
     arrow = needed("pyarrow", extra="frames", by="to_arrow()")
     tables = []
@@ -91,7 +91,7 @@ def _arrow_view(arrow: Any, buffer: memoryview[int]) -> Any:
 
 def _arrow_names(arrow: Any, recording: RecordingView) -> Any:
     if isinstance(recording, ResultColumns):
-        # Each event has the number of its name: only the texts of the numbers that occur are looked up.
+        # Look up the text of each distinct name once, not once per event.
         encoded = _arrow_view(arrow, recording.name_id).dictionary_encode()
         texts = [printable(name_text(number)) for number in encoded.dictionary.to_pylist()]
         return arrow.DictionaryArray.from_arrays(encoded.indices, arrow.array(texts, arrow.string()))
@@ -100,10 +100,10 @@ def _arrow_names(arrow: Any, recording: RecordingView) -> Any:
 
 
 def recordings_to_pandas(recordings: Sequence[RecordingView]) -> Any:
-    """One ``pandas.DataFrame`` of recordings; numbers of native memory are copied only if there are several.
+    """One ``pandas.DataFrame`` of recordings. A single recording shares its native memory.
 
     Raises:
-        UsageError: There is no pandas.
+        UsageError: The package pandas is not installed.
     """
     pandas, numpy = (needed(name, extra="frames", by="to_pandas()") for name in ("pandas", "numpy"))
     frames = []
@@ -129,7 +129,7 @@ def rows_to_arrow(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
     """A ``pyarrow.Table`` of events or averages.
 
     Raises:
-        UsageError: There is no pyarrow.
+        UsageError: The package pyarrow is not installed.
     """
     return needed("pyarrow", extra="frames", by="to_arrow()").Table.from_pylist(
         [_record(row) for row in rows]
@@ -140,7 +140,7 @@ def rows_to_pandas(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
     """A ``pandas.DataFrame`` of events or averages.
 
     Raises:
-        UsageError: There is no pandas.
+        UsageError: The package pandas is not installed.
     """
     return needed("pandas", extra="frames", by="to_pandas()").DataFrame([_record(row) for row in rows])
 
@@ -149,7 +149,7 @@ def _record(row: FunctionEvent | FunctionEventAvg) -> dict[str, Any]:
     names = _OF_EVENTS if isinstance(row, FunctionEvent) else _OF_AVERAGES
     record = {name: getattr(row, name) for name in names}
     record["device_type"] = str(row.device_type)
-    # Shapes and stacks are lists of any depth: as text they are what the rows were told apart by.
+    # Shapes and stacks nest to any depth; rows are grouped by them as text.
     record["input_shapes"] = str(row.input_shapes) if row.input_shapes else ""
     record["stack"] = "\n".join(row.stack or ())
     return {name: printable(value) if isinstance(value, str) else value for name, value in record.items()}

@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.cpp_stacks import CppFrame
     from pytest_opprof.kinds import EventKind
 
-# Devices whose events torch lets have a time.
+# Devices whose events have a time in torch.
 _TIMED_DEVICES: Final = frozenset(
     {DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.HPU, DeviceType.XPU}
 )
 
 
 class FunctionEvent(EventFacts, FormattedTimesMixin):
-    """One event, with the attributes of torch's ``FunctionEvent``; it can be made with torch's arguments too.
+    """One event, with the attributes and constructor arguments of torch's ``FunctionEvent``.
 
-    Events of a recording are views of it: each attribute is read from the columns when first asked for, and
-    may then be set as one likes. Which there are is said in `EventFacts`.
+    `EventFacts` lists the attributes, which may all be set. An event of a recording reads each from the
+    columns on first access.
     """
 
     __slots__ = ()
 
-    # Whether its device time is known without adding up what is inside it.
+    # Whether its device time is known without adding up the events inside it.
     has_sums: ClassVar[bool] = False
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
@@ -40,16 +40,16 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
             duration: Microseconds.
 
         Raises:
-            AssertionError: It is itself no event of the host. Torch raises the same.
+            AssertionError: This event is not a host event. Torch raises the same.
         """
         _expect_on_host(self, "device_type")
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Add an event that ran directly inside it; `set_cpu_parent` is the other half.
+        """Add an event that ran directly inside it; call `set_cpu_parent` on that event too.
 
         Raises:
-            AssertionError: One of them is not an event of the host. Torch raises the same.
+            AssertionError: One of them is not a host event. Torch raises the same.
         """
         _expect_on_host(self, "device_type")
         _expect_on_host(child, "child device_type")
@@ -58,10 +58,10 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
         self.cpu_children = children
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Name the event that it ran directly inside.
+        """Set the event that it ran directly inside.
 
         Raises:
-            AssertionError: One of them is not an event of the host. Torch raises the same.
+            AssertionError: One of them is not a host event. Torch raises the same.
         """
         _expect_on_host(self, "device_type")
         _expect_on_host(parent, "parent device_type")
@@ -85,19 +85,19 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
 
     @property
     def cpu_time_total(self) -> float:
-        """How long it took, microseconds; 0 for an event of a device."""
+        """Its duration, microseconds; 0 for a device event."""
         return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The same less the events inside it; 0 for an async event, in which nothing is."""
+        """`cpu_time_total` less that of the events inside it; 0 for an async or device event."""
         if self._stands_alone:
             return 0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def device_time_total(self) -> float:
-        """Time of the device work launched in it, microseconds; its own where it is device work itself.
+        """Time of the device work launched in it, microseconds; for device work, its own duration.
 
         Raises:
             AssertionError: It ran on a device whose events have no time. Torch raises the same.
@@ -115,7 +115,7 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
 
     @property
     def self_device_time_total(self) -> float:
-        """Time of the device work launched by it and not by an event inside it, microseconds."""
+        """Time of the device work launched by it, not by an event inside it, microseconds."""
         if self.is_async or not self.use_device:
             return 0
         if self.device_type != DeviceType.CPU:
@@ -142,22 +142,22 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the processor and the kernel counted in it, by name; empty where nothing was counted."""
+        """Values of processor and kernel counters by name; empty if none were recorded."""
         return {}
 
     @property
     def cpp_frames(self) -> Sequence[CppFrame]:
-        """The C++ functions it was begun in, innermost first; empty where they were not recorded."""
+        """The C++ functions it began in, innermost first; empty if not recorded."""
         return ()
 
     @property
     def cpp_stack(self) -> list[str]:
-        """The same as text, ``file(offset): function``, as `stack` has Python's."""
+        """`cpp_frames` as text, ``file(offset): function``."""
         return [str(frame) for frame in self.cpp_frames]
 
     @property
     def kind(self) -> EventKind | None:
-        """What it is, where a recording says so."""
+        """Its kind; None if it is not from a recording."""
         return None
 
     @property
@@ -167,7 +167,7 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
 
     @property
     def is_unfinished(self) -> bool:
-        """It was still open when the window closed."""
+        """Whether it was still open when the window closed."""
         return False
 
     @property
@@ -198,10 +198,10 @@ def _expect_on_host(event: object, what: str) -> None:
 
 
 def launched_times(events: Iterable[FunctionEvent]) -> dict[int, float]:
-    """Device time of events of the host: their kernels', and unless one is legacy those of all inside it.
+    """Device time of host events: that of their kernels and, except in legacy events, of their children.
 
-    Each event's sum is its kernels' plus its children's sums, added in torch's order: in floats another order
-    is another sum. Every event is worked out once, and without recursion, since they may lie very deep.
+    Sums are added in torch's order, because another order rounds differently. Each event is summed once,
+    without recursion, because events may be nested very deeply.
 
     Returns:
         Microseconds by the ``id()`` of each event and of everything inside it.

@@ -22,30 +22,29 @@ class FunctionEventAvg(FormattedTimesMixin):
     """All events of one key, summed up, with the attributes of torch's ``FunctionEventAvg``.
 
     Attributes:
-        key: What the events have in common; ``name (background)`` for those of threads that neither step nor
-            were started in a step, since how many of them fall into a window is chance. None before the
-            first event was added.
-        name: The ops' name alone.
+        key: The name, or ``name (background)`` for events of threads that neither step nor were started in a
+            step, because how many of them fall into a window is chance. None until an event is added.
+        name: The name without ``(background)``.
         count: Number of events.
-        cpu_time_total: Sum of their times on the host, microseconds.
-        self_cpu_time_total: The same less the ops inside each.
-        device_time_total: Sum of the device work launched in them, microseconds; of device work its own time.
-        self_device_time_total: The same without what was launched inside ops inside them.
-        cpu_memory_usage: Sum of the bytes of the host's memory taken less those given back.
-        self_cpu_memory_usage: The same without the ops inside.
-        device_memory_usage: The same of a device's memory.
-        self_device_memory_usage: The same without the ops inside.
-        flops: Sum of their floating-point operations, with what ran inside them.
-        counted_flops: What of these is not also in another op's: these add up to the whole.
-        counters: Sums of what was counted in them, what ran inside them included; empty where nothing was.
+        cpu_time_total: Sum of their CPU times, microseconds.
+        self_cpu_time_total: `cpu_time_total` without the ops inside them.
+        device_time_total: Time of the device work launched in them, microseconds; for device work, its own.
+        self_device_time_total: `device_time_total` without what was launched by the ops inside them.
+        cpu_memory_usage: Host memory allocated less freed, bytes.
+        self_cpu_memory_usage: `cpu_memory_usage` without the ops inside them.
+        device_memory_usage: Device memory allocated less freed, bytes.
+        self_device_memory_usage: `device_memory_usage` without the ops inside them.
+        flops: Their floating-point operations, including those of the ops inside them.
+        counted_flops: The part of `flops` that is not also in another op's, so that rows add up.
+        counters: Sums of their counters, including the ops inside them; empty if nothing was counted.
         is_background: They ran during steps, on threads that are not part of them.
-        self_cpu_percent: Its share in the last table that showed it, as text; -1 before.
-        total_cpu_percent: The same of `cpu_time_total`.
-        total_device_percent: The same of `self_device_time_total`.
-        first: The first of them, whose shapes, stack, device and so on the other attributes repeat.
+        self_cpu_percent: Its share of self CPU time in the last table that showed it, as text; -1 before.
+        total_cpu_percent: The same for `cpu_time_total`.
+        total_device_percent: The same for `self_device_time_total`.
+        first: The first event. The row has its shapes, stack, device and similar attributes.
     """
 
-    # A string, but as in torch None until the first event is added: not for each reader to allow for.
+    # Any, not ``str | None``: it is None only until the first event is added, as in torch.
     key: Any = None
     name: Any = None
     count: int = 0
@@ -79,19 +78,19 @@ class FunctionEventAvg(FormattedTimesMixin):
 
     @property
     def cpu_parent(self) -> FunctionEvent | None:
-        """What the first of the events ran in."""
+        """The event around the first event."""
         return None if self.first is None else self.first.cpu_parent
 
     @property
     def cpu_children(self) -> list[FunctionEvent]:
-        """What ran directly in the first of the events."""
+        """The events directly inside the first event."""
         return [] if self.first is None else self.first.cpu_children
 
     def add(self, other: FunctionEventAvg | FunctionEvent) -> Self:
-        """Add an event or an average of the same key; the first to be added says what the key is.
+        """Add an event or an average of the same key. The first one sets the key.
 
         Raises:
-            AssertionError: The keys differ, or it is neither. Torch raises the same.
+            AssertionError: The keys differ, or `other` is neither. Torch raises the same.
         """
         if not isinstance(other, FunctionEventAvg | FunctionEvent):
             raise AssertionError(  # noqa: TRY004  # what torch raises
@@ -105,14 +104,14 @@ class FunctionEventAvg(FormattedTimesMixin):
     def add_with_device_time(
         self, other: FunctionEventAvg | FunctionEvent, total_us: float, self_us: float
     ) -> Self:
-        """Add an event whose device times are known: to add one up may take all events inside it."""
+        """Add an event whose device times are known; computing them may visit all events inside it."""
         if self.key is None:
             for name in _OF_THE_FIRST:
                 setattr(self, name, getattr(other, name))
             self.first = other.first if isinstance(other, FunctionEventAvg) else other
         if other.key != self.key:
             raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
-        # Times are added as torch adds them: in floats another order is another sum.
+        # Added in torch's order: another order rounds differently.
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
         self.device_time_total += total_us
@@ -121,7 +120,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         return self
 
     def absorb(self, other: FunctionEventAvg) -> Self:
-        """Add an average of any key, times to the nanosecond."""
+        """Add an average of any key, with times exact to the nanosecond."""
         for name in ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total"):
             sum_ns: int = getattr(self, f"{name}_ns") + getattr(other, f"{name}_ns")
             setattr(self, name, microseconds(sum_ns))
@@ -129,7 +128,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         return self
 
     def add_counters(self, counters: Mapping[str, int]) -> None:
-        """Add what was counted in an event of the same key."""
+        """Add the counters of an event of the same key."""
         for name, value in counters.items():
             self.counters[name] = self.counters.get(name, 0) + value
 

@@ -1,4 +1,4 @@
-"""Events summed up by name: of a recording by the native collector, of a list of events one by one."""
+"""Events summed up by name: recordings by the native collector, lists of events one by one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.times import microseconds
 
-_DEEPEST: Final = 2**32 - 1  # entries; no stack is
+_DEEPEST: Final = 2**32 - 1  # entries; no stack is that deep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """What parts events of one name into rows of their own.
+    """What splits events of one name into several rows.
 
     Attributes:
-        stack_depth: So many innermost entries of the stack.
-        background: Running on a thread that is not part of a step.
+        stack_depth: How many innermost stack entries split them.
+        background: Whether running on a thread that is not part of a step splits them.
     """
 
     shapes: bool = False
@@ -39,7 +39,7 @@ class Grouping:
 
 
 class KeyAverages(Tabular, list[FunctionEventAvg]):
-    """Rows of averages, and the table of them.
+    """Averages, and their table.
 
     Args:
         profile_memory: The table has memory columns.
@@ -61,7 +61,7 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
         self._notes = tuple(notes)
 
     def total_average(self) -> FunctionEventAvg:
-        """All rows as one, ``Total``. Its total times count nested ops once for each level; FLOPs do not."""
+        """All rows as one, ``Total``. Its total times count a nested op once per level; FLOPs do not."""
         total = FunctionEventAvg(key=TOTAL, name=TOTAL)
         for row in self:
             total.absorb(row)
@@ -78,7 +78,7 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
         """The rows as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
 
         Raises:
-            UsageError: There is no pyarrow.
+            UsageError: The package pyarrow is not installed.
         """
         return rows_to_arrow(self)
 
@@ -86,7 +86,7 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
         """The rows as a ``pandas.DataFrame``. Needs ``pip install pytest-opprof[frames]``.
 
         Raises:
-            UsageError: There is no pandas.
+            UsageError: The package pandas is not installed.
         """
         return rows_to_pandas(self)
 
@@ -95,7 +95,7 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
 
 
 class Averaged(ABC):
-    """Something that was recorded, and can be summed up."""
+    """Something recorded that can be summed up."""
 
     __slots__ = ()
 
@@ -110,7 +110,7 @@ class Averaged(ABC):
         """The events summed up by name; see `EventList.key_averages`.
 
         Raises:
-            UsageError: Nothing has been recorded to its end.
+            UsageError: No recording has finished.
         """
         grouping = Grouping(
             shapes=group_by_input_shape, stack_depth=group_by_stack_n, overloads=group_by_overload_name
@@ -123,11 +123,7 @@ class Averaged(ABC):
 
 
 def average(forests: Sequence[EventForest], grouping: Grouping) -> list[FunctionEventAvg]:
-    """Sum up the events of some recordings, times to the nanosecond.
-
-    Returns:
-        The rows, in the order in which each first occurred.
-    """
+    """Sum up the events of recordings, exact to the nanosecond; rows are in the order of first occurrence."""
     rows: dict[tuple[object, ...], FunctionEventAvg] = {}
     for forest in forests:
         for part in _parts(forest, grouping):
@@ -153,7 +149,7 @@ def _identity(row: FunctionEventAvg) -> tuple[object, ...]:
 def _add_counters(
     rows: Mapping[tuple[object, ...], FunctionEventAvg], forest: EventForest, grouping: Grouping
 ) -> None:
-    """Give each row what was counted in its events, which the sums so far leave out."""
+    """Add the counters of the events to their rows, because the collector's sums lack them."""
     for event in forest.in_order():
         counters = event.counters
         if counters:
@@ -161,7 +157,7 @@ def _add_counters(
 
 
 def _parts(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEventAvg]:
-    """Rows that may be one, but never less."""
+    """Rows, of which several may have the same identity and are then summed up."""
     if grouping.stack_depth <= 0 and not grouping.overloads:
         return _group_rows(forest, grouping, forest.recording.groups(by_inputs=grouping.shapes))
     groups = forest.recording.parted_groups(
@@ -209,7 +205,7 @@ def _group_rows(
 
 
 def _row_of(event: RecordedEvent, grouping: Grouping) -> FunctionEventAvg:
-    """A row of one event, which says only what rows are told apart by."""
+    """A row of one event, without counters and without attributes that do not split rows."""
     background = bool(event.forest.recording.flags[event.index] & FLAG_BACKGROUND)
     row = FunctionEventAvg().add(event)
     row.counters = {}
@@ -235,11 +231,7 @@ def _keep_only_what_parts(row: FunctionEventAvg, grouping: Grouping) -> None:
 def average_of_events(
     events: Sequence[FunctionEvent | FunctionEventAvg], grouping: Grouping
 ) -> list[FunctionEventAvg]:
-    """Sum up events as torch does, by its key and in its arithmetic.
-
-    Returns:
-        The rows, in the order in which each first occurred.
-    """
+    """Sum up events by torch's key and in its arithmetic; rows are in the order of first occurrence."""
     rows: defaultdict[tuple[object, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
     for event, total_us, self_us in device_times(events):
         key: list[object] = [
@@ -263,7 +255,7 @@ def average_of_events(
 def device_times(
     events: Sequence[FunctionEvent | FunctionEventAvg],
 ) -> Iterator[tuple[FunctionEvent | FunctionEventAvg, float, float]]:
-    """Each event with its device time and its own share of it, microseconds, each event added up once."""
+    """Each event with its device time and self device time, microseconds, summing each event once."""
     on_host = [event for event in events if isinstance(event, FunctionEvent) and not event.device_type]
     known = launched_times(on_host)
     for event in events:

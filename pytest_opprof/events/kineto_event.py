@@ -1,4 +1,4 @@
-"""An event as Kineto tells torch of it."""
+"""Kineto's events, as torch reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from pytest_opprof.kinds import EventKind
 
-# What an event answers where a torch older or newer than another does not tell, or where nothing is known.
+# The value of what an event does not tell: releases of torch differ, and some facts are unknown.
 UNTOLD: Final[dict[str, Any]] = {
     "activity_type": None,
     "concrete_inputs": (),
@@ -49,26 +49,26 @@ UNTOLD: Final[dict[str, Any]] = {
 
 
 class KinetoEvent(Protocol):
-    """What every event of ``kineto_results.events()`` has; `told` asks for the rest."""
+    """What every event of ``kineto_results.events()`` has; `told` reads the rest."""
 
     def name(self) -> str:
-        """As recorded."""
+        """The name as recorded."""
 
     def start_ns(self) -> int:
-        """Nanoseconds on the result's clock."""
+        """The start, nanoseconds on the result's clock."""
 
     def end_ns(self) -> int:
-        """The same."""
+        """The end, nanoseconds on the result's clock."""
 
     def start_thread_id(self) -> int:
         """The thread it began on."""
 
     def end_thread_id(self) -> int:
-        """The thread it ended on; 0 for one that had not ended."""
+        """The thread it ended on; 0 if it had not ended."""
 
 
 class KinetoResult(Protocol):
-    """What torch's ``profile.kineto_results`` is, and whatever offers the same."""
+    """Torch's ``profile.kineto_results``, or any object with these methods."""
 
     def events(self) -> Iterable[KinetoEvent]:
         """The events."""
@@ -78,22 +78,22 @@ class KinetoResult(Protocol):
 
 
 def told(event: object, what: str) -> Any:
-    """What an event says of one thing, by the name of Kineto's method; a neutral answer where it does not."""
-    ask: Callable[[], Any] | None = getattr(event, what, None)  # of None: none
+    """What an event's method of this name returns; a neutral value if it has no such method."""
+    ask: Callable[[], Any] | None = getattr(event, what, None)  # the event may be None
     return UNTOLD[what] if ask is None else ask()
 
 
 def device_of(event: KinetoEvent) -> DeviceType:
-    """Where an event ran, of torch's enumeration or ours."""
+    """The type of device that an event ran on, whether it has torch's enumeration or ours."""
     return DeviceType(int(told(event, "device_type")))
 
 
 def is_set_aside(event: KinetoEvent) -> bool:
-    """Whether torch takes an event for asynchronous: it ended elsewhere than it began, or not at all."""
+    """Whether torch treats an event as asynchronous: it says so, or it ended on another thread or never."""
     return bool(told(event, "is_async")) or event.start_thread_id() != event.end_thread_id()
 
 
-# Kineto's words for what our kinds are.
+# Kineto's activity types for our kinds.
 _ACTIVITIES: Final = {
     EventKind.ITT: "user_annotation",
     EventKind.NVTX: "user_annotation",
@@ -112,14 +112,14 @@ _ACTIVITIES: Final = {
 
 
 def activity_of(kind: EventKind, *, user_scope: bool) -> str:
-    """Kineto's word for an event of a kind; whose range it is, torch's or ours, makes no difference."""
+    """Kineto's activity type for a kind. Torch's ranges and ours have the same."""
     if kind in (EventKind.TORCH, EventKind.RANGE):
         return "user_annotation" if user_scope else "cpu_op"
     return _ACTIVITIES[kind]
 
 
 def kind_of(event: KinetoEvent) -> EventKind:
-    """The kind of event that Kineto tells of."""
+    """Our kind for an event of Kineto's."""
     if event.name() in (MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME):
         return EventKind.MEMORY
     activity = told(event, "activity_type")

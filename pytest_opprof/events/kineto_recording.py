@@ -1,7 +1,4 @@
-"""A result of Kineto's as a recording: torch.profiler's own events, with our sums and rules.
-
-Any object with Kineto's methods will do: what torch's ``profile.kineto_results`` is, or what a test made up.
-"""
+"""A result of Kineto's as a recording: torch.profiler's own events, with our sums and rules."""
 
 from __future__ import annotations
 
@@ -29,17 +26,17 @@ _ANNOTATIONS: Final = (EventKind.RANGE, EventKind.DEVICE_RANGE)
 
 
 class KinetoRecording(ResultColumns):
-    """The events of a result of Kineto's as columns, nested by their times; hidden ones are left out.
+    """The events of a Kineto result as columns (see `RecordingView`), nested by time, without hidden events.
 
-    What a column means is said in `RecordingView`. An event that partly overlaps the one before it is beside
-    it, not inside. Memory belongs to the innermost event of its own thread. A range that was open when the
-    window closed (Kineto gives it thread 0 to end on) is unfinished, and not asynchronous as torch has it.
+    An event that partly overlaps the one before it is not inside it. Memory belongs to the innermost event of
+    its own thread. A range that was open when the window closed (Kineto ends it on thread 0) is unfinished,
+    not asynchronous as in torch.
 
     Args:
-        use_device: The device profiled, in lower case; empty for none. Unless given, where events ran.
+        use_device: The profiled device, in lower case; empty for none. By default, the device of the events.
 
     Raises:
-        UsageError: An object of the result has not the methods of an event.
+        UsageError: An object in the result lacks the methods of an event.
         CollectorError: There is no memory for the columns.
     """
 
@@ -56,17 +53,17 @@ class KinetoRecording(ResultColumns):
         self._kineto_result = result
         self._events = [listing.events[index] for index in order]
         self._use_device = use_device
-        self.first_id = 0  # Kineto told each event's id
+        self.first_id = 0  # Kineto gave each event's id
 
     @staticmethod
     def _free(result: Any) -> None:
-        """Also free its names, whose numbers are given again to those of another result."""
+        """Also drop cached names, because the next result reuses their numbers."""
         name_text.cache_clear()
         lib.op_result_free(result)
 
     @property
     def kineto_result(self) -> KinetoResult | None:
-        """What it was made from."""
+        """The result it was made from."""
         return self._kineto_result
 
     @functools.cached_property
@@ -78,21 +75,21 @@ class KinetoRecording(ResultColumns):
         return self._use_device or None
 
     def keywords(self, event: int) -> dict[str, Any]:
-        """What Kineto tells that an op was given by keyword."""
+        """The keyword arguments of an op."""
         told_of: dict[str, Any] = told(self._events[event], "kwinputs")
         return told_of
 
     def kineto_event(self, event: int) -> KinetoEvent:
-        """What Kineto told of an event."""
+        """The Kineto event at an index."""
         return self._events[event]
 
     def overload_name(self, event: int) -> str:
-        """The overload of a torch op; "" where it has none, or where that was not recorded."""
+        """The overload of a torch op; "" if it has none or it was not recorded."""
         overload: str = told(self._events[event], "overload_name")
         return overload
 
     def inputs(self, event: int) -> Inputs | None:
-        """What an event was given, where that was recorded."""
+        """The inputs of an event; empty if not recorded."""
         source = self._events[event]
         return Inputs(
             shapes=_shapes(source),
@@ -102,28 +99,28 @@ class KinetoRecording(ResultColumns):
         )
 
     def memory(self, event: int) -> MemoryChange | None:
-        """What an allocator did in an event of kind ``MEMORY``, at no address; None for any other event."""
+        """The allocation or free in an event of kind ``MEMORY``, with address 0; None for other events."""
         change = super().memory(event)
         return change and replace(change, address=0)
 
     def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> None:
-        """None: each event of Kineto's tells its own stack."""
+        """None, because each event of Kineto's has its own stack."""
 
 
 class _Listing:
-    """The events of a result as the collector is to be given them."""
+    """The events of a result in the form that the collector reads."""
 
     def __init__(self, result: KinetoResult) -> None:
         self._begin_ns = result.trace_start_ns()
-        self._texts: dict[tuple[str, bool], int] = {}  # of names whether they are calls
-        self._groups: list[int] = []  # of each text
-        self._lanes: dict[tuple[int, int, int], int] = {}  # type of device, its index, thread or stream
+        self._texts: dict[tuple[str, bool], int] = {}  # by text, and whether it names a call
+        self._groups: list[int] = []  # by text
+        self._lanes: dict[tuple[int, int, int], int] = {}  # by device type, device index, thread or stream
         self.events = [event for event in result.events() if not told(event, "is_hidden_event")]
         self._listed = [self._entry(event) for event in self.events]
 
     @functools.cached_property
     def _threads(self) -> dict[int, int]:
-        """The thread of each op, by its correlation."""
+        """The thread of each op, by its correlation number."""
         return {
             told(event, "correlation_id"): event.start_thread_id()
             for event in reversed(self.events)
@@ -134,7 +131,7 @@ class _Listing:
         kind, cause = kind_of(event), told(event, "linked_correlation_id")
         thread, end_thread = event.start_thread_id(), event.end_thread_id()
         if cause and kind in _CALLS:
-            # Kineto has the system's number of the thread here, and torch's number for ops.
+            # Kineto has the system's thread number here, but torch's number for ops.
             thread = end_thread = self._threads.get(cause, thread)
         lane, flags, memory = (0, -1, thread), 0, {}
         link = -1 if cause else told(event, "correlation_id")
@@ -178,11 +175,7 @@ class _Listing:
         return number
 
     def columns(self) -> tuple[Any, Sequence[int]]:
-        """A native ``op_result``, and of each of its rows the index of the event.
-
-        Raises:
-            CollectorError: There is no memory for it.
-        """
+        """A native ``op_result``, and the index of the event of each row."""
         texts = [text.encode("utf-8", "surrogatepass") for text, _ in self._texts]
         held = [ffi.from_buffer(text) for text in texts]
         events = ffi.new("op_listed_event[]", self._listed)

@@ -1,4 +1,4 @@
-"""What torch's ``profile.kineto_results`` is, of recordings of ours: for code that asks a profiler for it."""
+"""Our recordings in the form of torch's ``profile.kineto_results``, for code that reads it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from pytest_opprof.kinds import EventKind
 
 
 class KinetoResults:
-    """The events of a recording as torch's C++ code offers those of Kineto: flat, and as a tree.
-
-    Nothing is made before it is asked for. Times are nanoseconds since the epoch.
-    """
+    """The events of a recording in Kineto's form, flat and as a tree, in nanoseconds since the epoch."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -26,14 +23,11 @@ class KinetoResults:
         return self._recording.trace_start_ns
 
     def events(self) -> Sequence[RecordedKinetoEvent]:
-        """The events in the order of their start, as Kineto would have told of them."""
+        """The events in start order, in Kineto's form."""
         return recorded_events(self._forest, begin_ns=self._recording.trace_start_ns)
 
     def experimental_event_tree(self) -> list[TreeEvent]:
-        """The events that are in no other, in the order of their start.
-
-        Unlike torch's tree, an op of a backward pass on a thread of its own is inside nothing.
-        """
+        """The root events in start order. Unlike in torch, a backward op on its own thread is a root."""
         return [TreeEvent(self._tree, row) for row in self._tree.roots()]
 
     @functools.cached_property
@@ -42,12 +36,7 @@ class KinetoResults:
 
 
 class EventTree:
-    """Who is inside whom: on the host what ran in an event; of a call that launches, its work on a device.
-
-    Attributes:
-        begin_ns: When the window began.
-        children: The rows directly inside one, or launched by it.
-    """
+    """The tree of rows: inside a host event is what ran in it, inside a launching call its device work."""
 
     def __init__(self, forest: EventForest, begin_ns: int) -> None:
         self.forest = forest
@@ -55,23 +44,20 @@ class EventTree:
         self.children = Children(len(forest.recording), self.parent)
 
     def parent(self, row: int) -> int:
-        """The row of the event around one, or of what launched it; -1 for none."""
+        """The row of the event around one, or of its launching call; -1 for none."""
         recording = self.forest.recording
         on_device = EventKind(recording.kind[row]).is_on_device
         return recording.launcher[row] if on_device else self.forest.parent(row)
 
     def roots(self) -> list[int]:
-        """The rows that are in no other, in the order of their start."""
+        """The rows that are inside no other, in start order."""
         recording = self.forest.recording
         rows = (row for row in range(len(recording)) if self.parent(row) < 0)
         return sorted(rows, key=recording.start_ns.__getitem__)
 
 
 class TreeEvent:
-    """An event of a tree, with the attributes of torch's ``_ProfilerEvent`` that say when and where it ran.
-
-    Two are equal when they are the same event of the same tree.
-    """
+    """An event of a tree, with those attributes of torch's ``_ProfilerEvent`` for when and where it ran."""
 
     __slots__ = ("_row", "_tree")
 
@@ -92,27 +78,27 @@ class TreeEvent:
 
     @property
     def id(self) -> int:
-        """Its number, of which no other event of the tree has the same."""
+        """Its number, unique in the tree."""
         return self._row + 1
 
     @property
     def name(self) -> str:
-        """As recorded."""
+        """The name as recorded."""
         return self._tree.forest.recording.name(self._row)
 
     @property
     def overload_name(self) -> str:
-        """The overload of a torch op, where that was recorded."""
+        """The overload of a torch op; "" if it has none or it was not recorded."""
         return self._tree.forest.recording.overload_name(self._row)
 
     @property
     def kind(self) -> EventKind:
-        """What it is."""
+        """Its kind."""
         return EventKind(self._tree.forest.recording.kind[self._row])
 
     @property
     def correlation_id(self) -> int:
-        """The number that it has among the flat events."""
+        """Its number among the flat events."""
         return self._tree.forest.event(self._row).id
 
     @property
@@ -127,12 +113,12 @@ class TreeEvent:
 
     @property
     def end_time_ns(self) -> int:
-        """When it ended; the window's end where it was open then."""
+        """When it ended; the window's end if it was still open."""
         return self.start_time_ns + self.duration_time_ns
 
     @property
     def duration_time_ns(self) -> int:
-        """How long it took, to the window's end where it was open then."""
+        """Its duration, up to the window's end if it was still open."""
         recording = self._tree.forest.recording
         duration_ns = recording.duration_ns[self._row]
         open_ns = recording.trace_end_ns - recording.start_ns[self._row]
@@ -140,11 +126,11 @@ class TreeEvent:
 
     @property
     def parent(self) -> TreeEvent | None:
-        """The event around it, or what launched it."""
+        """The event around it, or its launching call."""
         row = self._tree.parent(self._row)
         return None if row < 0 else TreeEvent(self._tree, row)
 
     @property
     def children(self) -> list[TreeEvent]:
-        """The events directly inside it, or launched by it, in the order of their start."""
+        """The events directly inside it, or launched by it, in start order."""
         return [TreeEvent(self._tree, row) for row in self._tree.children.of(self._row)]

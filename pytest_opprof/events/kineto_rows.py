@@ -1,4 +1,4 @@
-"""The events of any recording in Kineto's words, for what is to read them as torch does."""
+"""The events of any recording in Kineto's form, for code that reads them as torch does."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from pytest_opprof.kinds import EventKind
 
 
 def kineto_events(forest: EventForest) -> tuple[Sequence[KinetoEvent], int]:
-    """What Kineto told, or would have told, of a recording's events, and when its window began.
-
-    Returns:
-        The events in Kineto's order, or in the order of their start; and nanoseconds on the events' clock.
-    """
+    """A recording's events of Kineto's, or its own in that form, and their window's start in nanoseconds."""
     given = forest.recording.kineto_result
     if given is not None:
         return list(given.events()), given.trace_start_ns()
@@ -29,27 +25,19 @@ def kineto_events(forest: EventForest) -> tuple[Sequence[KinetoEvent], int]:
 
 
 def recorded_events(forest: EventForest, *, begin_ns: int = 0) -> list[RecordedKinetoEvent]:
-    """The events of a recording as Kineto would have told of them, in the order of their start.
-
-    Args:
-        begin_ns: When the window began, on the clock that they are to be told by.
-    """
+    """The events of a recording in Kineto's form and in start order, with `begin_ns` added to each time."""
     rows = sorted(range(len(forest.recording)), key=forest.recording.start_ns.__getitem__)
     return [RecordedKinetoEvent(forest.event(row), begin_ns=begin_ns) for row in rows]
 
 
 def torch_thread(recording: RecordingView, row: int) -> int:
-    """Torch's number of a thread; one that ran no op has none, and gets one that torch gives no thread."""
+    """Torch's number of a row's thread; a negative number of its own if the thread ran no op."""
     thread = recording.threads[recording.thread[row]]
     return thread.torch_thread or -1 - thread.index
 
 
 class RecordedKinetoEvent:
-    """An event of our own as Kineto would have told torch of it.
-
-    Args:
-        begin_ns: When the window began, on the clock that it is to be told by.
-    """
+    """One of our events with the methods of Kineto's, and `begin_ns` added to each time."""
 
     __slots__ = ("_begin_ns", "_event")
 
@@ -63,7 +51,7 @@ class RecordedKinetoEvent:
         return lambda: getattr(self._event, _SAME_NAMES[what])
 
     def name(self) -> str:
-        """As recorded."""
+        """The name as recorded."""
         return self._event.recorded_name
 
     def stack(self) -> list[str]:
@@ -75,7 +63,7 @@ class RecordedKinetoEvent:
         return self._begin_ns + self._event.start_ns
 
     def end_ns(self) -> int:
-        """When it ended; the window's end for an event that was open then."""
+        """When it ended; the window's end if it was still open."""
         return self._begin_ns + self._event.end_ns
 
     def duration_ns(self) -> int:
@@ -87,18 +75,18 @@ class RecordedKinetoEvent:
         return torch_thread(self._event.forest.recording, self._event.index)
 
     def end_thread_id(self) -> int:
-        """The same; 0 for an event that was open at the window's end, as Kineto has it."""
+        """The same thread; 0 if it was still open, as in Kineto."""
         return 0 if self._event.is_unfinished else self.start_thread_id()
 
     def correlation_id(self) -> int:
-        """The event's number; of work of a device that of the call that launched it."""
+        """The event's number; for device work, that of its launching call."""
         event = self._event
         launcher = event.forest.recording.launcher[event.index]
         is_called = launcher >= 0 and event.forest.recording.kind[launcher] in CALLS
         return event.forest.event(launcher).id if is_called else event.id
 
     def linked_correlation_id(self) -> int:
-        """The number of the op that caused an event of a device or of its runtime, 0 for none."""
+        """The number of the op that caused a device event or runtime call; 0 for none."""
         forest, kind = self._event.forest, self._event.kind
         if kind in CALLS:
             op = forest.recording.parent[self._event.index]
@@ -109,7 +97,7 @@ class RecordedKinetoEvent:
         return forest.event(op).id if op >= 0 else 0
 
     def device_type(self) -> Any:
-        """Where it ran; of a record of memory: whose memory. Torch's own member where torch is imported."""
+        """Where it ran, or whose memory it records; torch's own enum member if torch is imported."""
         memory = self._event.memory
         device = self._event.device_type if memory is None else _whose(memory.device_type)
         torch = imported_torch()
@@ -117,7 +105,7 @@ class RecordedKinetoEvent:
         return device if torch is None else torch.autograd.DeviceType(int(device))
 
     def flops(self) -> int:
-        """Of the ops that torch has a formula for, where FLOPs were counted."""
+        """Its FLOPs; 0 if torch has no formula for it or FLOPs were not counted."""
         event = self._event
         is_known = event.recorded_name in _WITH_FLOPS and bool(event.flops)
         if is_known and event.recorded_name == "aten::conv2d":
@@ -125,26 +113,26 @@ class RecordedKinetoEvent:
         return event.flops or 0 if is_known else 0
 
     def nbytes(self) -> int:
-        """Of a record of memory."""
+        """The bytes of a memory record; 0 for other events."""
         memory = self._event.memory
         return 0 if memory is None else memory.nbytes
 
 
-# What torch.profiler has a formula for: torch/csrc/profiler/util.cpp, computeFlops.
+# Ops that torch.profiler has a formula for: torch/csrc/profiler/util.cpp, computeFlops.
 _WITH_FLOPS: Final = frozenset(
     {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mul", "aten::add", "aten::conv2d"}
 )
 
 
 def _is_plain_convolution(inputs: Inputs | None) -> bool:
-    """Torch counts those of 4 dimensions alone, with two numbers each for stride, padding and dilation."""
+    """Whether torch counts it: 4 dimensions, and two numbers each for stride, padding and dilation."""
     if inputs is None:
         return False
     ranks = [len(sizes) for sizes in inputs.shapes[:2]]
     return ranks == [4, 4] and all(text.count(",") == 1 for text in inputs.concrete[3:6])
 
 
-# Kineto's methods and the attributes of our events that say the same.
+# Kineto's methods, and the equivalent attributes of our events.
 _SAME_NAMES: Final = {
     **{
         name: name
@@ -161,5 +149,5 @@ _SAME_NAMES: Final = {
 
 
 def _whose(number: int) -> DeviceType:
-    """Whose memory a trace tells of; what is not a number of torch's is a device's, as the sums have it."""
+    """Whose memory a trace records. A number unknown to torch means a device, as in the sums."""
     return DeviceType(number) if number in DeviceType.__members__.values() else DeviceType.PrivateUse1

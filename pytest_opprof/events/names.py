@@ -1,4 +1,4 @@
-"""Names of events: which stand in for many, which torch hides, and what C++ calls them."""
+"""Names of events: how they are summed up, which torch hides, and how C++ names are demangled."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STEP_PREFIX: Final = "ProfilerStep#"
 _ALL_STEPS: Final = "ProfilerStep*"
 _MANGLED_PREFIX: Final = "_Z"
 
-# What a mangled name says of itself again: a part that it had, an argument of its template, each of several.
+# References in a mangled name: to an earlier part, to a template argument, to each member of a pack.
 _REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_|Dp")
-_MOST_OF_LETTER: Final = 40  # plain characters; `Ss` are two letters, and 70 of them
+_MOST_OF_LETTER: Final = 40  # plain characters; the two letters `Ss` stand for 70
 _MOST_OF_PACK: Final = 8
-# By an estimate that is some forty times too high.
+# Plain characters, by an estimate that is some forty times too high.
 _LONGEST_NAME: Final = 1 << 28
 
 _HIDDEN_NAMES: Final = frozenset(
@@ -35,8 +35,7 @@ _HIDDEN_NAMES: Final = frozenset(
     }
 )
 
-# Frames between a user's call and the op that say nothing of either: a part of the file's name, and of the
-# function's.
+# Uninformative frames between a user's call and an op: a part of the file's name, and of the function's.
 _HIDDEN_FRAMES: Final = (
     ("autograd/__init__", "_make_grads"),
     ("autograd/__init__", "backward"),
@@ -48,9 +47,9 @@ _HIDDEN_FRAMES: Final = (
 
 
 class StringTable(defaultdict[str, str]):
-    """Names as C++ mangles them, and as a reader would write them; as torch's class of that name.
+    """Demangled C++ names by mangled name, as in torch's class of that name.
 
-    It takes every name of two characters and more for a mangled one, so that ``Pi`` becomes ``int*``.
+    Every name of two or more characters is treated as mangled, so ``Pi`` becomes ``int*``.
     """
 
     def __missing__(self, key: str) -> str:
@@ -60,12 +59,12 @@ class StringTable(defaultdict[str, str]):
 
 
 def filter_name(name: str) -> bool:
-    """Whether torch leaves events of this name out: helper ops, and records of memory."""
+    """Whether torch hides events of this name: helper ops and memory records."""
     return name in _HIDDEN_NAMES
 
 
 def filter_stack_entry(entry: str) -> bool:
-    """Whether torch keeps this entry of a stack: not the frames of autograd's own entry points."""
+    """Whether torch keeps this stack entry. It drops frames of autograd's own entry points."""
     return all(not (file in entry and function in entry) for file, function in _HIDDEN_FRAMES)
 
 
@@ -73,28 +72,28 @@ def rewrite_name(name: str, with_wildcard: bool = False) -> str:  # noqa: FBT001
     """A name as torch shows it.
 
     Args:
-        name: As recorded; mangled ones are demangled.
-        with_wildcard: All steps are ``ProfilerStep*``.
+        name: As recorded; a mangled name is demangled.
+        with_wildcard: Name all steps ``ProfilerStep*``.
     """
     name = StringTable()[name]
     return _ALL_STEPS if with_wildcard and name.startswith(STEP_PREFIX) else name
 
 
 def summed_name(trace_name: str) -> str:
-    """The name under which an event is summed up: steps are one, and C++ names are readable."""
+    """The name an event is summed up under: one for all steps, demangled if it is a C++ name."""
     return _ALL_STEPS if trace_name.startswith(STEP_PREFIX) else readable_name(trace_name)
 
 
 def readable_name(trace_name: str) -> str:
-    """The name of an event, demangled where it is one of C++'s."""
+    """The name of an event, demangled if it is a C++ name."""
     return demangled(trace_name) if trace_name.startswith(_MANGLED_PREFIX) else trace_name
 
 
 @functools.lru_cache(maxsize=1 << 12)
 def demangled(name: str) -> str:
-    """What the C++ runtime reads in a name; the name itself where it reads nothing or is not there.
+    """A name as the C++ runtime demangles it; unchanged if it is not a mangled name or there is no runtime.
 
-    So it is where its plain text may be too long: some 250 characters can name what fills the memory.
+    It is also unchanged if its plain text may be too long: some 250 characters can expand to fill the memory.
     """
     demangle = _cxx_demangle()
     if demangle is None or "\0" in name or _may_be_too_long(name):
@@ -110,10 +109,10 @@ def demangled(name: str) -> str:
 
 
 def _may_be_too_long(name: str) -> bool:
-    """Whether an upper bound for the plain text of a mangled name says so.
+    """Whether an upper bound of the plain text of a mangled name exceeds the limit.
 
-    It says ``S0_`` for the second part that it had so far, and ``T_`` for an argument of its template: at
-    most all of what came before the first time that it says so.
+    A reference, such as ``S0_`` to an earlier part or ``T_`` to a template argument, expands at most to all
+    the text before its first occurrence.
     """
     total, at, first = 0, 0, dict[str, int]()
     for found in _REFERENCE.finditer(name):
@@ -141,7 +140,7 @@ def _cxx_demangle() -> Any:
     return demangle
 
 
-# What `__cxa_demangle` answers was allocated by the C library.
+# The C library allocates what `__cxa_demangle` returns.
 _free: Final = ctypes.CDLL(None).free
 _free.argtypes = [ctypes.c_void_p]
 _free.restype = None

@@ -1,4 +1,4 @@
-"""An event of a recording: each attribute is read from the columns when it is first asked for."""
+"""An event of a recording. Each attribute is read from the columns on first access."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.memory import MemoryChange
     from pytest_opprof.events.forest import EventForest
 
-_ON_DEVICE: Final = int(EventKind.KERNEL)  # this kind and all above; an enum's members compare slowly
-# Links to other events are not kept: events that held one another would live until a collection of garbage.
+_ON_DEVICE: Final = int(EventKind.KERNEL)  # and all kinds above; enum members compare slowly
+# Links to other events are not kept: cycles of references would live until a garbage collection.
 _NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
 
 
 class RecordedEvent(FunctionEvent):
-    """One event of a recording. An `EventList` gives the same object as long as somebody holds it."""
+    """One event of a recording. An `EventList` gives the same object as long as it is referenced."""
 
     __slots__ = ("__weakref__", "forest", "index")
 
@@ -38,7 +38,7 @@ class RecordedEvent(FunctionEvent):
         self.index = index
 
     def __getattr__(self, name: str) -> Any:
-        # Only what has not been set yet comes here.
+        # Python calls this only for an attribute that is not set yet.
         read = _READERS.get(name)
         if read is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -49,7 +49,7 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def recorded_name(self) -> str:
-        """The name in the columns."""
+        """The name as recorded."""
         return self.forest.recording.name(self.index)
 
     @property
@@ -59,23 +59,23 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def end_ns(self) -> int:
-        """When it ended, nanoseconds since the window's start; the window's end where it was open then."""
+        """When it ended, nanoseconds since the window's start; the window's end if it was still open."""
         duration_ns = self.forest.recording.duration_ns[self.index]
         return self.forest.recording.trace_end_ns if duration_ns < 0 else self.start_ns + duration_ns
 
     @property
     def duration_ns(self) -> int:
-        """How long it took, on the host or on a device, nanoseconds; 0 where it was open at the end."""
+        """Its duration on the host or on a device, nanoseconds; 0 if it was still open."""
         return max(self.forest.recording.duration_ns[self.index], 0)
 
     @property
     def is_unfinished(self) -> bool:
-        """It was still open when the window closed."""
+        """Whether it was still open when the window closed."""
         return bool(self.forest.recording.flags[self.index] & FLAG_UNFINISHED)
 
     @property
     def kind(self) -> EventKind:
-        """What it is."""
+        """Its kind."""
         return EventKind(self.forest.recording.kind[self.index])
 
     @property
@@ -86,7 +86,7 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def has_recorded_stack(self) -> bool:
-        """Whether its stack is that of its recording: Kineto told no other one, and nobody set one."""
+        """Whether its stack is still in the recording: not from Kineto, and not yet read or set."""
         try:
             object.__getattribute__(self, "stack")
         except AttributeError:
@@ -95,7 +95,7 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def torch_stack(self) -> list[str]:
-        """Its stack as torch records it: with each function's first line, a backward op's being its own."""
+        """Its stack as torch records it: functions' first lines, and a backward op's own calls."""
         told_stack: list[str] = self.told("stack")
         return told_stack or self.forest.stacks.torch_stack(self.index)
 
@@ -106,27 +106,27 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def inputs(self) -> Inputs | None:
-        """What an op was given; None where that was not recorded."""
+        """The inputs of an op; None if not recorded."""
         return self.forest.recording.inputs(self.index)
 
     @property
     def memory(self) -> MemoryChange | None:
-        """Of a record of memory: what the allocator did."""
+        """The allocation or free of a memory record; None for other events."""
         return self.forest.recording.memory(self.index) if self.kind is EventKind.MEMORY else None
 
     @property
     def counters(self) -> dict[str, int]:
-        """What was counted in it, what is inside it included. Needs ``performance_events``."""
+        """Its counters, including the events inside it. Needs ``performance_events``."""
         return self.forest.recording.counters(self.index)
 
     @property
     def cpp_frames(self) -> Sequence[CppFrame]:
-        """The C++ functions it was begun in, innermost first. Needs ``with_stack="cpp"`` or ``"all"``."""
+        """The C++ functions it began in, innermost first. Needs ``with_stack="cpp"`` or ``"all"``."""
         return self.forest.recording.cpp_stack(self.index)
 
     @property
     def cpu_time_total(self) -> float:
-        """How long it took, microseconds; 0 for an event of a device and for one that never ended."""
+        """Its duration, microseconds; 0 for a device event and for one that never ended."""
         recording = self.forest.recording
         if recording.kind[self.index] >= _ON_DEVICE:
             return 0.0
@@ -135,14 +135,14 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The same less the events inside it; 0 for an async event."""
+        """`cpu_time_total` less that of the events inside it; 0 for an async event."""
         recording = self.forest.recording
         on_device = recording.kind[self.index] >= _ON_DEVICE
         return 0.0 if on_device else recording.self_ns[self.index] / NS_IN_US
 
     @property
     def device_time_total(self) -> float:
-        """Time of the device work launched in it, microseconds; its own where it is device work itself."""
+        """Time of the device work launched in it, microseconds; for device work, its own duration."""
         work = self.forest.device_work
         if work is None:
             return 0.0
@@ -151,7 +151,7 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def self_device_time_total(self) -> float:
-        """Time of the device work launched by it and not by an event inside it, microseconds."""
+        """Time of the device work launched by it, not by an event inside it, microseconds."""
         work = self.forest.device_work
         if work is None or self.device_type != DeviceType.CPU:
             return self.device_time_total
@@ -159,16 +159,16 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """Bytes of the host's memory that it took itself."""
+        """Host memory that it allocated less freed itself, bytes."""
         return self.forest.recording.self_cpu_memory[self.index]
 
     @property
     def self_device_memory_usage(self) -> int:
-        """Bytes of a device's memory that it took itself."""
+        """Device memory that it allocated less freed itself, bytes."""
         return self.forest.recording.self_device_memory[self.index]
 
     def told(self, what: str) -> Any:
-        """What Kineto told of it, by the name of Kineto's method; neutral where it told nothing."""
+        """What Kineto's method of this name returned for it; a neutral value if there is none."""
         return told(self.forest.recording.kineto_event(self.index), what)
 
 
@@ -220,7 +220,7 @@ def _column(name: str) -> Callable[[RecordedEvent], Any]:
 
 def _given(what: str) -> Callable[[RecordedEvent], list[Any]]:
     """One of the lists of `Inputs`."""
-    return lambda event: getattr(event.inputs, what, [])  # of None: none
+    return lambda event: getattr(event.inputs, what, [])  # inputs may be None
 
 
 def _as_told(what: str) -> Callable[[RecordedEvent], Any]:

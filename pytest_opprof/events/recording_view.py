@@ -1,4 +1,4 @@
-"""What the events need of a recording, whoever made it: the collector, an imported trace, a test."""
+"""What the events need of a recording, whether from the collector, an imported trace or a test."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from pytest_opprof.events.kineto_event import KinetoResult
 class RecordingView(Protocol):
     """One finished window as columns: thread by thread, each thread's events in preorder.
 
-    Each column has one entry per event. Times are nanoseconds; starts count from the window's start, and
-    the duration of an event that was open at its end is -1.
+    Each column has one entry per event. Times are nanoseconds, counted from the window's start.
     """
 
     def __len__(self) -> int:
@@ -29,15 +28,15 @@ class RecordingView(Protocol):
 
     @property
     def duration_ns(self) -> Sequence[int]:
-        """How long each event took, -1 for one that never ended."""
+        """The duration of each event; -1 if it was still open at the window's end."""
 
     @property
     def self_ns(self) -> Sequence[int]:
-        """The same, less the events inside it."""
+        """The duration of each event less that of the events inside it."""
 
     @property
     def first_id(self) -> int:
-        """Event n has the id ``first_id + 1 + n``, where nobody told another."""
+        """Event n has the id ``first_id + 1 + n``, unless Kineto gave it another."""
 
     @property
     def trace_end_ns(self) -> int:
@@ -65,11 +64,11 @@ class RecordingView(Protocol):
 
     @property
     def launcher(self) -> Sequence[int]:
-        """Of a device event: the host event that caused it; -1 for none known."""
+        """The host event that caused each device event; -1 if unknown."""
 
     @property
     def line(self) -> Sequence[int]:
-        """The line of the Python function around each event, 0 where it is not known."""
+        """The line that the Python function around each event was at; 0 if unknown."""
 
     @property
     def open_calls(self) -> Sequence[OpenCall]:
@@ -77,11 +76,11 @@ class RecordingView(Protocol):
 
     @property
     def kind(self) -> Sequence[int]:
-        """What each event is: the numbers of ``OpKind``."""
+        """The kind of each event: the numbers of ``EventKind``."""
 
     @property
     def flags(self) -> Sequence[int]:
-        """``FLAG_ASYNC``, ``FLAG_UNFINISHED`` and ``FLAG_CREDITED``."""
+        """The flags of each event: the bits of `capture.event_flags`."""
 
     @property
     def scope(self) -> Sequence[int]:
@@ -105,64 +104,64 @@ class RecordingView(Protocol):
 
     @property
     def kineto_result(self) -> KinetoResult | None:
-        """What the recording was made from, where it was made from a result of Kineto's."""
+        """The result of Kineto's that the recording was made from, if any."""
 
     def kineto_event(self, event: int) -> object | None:
-        """What Kineto told of an event, by some of the methods of Kineto's events; None for nothing."""
+        """An object with some methods of Kineto's events, for `told`; None if there is none."""
 
     def name(self, event: int) -> str:
         """An event's name."""
 
     def row_name(self, event: int) -> str:
-        """The name of the row that an event is summed up in; a Python call's has no line."""
+        """The name an event is summed up under; that of a Python call has no line."""
 
     def overload_name(self, event: int) -> str:
-        """The overload of a torch op; "" where it has none, or where that was not recorded."""
+        """The overload of a torch op; "" if it has none or it was not recorded."""
 
     def inputs(self, event: int) -> Inputs | None:
-        """What an event was given, where that was recorded."""
+        """The inputs of an event, if recorded."""
 
     def keywords(self, event: int) -> dict[str, Any]:
-        """What an op was given by keyword, where that was recorded."""
+        """The keyword arguments of an op, if recorded."""
 
     @property
     def counted(self) -> Sequence[str]:
-        """The counters that ranges and ops have, where some were counted."""
+        """The names of the counters that were recorded."""
 
     def counters(self, event: int) -> dict[str, int]:
-        """What was counted in an event, by the counters' names."""
+        """The values of an event's counters by name."""
 
     def cpp_stack(self, event: int) -> Sequence[CppFrame]:
-        """The C++ functions that an event was begun in, innermost first, where they were recorded."""
+        """The C++ functions that an event began in, innermost first, if recorded."""
 
     def memory(self, event: int) -> MemoryChange | None:
-        """What an allocator did in an event of kind ``MEMORY``; None for any other event."""
+        """The allocation or free in an event of kind ``MEMORY``; None for other events."""
 
     @property
     def cpu_memory(self) -> Sequence[int]:
-        """Bytes of the host taken less given back in each event, those inside it included."""
+        """Host memory allocated less freed in each event and the events inside it, bytes."""
 
     @property
     def self_cpu_memory(self) -> Sequence[int]:
-        """The same without the events inside."""
+        """`cpu_memory` without the events inside."""
 
     @property
     def device_memory(self) -> Sequence[int]:
-        """The same as `cpu_memory` of all devices."""
+        """As `cpu_memory`, for all devices."""
 
     @property
     def self_device_memory(self) -> Sequence[int]:
-        """The same as `self_cpu_memory` of all devices."""
+        """As `self_cpu_memory`, for all devices."""
 
     @property
     def flops(self) -> Sequence[int]:
-        """FLOPs of each event with what runs inside it, where they were counted."""
+        """FLOPs of each event and the events inside it, if counted."""
 
     def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
         """The events summed up by name, in the order in which each name first occurred."""
 
     def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> list[OpGroup] | None:
-        """The same, with events apart by their overloads and their `stack_depth` innermost callers too.
+        """As `groups`, also split by overload and by the `stack_depth` innermost callers.
 
-        None where only the events can tell these: what a trace says of them one by one.
+        None if only the events themselves tell these, as in a trace.
         """

@@ -1,4 +1,4 @@
-"""What each event was called from: read off the Python calls around it, at no cost while recording."""
+"""The stack of each event, derived from the Python calls around it at no cost while recording."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from pytest_opprof.capture.window import OpenCall
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import PYTHON_CALLS, EventKind
 
-# Of a row that nobody asked about yet; -1 is the answer "none".
+# A row that was not looked up yet; -1 means none.
 _UNKNOWN: Final = -2
 _FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 _MODULE: Final = "nn.Module: "
 
 
 class StackTree:
-    """Stacks that share what they have in common: a node is a stack's innermost entry, and -1 is not a stack.
-
-    A stack takes room for its own entry only, however deep it is.
+    """Stacks that share their outer entries. A node is a stack's innermost entry; -1 is the empty stack.
 
     Attributes:
         outer: By node, the stack without its innermost entry.
@@ -36,7 +34,7 @@ class StackTree:
         self.entry: list[str] = []
 
     def inside(self, outer: int, entry: str) -> int:
-        """The stack with one more entry in it."""
+        """The stack with one more, innermost entry."""
         node = self._nodes.setdefault((outer, entry), len(self.outer))
         if node == len(self.outer):
             self.outer.append(outer)
@@ -44,13 +42,13 @@ class StackTree:
         return node
 
     def within(self, outer: int, entries: Iterable[str]) -> int:
-        """The stack with these entries in it, outermost first."""
+        """The stack with these entries added, outermost first."""
         for entry in entries:
             outer = self.inside(outer, entry)
         return outer
 
     def entries(self, node: int) -> Iterator[str]:
-        """All entries, innermost first."""
+        """All entries of a stack, innermost first."""
         while node >= 0:
             yield self.entry[node]
             node = self.outer[node]
@@ -59,34 +57,34 @@ class StackTree:
 class Stacks:
     """The stacks of one recording's events.
 
-    An entry is written as torch writes it, ``file(line): function``, innermost first. Torch's line is that of
-    the function's first line; here it is the line that was running, where it is known. What is around a row
-    is found once, and the rows inside it take it from there: a walk outwards from each is quadratic in depth.
+    An entry is ``file(line): function``, as in torch, innermost first. Torch gives the function's first line;
+    here it is the running line, if known. What is around a row is looked up once and reused by the rows
+    inside it, because a walk outwards from each row is quadratic in depth.
     """
 
     def __init__(self, recording: RecordingView) -> None:
         self._recording = recording
         self._tree = StackTree()
         self._of_calls: dict[int, int] = {}
-        # By thread the last answer of `_open_at`, and from when until when it holds.
+        # By thread: the last answer of `_open_at`, and the interval in which it holds.
         self._open: dict[int, tuple[int, int, int, OpenCall | None]] = {}
 
     @functools.cached_property
     def were_recorded(self) -> bool:
-        """Whether there is a stack to show at all."""
+        """Whether any stack was recorded."""
         kinds = bytes(self._recording.kind)
         return bool(self._recording.open_calls) or any(kind in kinds for kind in PYTHON_CALLS)
 
     def stack(self, event: int) -> list[str]:
-        """The calls an event was made from; those of its forward op, for what runs in a backward op.
+        """The calls an event was made from; inside a backward op, those of its forward op.
 
-        A backward op without a known forward (``AccumulateGrad``) has the calls of the backward pass.
+        A backward op without a known forward op (``AccumulateGrad``) has the calls of the backward pass.
         """
         tree, node = self.tree_and_node(event)
         return list(tree.entries(node))
 
     def tree_and_node(self, event: int) -> tuple[StackTree, int]:
-        """The same as a node of the tree of all stacks that were asked for."""
+        """As `stack`, but a node of the shared tree."""
         if not self.were_recorded:
             return self._tree, -1
         backward = self._backward_around(event) if self._has_backward else -1
@@ -94,9 +92,9 @@ class Stacks:
         return self._tree, self._calls_around(event if forward < 0 else forward)
 
     def torch_stack(self, event: int) -> list[str]:
-        """The same as torch records it: the first line of each function, and the calls of the event itself.
+        """As `stack`, but as torch records it: functions' first lines, and a backward op's own calls.
 
-        Torch hands out the stacks of forward ops later, by its own rules.
+        Torch assigns the stacks of forward ops later, by its own rules.
         """
         found: list[str] = []
         row = event
@@ -121,7 +119,7 @@ class Stacks:
         return found[::-1]
 
     def _calls_around(self, event: int) -> int:
-        """Stacks of calls are kept: the events of one call share all but the innermost line."""
+        """The stack of the calls around an event, cached by call: its events differ only in the line."""
         recording = self._recording
         waiting: list[tuple[int, int]] = []  # calls outwards, each with the line it was at
         row = event
@@ -142,7 +140,7 @@ class Stacks:
         return node
 
     def _line_and_call(self, row: int) -> tuple[int, int]:
-        """The call around an event, and its line: an op's holds for all that runs in the op."""
+        """The line and the call around an event. An op's line holds for all that runs in the op."""
         parents, kinds, own = self._recording.parent, self._recording.kind, self._recording.line
         lines, calls = self._lines_and_calls
         waiting = []
@@ -163,14 +161,14 @@ class Stacks:
         return array("I", [0]) * count, array("i", [_UNKNOWN]) * count
 
     def _open_calls(self, event: int, line: int) -> int:
-        """What was open when the thread came to the window, and still is when the event begins."""
+        """The stack of the calls from before the window that are still open when the event begins."""
         outer, innermost = self._open_at(self._recording.thread[event], self._recording.start_ns[event])
         if innermost is None:
             return -1
         return self._tree.inside(outer, at_line(innermost.name, line or innermost.line))
 
     def _open_at(self, thread: int, at_ns: int) -> tuple[int, OpenCall | None]:
-        """The innermost call from before that is open then, and the stack of those around it."""
+        """Of the calls from before the window that are open then, the innermost and the stack around it."""
         from_ns, until_ns, outer, innermost = self._open.get(thread, (0, -1, -1, None))
         if from_ns <= at_ns < until_ns:
             return outer, innermost
@@ -227,7 +225,7 @@ class Stacks:
 
 @functools.lru_cache(maxsize=1 << 14)
 def at_line(entry: str, line: int) -> str:
-    """An entry with the line it was at; 0 leaves the function's first line."""
+    """An entry with another line; 0 keeps the function's first line."""
     frame = _FRAME.fullmatch(entry) if line else None
     return f"{frame['path']}({line}): {frame['function']}" if frame else entry
 

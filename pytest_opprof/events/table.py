@@ -1,7 +1,7 @@
-"""The op table: torch.profiler's columns, widths and units, to the letter.
+"""The op table, with exactly torch.profiler's columns, widths and units.
 
-With ``compat="torch"`` two slips of torch's are kept as well: under ``Source Location`` and ``Total FLOPs``
-each shows the other's values, and an annotation on a device shows a share of a total it is not a part of.
+``compat="torch"`` also repeats two mistakes of torch: ``Source Location`` and ``Total FLOPs`` show each
+other's values, and an annotation on a device has a share of a total that does not include it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _GAP: Final = "  "
 
 
 class Tabular(ABC):
-    """Rows that can be laid out as an op table."""
+    """Rows that can be shown as an op table."""
 
     __slots__ = ()
 
-    # Whether a table has memory columns, and one of FLOPs.
+    # Whether the table has memory columns, and a FLOPs column.
     _profile_memory: bool
     _with_flops: bool
 
@@ -47,22 +47,21 @@ class Tabular(ABC):
         *,
         compat: Compat | None = None,
     ) -> str:
-        """Lay the rows out as text, with torch.profiler's columns and units.
+        """The rows as text, with torch.profiler's columns and units.
 
         Args:
-            sort_by: The attribute by which rows fall, largest first, such as ``self_cpu_time_total`` or
-                ``count``; None keeps their order.
+            sort_by: The attribute to sort by, largest first, such as ``count``; None keeps the order.
             row_limit: Rows shown; -1 shows all.
-            max_src_column_width: Longer source locations lose their beginning; None never cuts.
-            max_name_column_width: Longer names lose their end; None never cuts.
-            max_shapes_column_width: Longer shapes lose their end; None never cuts.
+            max_src_column_width: Longer source locations are cut at the start; None never cuts.
+            max_name_column_width: Longer names are cut at the end; None never cuts.
+            max_shapes_column_width: Longer shapes are cut at the end; None never cuts.
             header: A line above the table.
             top_level_events_only: Leave out what ran inside another op.
             time_unit: ``s``, ``ms`` or ``us`` for all times, instead of the unit that suits each.
-            compat: ``"torch"`` repeats what torch's table gets wrong.
+            compat: ``"torch"`` repeats the mistakes of torch's table.
 
         Raises:
-            UsageError: The rows cannot be sorted by that name.
+            UsageError: The rows cannot be sorted by that attribute.
         """
         return self._table(
             TableOptions(
@@ -84,7 +83,7 @@ class Tabular(ABC):
         return self.table()
 
     def _repr_html_(self) -> str:
-        """The same in a notebook, where names are text and not markup."""
+        """The table for a notebook, with names escaped."""
         import html  # noqa: PLC0415  # for notebooks only
 
         return f"<pre>{html.escape(self.table())}</pre>"
@@ -97,16 +96,13 @@ class Tabular(ABC):
 def build_table(
     rows: Sequence[TableRow], options: TableOptions, *, facts: Survey | None = None, notes: Sequence[str] = ()
 ) -> str:
-    """Lay rows out as text.
+    """The table of rows as text; empty for no rows.
 
     Args:
-        facts: What `survey` would find, where the caller knows it without reading every row.
-
-    Returns:
-        The table, each line with its newline; the empty string for no rows.
+        facts: The result of `survey`, if the caller knows it without reading every row.
 
     Raises:
-        UsageError: The rows cannot be sorted by that name.
+        UsageError: The rows cannot be sorted by that attribute.
     """
     if not rows:
         return ""
@@ -132,10 +128,10 @@ def build_table(
 
 
 def sort_rows(rows: Sequence[TableRow], sort_by: str | None) -> Sequence[TableRow]:
-    """Rows by falling value of an attribute; rows of equal value keep their order.
+    """Rows by descending value of an attribute; rows of equal value keep their order.
 
     Raises:
-        UsageError: The rows cannot be sorted by that name.
+        UsageError: The rows cannot be sorted by that attribute.
     """
     if sort_by is None:
         return rows
@@ -151,7 +147,7 @@ def sort_rows(rows: Sequence[TableRow], sort_by: str | None) -> Sequence[TableRo
 
 
 def device_neutral(name: str) -> str:
-    """An attribute's name with any device in it called ``device``, as torch's current attributes are."""
+    """An attribute's name with the device's name replaced by ``device``, as in torch's current attributes."""
     for device in ("cuda", "xpu", "privateuse1"):
         name = name.replace(device, "device")
     return name

@@ -1,4 +1,4 @@
-"""What the op table reads of a row, and what it must know of all rows before it writes the first."""
+"""The rows of the op table, and what its layout depends on."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pytest_opprof.events.function_event_avg import FunctionEventAvg
 # An event on one of these is a kernel, a copy or an annotation; a legacy CPU event carries its kernel's time.
 _KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.XPU})
 
-TableRow: TypeAlias = FunctionEvent | FunctionEventAvg  # or torch's own, which have what the table reads
+TableRow: TypeAlias = FunctionEvent | FunctionEventAvg  # or torch's own, which have these attributes too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What must be known about all rows before the first is written.
+    """What the layout of the table depends on.
 
     Attributes:
         device: The device profiled, in lower case; None for none.
         self_cpu_us: Sum of the rows' self CPU times, microseconds.
         self_device_us: Sum of the self device times of kernels and copies, microseconds.
-        name_length: The longest key.
-        shapes_length: The longest shapes as text, 0 where no row has any.
-        source_length: The longest source location, 0 where no row has a stack.
-        smallest_flops: The smallest positive number of FLOPs, None where there is none.
+        name_length: Length of the longest key.
+        shapes_length: Length of the longest shapes as text; 0 if no row has any.
+        source_length: Length of the longest source location; 0 if no row has a stack.
+        smallest_flops: The smallest positive number of FLOPs; None if there is none.
     """
 
     device: str | None
@@ -46,11 +46,11 @@ class Survey:
 
 
 def survey(rows: Sequence[TableRow]) -> Survey:
-    """Read through all rows once for what the table's layout depends on."""
+    """Find what the layout of a table of these rows depends on."""
     shaped = any(row.input_shapes is not None and len(row.input_shapes) > 0 for row in rows)
     return Survey(
         device=next((row.use_device for row in rows if row.use_device), None),
-        # One by one, as torch adds: since Python 3.12 sum() rounds once, and a share's last digit may differ.
+        # Rounded at each addition, as in torch: since Python 3.12, sum() rounds only once.
         self_cpu_us=reduce(add, (row.self_cpu_time_total for row in rows), 0),
         self_device_us=reduce(add, (row.self_device_time_total for row in rows if _counts_on_device(row)), 0),
         has_device_time=any(row.self_device_time_total > 0 for row in rows),

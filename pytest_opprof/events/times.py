@@ -15,7 +15,7 @@ class Interval:
 
     Attributes:
         start: Microseconds since the window's start.
-        end: The same.
+        end: Microseconds since the window's start.
     """
 
     start: float
@@ -45,12 +45,12 @@ def microseconds(time_ns: int) -> float:
 
 
 def nanoseconds(time_us: float) -> int:
-    """Microseconds as nanoseconds: undoes `microseconds` exactly, for all times below a month."""
+    """Microseconds as nanoseconds: reverses `microseconds` exactly for all times below a month."""
     return round(time_us * NS_IN_US)
 
 
 def renamed(old: str, new: str) -> property:
-    """A property under a name that torch gave up: it warns, and answers as the new one does."""
+    """A property under a name that torch deprecated: it warns, and returns the value of the new one."""
 
     def read(self: object) -> Any:
         warnings.warn(f"`{old}` is deprecated, please use `{new}` instead.", FutureWarning, stacklevel=2)
@@ -60,12 +60,12 @@ def renamed(old: str, new: str) -> property:
 
 
 class FormattedTimesMixin:
-    """What torch's events and averages say of their times: per call, and as text."""
+    """The times of torch's events and averages per call, and as text."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
-        # What a subclass brings along, as attributes or as properties; microseconds.
+        # A subclass has these as attributes or properties, in microseconds.
         @property
         def count(self) -> int: ...  # noqa: D102
         @property
@@ -94,17 +94,17 @@ class FormattedTimesMixin:
 
     @property
     def self_device_time_total_ns(self) -> int:
-        """Time of the device work launched by it and by no op inside, nanoseconds."""
+        """Time of the device work launched by it, not by an op inside, nanoseconds."""
         return nanoseconds(self.self_device_time_total)
 
     @property
     def cpu_time(self) -> float:
-        """Time on the host for each call, microseconds."""
+        """Time on the host per call, microseconds."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
     def device_time(self) -> float:
-        """Time of device work for each call, microseconds."""
+        """Time of device work per call, microseconds."""
         return self.device_time_total / self.count if self.count else 0.0
 
     @property

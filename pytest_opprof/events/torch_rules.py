@@ -1,8 +1,8 @@
-"""What torch.profiler makes of Kineto's events: the rules behind ``compat="torch"``.
+"""How torch.profiler reads Kineto's events: the rules behind ``compat="torch"``.
 
-Torch hides some helper ops. It takes an event that ended on another thread, or never, for asynchronous. An
-allocation counts for every event during whose time it happened, on whatever thread; what fell into none is an
-event of its own. A kernel belongs to the op that it names as its cause.
+Torch hides some helper ops. It treats an event that ended on another thread, or never, as asynchronous. An
+allocation counts for every event that was running, on any thread; outside all of them it is an event of its
+own. A kernel belongs to the op that it names as its cause.
 
 The source is ``profile._parse_kineto_results`` in torch/autograd/profiler.py of torch 2.13.
 """
@@ -30,17 +30,17 @@ from pytest_opprof.units import NS_IN_US
 
 # Devices whose events count as kernels of the op that caused them.
 _KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.XPU})
-# Every other name of a device is that of a backend of the user's own.
+# Any other device but CUDA is a custom backend.
 _OTHER_DEVICES: Final = frozenset({"xpu", "mtia", "hpu", "cpu"})
-# What a method of Kineto's and an argument of an event are both called.
+# Names that a method of Kineto's and an argument of an event share.
 _SAME_NAMES: Final = UNTOLD.keys() & signature(FunctionEvent).parameters.keys()
 
 
 class MemRecordsAcc:
-    """Memory records in the order of their times, as torch's class of that name.
+    """Memory records in time order, as in torch's class of that name.
 
     Args:
-        mem_records: Pairs of a record and whether some event was given it yet.
+        mem_records: Pairs of a record and whether it was assigned to an event yet.
     """
 
     def __init__(self, mem_records: Sequence[MutableSequence[Any]]) -> None:
@@ -49,12 +49,7 @@ class MemRecordsAcc:
         self._start_ns = [int(pair[0].start_ns()) for pair in self._records]
 
     def in_interval(self, start_ns: int, end_ns: int) -> Iterator[MutableSequence[Any]]:
-        """The pairs whose time lies between two times, both included, in order of time.
-
-        Args:
-            start_ns: On the records' own clock, nanoseconds.
-            end_ns: The same.
-        """
+        """The pairs between two times on the records' clock, both included, in time order."""
         first = bisect_left(self._start_ns, start_ns)
         last = bisect_right(self._start_ns, end_ns)
         for place in range(first, last):
@@ -64,15 +59,15 @@ class MemRecordsAcc:
 def torch_events(
     kineto_events: Iterable[KinetoEvent], *, trace_start_ns: int, use_device: str | None
 ) -> list[FunctionEvent]:
-    """The events that torch shows, in the order of their start, not nested yet.
+    """The events that torch shows, in start order, not nested yet.
 
     Args:
         kineto_events: In Kineto's order.
         trace_start_ns: When the window began, on their clock.
-        use_device: The device profiled, None for none.
+        use_device: The profiled device; None for none.
 
     Raises:
-        UsageError: An event says that one of a negative number caused it.
+        UsageError: An event names a negative number as its cause.
     """
     given = list(kineto_events)
     memory: list[list[Any]] = [[event, False] for event in given if event.name() == MEMORY_EVENT_NAME]
@@ -133,7 +128,7 @@ def _event_of(kineto: KinetoEvent, trace_start_ns: int, use_device: str | None) 
 def _event_of_memory(
     record: KinetoEvent, number: int, trace_start_ns: int, use_device: str | None
 ) -> FunctionEvent:
-    """A record of memory as an event of its own, of the host whatever the memory is of."""
+    """A memory record as an event of its own, which is a host event even for device memory."""
     at_us = (record.start_ns() - trace_start_ns) / NS_IN_US
     event = FunctionEvent(
         id=number,
@@ -160,7 +155,7 @@ def _add_memory(event: FunctionEvent, record: KinetoEvent) -> None:
 
 
 def _add_elapsed_time(event: FunctionEvent, kineto: KinetoEvent) -> None:
-    """Where Kineto saw no kernels, the time between two marks on the device stands for one."""
+    """If Kineto saw no kernels, the time between two marks on the device stands in for one."""
     if event.is_async or event.use_device is None or event.use_device in _OTHER_DEVICES:
         return
     on_cuda = event.use_device == "cuda"
@@ -171,7 +166,7 @@ def _add_elapsed_time(event: FunctionEvent, kineto: KinetoEvent) -> None:
 
 
 def _link(ops: Sequence[FunctionEvent], caused: dict[int, list[FunctionEvent]]) -> None:
-    """Give each op the device work that it caused; calls of the device's runtime come on the op's thread."""
+    """Give each op the device work that it caused, and move its runtime calls to its thread."""
     for op in ops:
         if op.device_type != DeviceType.CPU or op.is_async:
             continue

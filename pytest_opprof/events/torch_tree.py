@@ -1,6 +1,6 @@
-"""Events nested by their times, as torch nests them: for lists of events that no recording nested.
+"""Nest events by time as torch does, for lists of events that do not come from a recording.
 
-The source is ``EventList._build_tree`` in torch/autograd/profiler_util.py of torch 2.13, less its recursion.
+The source is ``EventList._build_tree`` in torch/autograd/profiler_util.py of torch 2.13, minus its recursion.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pytest_opprof.events.function_event import FunctionEvent
 
 
 def nest(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
-    """Nest events by time, and leave out what only repeats the event around it.
+    """Nest events by time, and leave out those that only repeat the event around them.
 
-    An op whose only child has its own name takes that child's place in the tree: its children, and its
-    kernels instead of its own. Backward ops get the stack of their forward op.
+    An op whose only child has the same name replaces that child: it takes over its children and kernels.
+    Backward ops get the stack of their forward op.
 
     Returns:
-        The events that are left, in the order given.
+        The remaining events, in the order given.
 
     Raises:
-        AssertionError: An event was nested before, or a backward op does not say which thread ran its
-            forward. Torch raises the same.
+        AssertionError: An event was nested before, or a backward op has no thread of its forward op. Torch
+            raises the same.
     """
     _link_children(events)
     left = _without_repeats(events)
@@ -33,15 +33,15 @@ def nest(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
 
 
 def _link_children(events: Sequence[FunctionEvent]) -> None:
-    # An async event ends elsewhere than it began: what is inside it, nobody can say.
+    # An async event ends on another thread than it began, so nothing is known to be inside it.
     nestable = [event for event in events if not event.is_async and event.device_type == DeviceType.CPU]
     nestable.sort(key=lambda event: event.thread)
     for _, group in groupby(nestable, key=lambda event: (event.thread, event.node_id)):
         around: list[FunctionEvent] = []
         for event in sorted(group, key=lambda event: (event.time_range.start, -event.time_range.end)):
             times = event.time_range
-            # Each event on the stack lies within the one below it. One that the new event does not lie
-            # within, even if they overlap, can hold nothing that comes later.
+            # Each event on the stack lies within the one below it. One that the new event does not lie within
+            # is removed, even if they overlap, and so holds no later event.
             while around and (
                 times.start >= around[-1].time_range.end or times.end > around[-1].time_range.end
             ):
@@ -64,7 +64,7 @@ def _without_repeats(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
 
 
 def _was_lifted(event: FunctionEvent) -> bool:
-    """Whether the event around it has its name and no other child, and now stands for it."""
+    """Merge an only child into a parent of the same name; whether that was done."""
     parent = event.cpu_parent
     if parent is None or parent.name != event.name or len(parent.cpu_children) != 1:
         return False
@@ -90,7 +90,7 @@ def _copy_forward_stacks(events: Sequence[FunctionEvent]) -> None:
 
 
 def _backward_ops(events: Sequence[FunctionEvent]) -> dict[int, FunctionEvent | None]:
-    """For the ``id()`` of each event the innermost backward op that it is or lies in, None for none."""
+    """By the ``id()`` of each event, the innermost backward op that it is or lies in; None for none."""
     found: dict[int, FunctionEvent | None] = {}
     for event in events:
         path: list[FunctionEvent] = []

@@ -1,4 +1,4 @@
-"""Which line of the user's own code an op comes from: the innermost call outside of installed packages."""
+"""The line of the user's own code that an op comes from: the innermost call outside installed packages."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Place(NamedTuple):
     """A line of the user's own code.
 
     Attributes:
-        name: ``Block.forward, model.py:41``, with the file as seen from the working directory.
-        text: What stands in the line, without the space around it; empty where the file cannot be read.
+        name: ``Block.forward, model.py:41``, with the file relative to the working directory if it is there.
+        text: The source of the line, stripped; empty if the file cannot be read.
     """
 
     name: str
@@ -35,11 +35,7 @@ class Place(NamedTuple):
 def places_of_sites(
     called_from: Iterable[CalledFrom], amount: Callable[[CalledFrom], int] = attrgetter("calls")
 ) -> dict[str, Counter[Place]]:
-    """As `places_of_ops`, by the call sites that were noted while ops ran.
-
-    Args:
-        amount: What to add up for each place, where that is not the number of calls.
-    """
+    """As `places_of_ops`, from call sites recorded while ops ran, with sums of `amount` instead of events."""
     found: dict[str, Counter[Place]] = {}
     for called in called_from:
         place = _place(called.site.file, called.site.line, called.site.function)
@@ -49,12 +45,9 @@ def places_of_sites(
 
 
 def callers_of_places(called_from: Iterable[CalledFrom]) -> dict[Place, Counter[Place]]:
-    """By line that calls ops: the lines that its function was called from, and so on outwards.
+    """By line that calls ops: the lines that called its function, and so on outwards.
 
-    With each is how many calls of ops were on their way through it.
-
-    Args:
-        called_from: What was noted; nothing comes of what was noted without callers.
+    Each has the number of op calls that came through it. Call sites recorded without callers give nothing.
     """
     calls = Counter[CallSite]()
     for called in called_from:
@@ -71,10 +64,9 @@ def callers_of_places(called_from: Iterable[CalledFrom]) -> dict[Place, Counter[
 
 
 def places_of_ops(recording: RecordingView) -> dict[str, Counter[Place]]:
-    """Per op, range or Python call, from which lines it was called in the steps, and how often.
+    """The lines that called each op, range or Python call in the steps, by its name, with numbers of events.
 
-    Returns:
-        By name: places, with numbers of events. Empty where no calls were recorded.
+    Empty if no calls were recorded.
     """
     stacks, known = Stacks(recording), dict[int, Place | None]()
     if not stacks.were_recorded:
@@ -91,7 +83,7 @@ def places_of_ops(recording: RecordingView) -> dict[str, Counter[Place]]:
 
 
 def _places_of_calls(recording: RecordingView, stacks: Stacks) -> dict[str, Counter[Place]]:
-    """The same of calls alone, of which there are far more: each takes its place from the call around it."""
+    """As `places_of_ops`, for the many Python calls: each takes its place from the call around it."""
     parents, lines, steps, flags = recording.parent, recording.line, recording.step, recording.flags
     found = defaultdict[str, Counter[Place]](Counter)
     of_frames: dict[tuple[str, int], Place | None] = {}
@@ -112,7 +104,7 @@ def _places_of_calls(recording: RecordingView, stacks: Stacks) -> dict[str, Coun
 
 
 def _innermost_place(stacks: StackTree, node: int, known: dict[int, Place | None]) -> Place | None:
-    """The place of the innermost entry that has one; `known` keeps the answer for each stack."""
+    """The place of the innermost entry that has one; `known` caches the answer for each stack."""
     waiting, place = [], None
     while node >= 0 and node not in known and place is None:
         waiting.append(node)
@@ -125,7 +117,7 @@ def _innermost_place(stacks: StackTree, node: int, known: dict[int, Place | None
 
 @functools.lru_cache(maxsize=1 << 14)
 def _place_of_entry(entry: str) -> Place | None:
-    """An entry of a stack as a place in the user's code; None for one that is none."""
+    """A stack entry as a place in the user's code; None if it is not in it."""
     frame = frame_of(entry)
     return None if frame is None else _place(*frame)
 
@@ -144,8 +136,7 @@ def _place(file: str, line: int, function: str) -> Place | None:
 def _user_file(text: str) -> Path | None:
     """A file of the user's own; None for any other.
 
-    Entries of stacks have lost the folder that they are imported from: the first one that has such a file
-    is it.
+    Stack entries lack the folder of the import: it is the longest of ``sys.path`` that has such a file.
     """
     path = Path(text)
     folders = sorted({folder for folder in sys.path if folder}, key=len, reverse=True)
