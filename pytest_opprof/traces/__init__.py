@@ -1,1 +1,1 @@
-"""Traces of other tools, read into the columns that a recording of our own has."""
+"""Traces of other tools, read into the columns of our own recordings."""

@@ -1,4 +1,4 @@
-"""The bytes of a file, unpacked where it is gzip, a piece at a time."""
+"""The bytes of a file in pieces, decompressed if it is gzip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
 
 def pieces_of(path: Path) -> Iterator[bytes]:
-    """Pieces of at most a mebibyte; whether the file is gzip is told by its first bytes, not by its name.
+    """Pieces of at most 1 MiB. The file's first bytes, not its name, tell whether it is gzip.
 
     Raises:
         StoreError: The file cannot be read.
@@ -30,7 +30,7 @@ def pieces_of(path: Path) -> Iterator[bytes]:
 
 
 def pieces_of_file(file: BinaryIO, *, where: Path | str) -> Iterator[bytes]:
-    """The same of an open file.
+    """As `pieces_of`, for an open file.
 
     Raises:
         OSError: The file cannot be read.
@@ -47,11 +47,11 @@ def pieces_of_file(file: BinaryIO, *, where: Path | str) -> Iterator[bytes]:
 
 def _inflated(file: BinaryIO, head: bytes, *, where: Path | str) -> Iterator[bytes]:
     packed = head + file.read(_PIECE)
-    while packed:  # gzip files one after the other are one file
+    while packed:  # concatenated gzip files are one file
         inflater = zlib.decompressobj(_GZIP_WINDOW)
         while not inflater.eof:
             try:
-                # The bound is on what comes out: a small file may unpack to any size.
+                # Bound the output, because a small file may unpack to any size.
                 piece = inflater.decompress(packed, _PIECE)
             except zlib.error as error:
                 raise DocumentError(
@@ -59,7 +59,7 @@ def _inflated(file: BinaryIO, head: bytes, *, where: Path | str) -> Iterator[byt
                 ) from error
             yield piece
             packed = inflater.unconsumed_tail
-            # A whole piece may be a part of what these bytes unpack to.
+            # After a whole piece, these bytes may still have more output.
             if not packed and len(piece) < _PIECE and not inflater.eof:
                 packed = file.read(_PIECE)
                 if not packed:

@@ -1,4 +1,4 @@
-"""Two traces, op by op."""
+"""Compare two traces op by op."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pytest_opprof.events.recording_view import RecordingView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpFigures:
-    """What one trace has of an op, in one step.
+    """An op's figures in one trace: per step, or of the whole trace if the comparison is not by steps.
 
     Attributes:
-        self_cpu_ns: Time on the host, without the ops inside, nanoseconds.
-        self_device_ns: Time of the work it launched; of work on a device, its own. Nanoseconds.
+        self_cpu_ns: Time on the host, without the ops inside.
+        self_device_ns: Time of the device work it launched; for device work, its own duration.
     """
 
     count: float = 0.0
@@ -27,7 +27,7 @@ class OpDifference:
     """One op in both traces.
 
     Attributes:
-        is_annotation: It is a range that somebody named, and no op.
+        is_annotation: It is a named range, not an op.
     """
 
     name: str
@@ -38,12 +38,12 @@ class OpDifference:
 
     @property
     def is_collective(self) -> bool:
-        """Whether its time on the device holds the wait for the last of the other ranks."""
+        """Whether its device time includes waiting for other ranks."""
         return self.is_on_device and (is_collective(self.name) or self.name.startswith("nccl:"))
 
     @property
     def change_ns(self) -> float:
-        """How much longer it takes in the second trace. Device time counts where it was spent only."""
+        """How much longer it takes in the head: device time for device work, else self CPU time."""
         if self.is_on_device:
             return self.head.self_device_ns - self.base.self_device_ns
         return self.head.self_cpu_ns - self.base.self_cpu_ns
@@ -54,9 +54,9 @@ class TraceDifference:
     """Two traces side by side.
 
     Attributes:
-        ops: The ops of both, by how much their time changed.
-        base_steps: Steps of the first trace by which its figures are divided; 0: it has none.
-        head_steps: The same of the second.
+        ops: The ops of both, largest change of time first.
+        base_steps: The base's steps, by which its figures are divided; 0 if either trace has none.
+        head_steps: The same for the head.
     """
 
     ops: tuple[OpDifference, ...]
@@ -68,7 +68,7 @@ _Key = tuple[str, int, bool]
 
 
 def difference(base: RecordingView, head: RecordingView) -> TraceDifference:
-    """Compare two recordings: what a step has of each op, or the whole of each, where one has no steps."""
+    """Compare two recordings per step, or as a whole if either has no steps."""
     by_steps = bool(base.steps and head.steps)
     sides = [_figures(recording, by_steps=by_steps) for recording in (base, head)]
     ops = [

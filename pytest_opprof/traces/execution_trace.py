@@ -1,4 +1,4 @@
-"""Execution traces in the Chakra schema, as torch's own observer writes them (profiler research, H1).
+"""Execution traces in the Chakra schema, as torch's own observer writes them.
 
 https://github.com/mlcommons/chakra and torch/csrc/profiler/standalone/execution_trace_observer.cpp
 """
@@ -27,7 +27,7 @@ _THREAD: Final = "[pytorch|profiler|execution_trace|thread]"
 _WRAPPER: Final = "autograd::engine::evaluate_function"
 _PROCESS_ID: Final = 1
 _OP_KINDS: Final = frozenset({EventKind.TORCH, EventKind.RANGE, EventKind.ITT, EventKind.NVTX})
-# By the name of an attribute its type, and its value where a node has none of its own.
+# By attribute name: its type, and its default.
 _ATTRS: Final[Mapping[str, tuple[str, int | str]]] = {
     "rf_id": ("uint64", 0),
     "fw_parent": ("uint64", 0),
@@ -38,13 +38,13 @@ _ATTRS: Final[Mapping[str, tuple[str, int | str]]] = {
     "op_schema": ("string", ""),
     "kernel_backend": ("string", ""),
     "kernel_file": ("string", ""),
-    # Empty in torch's too, unless a variable of its environment says otherwise.
+    # Empty in torch too, unless an environment variable enables it.
     "tensor_range": ("string", ""),
 }
 
 
 def write_execution_trace(recordings: Sequence[Recording], path: str | os.PathLike[str]) -> None:
-    """Write what was recorded, one window after the other; compressed where the name ends in ``.gz``.
+    """Write recordings one after the other, compressed if the name ends in ``.gz``.
 
     Raises:
         OSError: The file cannot be written; an existing file is unchanged.
@@ -67,12 +67,12 @@ def _pieces(recordings: Sequence[Recording]) -> Iterator[str]:
 
 
 def _since_boot_ms(epoch_ns: int) -> int:
-    """Torch counts these by the steady clock."""
+    """A time as milliseconds of the steady clock, which torch uses."""
     return (time.monotonic_ns() - (time.time_ns() - epoch_ns)) // 1_000_000
 
 
 class _Nodes:
-    """Numbers nodes, and the tensors and storages that their addresses stand for, throughout a file."""
+    """Numbers the nodes of a file, and its tensors and storages by their addresses."""
 
     def __init__(self) -> None:
         self._last = _PROCESS_ID
@@ -81,7 +81,7 @@ class _Nodes:
         self._storages: dict[int, int] = {}
 
     def of(self, recording: Recording) -> Iterator[dict[str, Any]]:
-        """The nodes of a window: each thread's own first, then its ops in the order of begin."""
+        """The nodes of a window: each thread's own node, then its ops in start order."""
         numbers: dict[int, int] = {}
         forward = _OpenOps(recording)
         for event in range(len(recording)):
@@ -150,7 +150,7 @@ class _Nodes:
         if isinstance(value, list):
             return [self._value(member) for member in value]
         if isinstance(value, float) and not math.isfinite(value):
-            return str(value)  # JSON has no word for it
+            return str(value)  # JSON has neither infinity nor NaN
         return "<None>" if value is None else value
 
     def _id(self, known: dict[int, int], address: int) -> int:
@@ -162,14 +162,14 @@ class _Nodes:
 
 
 class _OpenOps:
-    """Which op a thread was in at a time."""
+    """Finds the op that a thread was in at a time."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._rows: dict[int, list[int]] = {}
 
     def around(self, torch_thread: int, at_ns: int) -> int:
-        """The innermost open op of the thread of this number; -1 for none."""
+        """The innermost op that was open on the thread; -1 for none."""
         recording = self._recording
         if torch_thread not in self._rows:
             threads = {i for i, t in enumerate(recording.threads) if t.torch_thread == torch_thread}
@@ -194,9 +194,9 @@ def _op_around(recording: Recording, event: int) -> int:
 
 
 def _kernel(keywords: Mapping[str, Any]) -> tuple[str, str, list[OpValue]]:
-    """What a launch by torch.compile or Triton says of its kernel: the backend, the file, and more inputs.
+    """The kernel backend, the kernel file and more inputs of a launch by torch.compile or Triton.
 
-    As torch reads it: of a Triton kernel alone the file's name, and the stream as one more input.
+    As in torch, only a Triton kernel has a file name, and its stream as one more input.
     """
     backend, file, stream = (keywords.get(key) for key in ("kernel_backend", "kernel_file", "stream"))
     if backend != "triton":

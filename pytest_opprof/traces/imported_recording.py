@@ -23,10 +23,7 @@ _DIMS: Final = ("Input Dims", "Input dims")
 
 
 class ImportedEvent:
-    """The arguments of an event, asked for as Kineto's events are.
-
-    It has only those methods of theirs whose answers are in a file's ``args``.
-    """
+    """The arguments of an event, with those methods of Kineto's events that a file's ``args`` can answer."""
 
     __slots__ = ("_args",)
 
@@ -54,7 +51,7 @@ class ImportedEvent:
         return self._number("Python module id", -1)
 
     def stack(self) -> list[str]:
-        """The calls it was made from, where the file says so."""
+        """The calls it was made from, if the file has them."""
         text = self._args.get("Call stack")
         return text.split(";") if isinstance(text, str) and text else []
 
@@ -64,20 +61,17 @@ class ImportedEvent:
 
 
 class ImportedRecording(Recording):
-    """What a trace file says, in the columns of a recording.
-
-    An event's arguments stay what they were in the file: `args` gives all of them.
-    """
+    """A trace file in the columns of a recording. `args` gives an event's arguments as in the file."""
 
     @staticmethod
     def _free(result: Any) -> None:
-        """Also free its names, whose numbers are given again to those of another trace."""
+        """Also drop cached names, because the next trace reuses their numbers."""
         name_text.cache_clear()
         lib.op_result_free(result)
 
     @property
     def native(self) -> Any:
-        """The collector's result, for what takes several at once; it lives as long as this object."""
+        """The collector's result, for functions that take several; it lives as long as this object."""
         return self._result
 
     def args(self, event: int) -> dict[str, Any]:
@@ -94,17 +88,17 @@ class ImportedRecording(Recording):
         return parse_members(members, where=f"the args of event {event} ({self.name(event)!r:.80})")
 
     def kineto_event(self, event: int) -> ImportedEvent:
-        """What the file says of an event beyond its columns."""
+        """What the file says about an event beyond its columns."""
         return ImportedEvent(self._latest_args(event))
 
     def cpp_stack(self, event: int) -> tuple[CppFrame, ...]:
-        """The functions that a trace of ours tells, innermost first: those inside of the Python call."""
+        """The C++ functions inside the innermost Python call, innermost first; only our traces have them."""
         text = self._latest_args(event).get("C++ stack")
         names = text.split(";") if isinstance(text, str) and text else []
         return tuple(CppFrame(function="" if name == "??" else name) for name in names)
 
     def _latest_args(self, event: int) -> dict[str, Any]:
-        """The arguments of an event, kept until another is asked for: readers ask several things of one."""
+        """The arguments of an event, cached because readers ask several things of one event."""
         if self._latest[0] != event:
             self._latest = (event, self.args(event))
         return self._latest[1]
@@ -112,13 +106,13 @@ class ImportedRecording(Recording):
     _latest: tuple[int, dict[str, Any]] = (-1, {})
 
     def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> list[OpGroup] | None:
-        """None where stacks are asked for: the file may tell them in each event's arguments."""
+        """None if stacks are asked for, because each event's arguments may have its own."""
         if stack_depth:
             return None
         return super().parted_groups(by_inputs=by_inputs, by_overload=by_overload, stack_depth=0)
 
     def inputs(self, event: int) -> Inputs | None:
-        """What an op was given; None where the trace does not say."""
+        """The inputs of an op; None if the trace does not have them."""
         args = self._latest_args(event)
         told = next((args[key] for key in _DIMS if isinstance(args.get(key), list)), None)
         if told is None:
@@ -132,18 +126,18 @@ class ImportedRecording(Recording):
         )
 
     def args_text(self, event: int) -> str | None:
-        """The ``args`` of a ``record_function``; None where there were none."""
+        """The ``args`` of a ``record_function``; None if there were none."""
         text = self.args(event).get("args")
         return text if isinstance(text, str) else None
 
     def device_spans(self, windows: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
-        """Where each device's time went in each window, device by device, as ``op_device_span`` names it.
+        """How each device spent its time in each window, device by device: the fields of ``op_device_span``.
 
         Args:
-            windows: From and to of each, nanoseconds from the trace's start.
+            windows: Start and end of each, nanoseconds from the trace's start.
 
         Raises:
-            CollectorError: There is no memory to do so.
+            CollectorError: There is no memory for it.
         """
         bounds = ffi.new("int64_t[]", [moment for window in windows for moment in window])
         spans = ffi.new("op_device_span **")
@@ -154,10 +148,10 @@ class ImportedRecording(Recording):
             return [{name: getattr(spans[0][at], name) for name in names} for at in range(count[0])]
 
     def collectives(self) -> list[int]:
-        """The kernels in which ranks of a job wait for each other, and that have a time.
+        """The indexes of the timed kernels in which ranks of a job wait for each other.
 
         Raises:
-            CollectorError: There is no memory to do so.
+            CollectorError: There is no memory for it.
         """
         events = ffi.new("uint32_t **")
         count = ffi.new("uint64_t *")
@@ -167,30 +161,30 @@ class ImportedRecording(Recording):
 
     @property
     def metadata_text(self) -> bytes:
-        """The members of the file's object, without its events and its braces: JSON."""
+        """The members of the file's JSON object, without its events and its braces."""
         length = ffi.new("uint64_t *")
         pointer = lib.op_result_members(self._result, length)
         return bytes(ffi.buffer(pointer, length[0]))
 
     @functools.cached_property
     def stats(self) -> RecordingStats:
-        """How much it is, and whether it is a sample: our traces say so."""
+        """What was recorded and lost; the share of a sample comes from the metadata of our traces."""
         try:
             share = parse_members(self.metadata_text, where="the metadata").get(SAMPLING_KEY)
-        except DocumentError:  # nested as ours is not
+        except DocumentError:  # nested too deeply to be ours
             share = None
         is_sample = isinstance(share, float) and 0 < share < EVERY_OP
         return replace(super().stats, sampling=share) if is_sample and share else super().stats
 
     @property
     def other_events(self) -> int:
-        """Events that the columns have no place for, such as flows: they are in every trace written again."""
+        """The number of events that do not fit the columns, such as flows; traces written again have them."""
         count: int = lib.op_result_other_events(self._result)
         return count
 
 
 def parse_members(members: bytes, *, where: str) -> dict[str, Any]:
-    """What the members of a JSON object say.
+    """Parse the members of a JSON object.
 
     Raises:
         DocumentError: They are nested too deeply for Python.
@@ -203,7 +197,7 @@ def parse_members(members: bytes, *, where: str) -> dict[str, Any]:
 
 
 def _entries(found: object, *, like: list[Any], otherwise: Any) -> list[Any]:
-    """One entry for each input, also where the file has none or another number of them."""
+    """One entry for each input; all `otherwise` if the file has none or another number of them."""
     if isinstance(found, list) and len(found) == len(like):
         return found
     return [otherwise for _ in like]

@@ -1,4 +1,4 @@
-"""Traces that Kineto wrote, for torch.profiler or for somebody else."""
+"""Traces in Kineto's format, from torch.profiler or other tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.traces.byte_stream import pieces_of
 from pytest_opprof.traces.imported_recording import ImportedRecording, parse_members
 
-# What a file may hold, so that a hostile one does not take the machine's memory.
+# The most that a file may hold, so that a hostile one does not exhaust the memory.
 MOST_EVENTS: Final = 50_000_000
 MOST_BYTES: Final = 16 << 30
 
@@ -54,7 +54,7 @@ class TraceFile(Averaged):
 
     @functools.cached_property
     def metadata(self) -> dict[str, Any]:
-        """What the file says beside its events: ``deviceProperties``, ``distributedInfo`` and the like.
+        """The file's members besides its events, such as ``deviceProperties`` and ``distributedInfo``.
 
         Raises:
             DocumentError: It is nested too deeply for Python.
@@ -63,12 +63,12 @@ class TraceFile(Averaged):
 
     @property
     def rank(self) -> int | None:
-        """Which rank of a distributed program recorded it; None where the file does not say."""
+        """The rank of the distributed program that recorded it; None if the file does not say."""
         return self._distributed("rank", least=0)
 
     @property
     def world_size(self) -> int | None:
-        """How many ranks that program had; None where the file does not say."""
+        """The number of ranks of that program; None if the file does not say."""
         return self._distributed("world_size", least=1)
 
     def _distributed(self, key: str, *, least: int) -> int | None:
@@ -78,14 +78,11 @@ class TraceFile(Averaged):
 
     @property
     def other_events(self) -> int:
-        """Events that are not work of the host or of a device: flows, counters, names of threads."""
+        """The number of events that are not work of the host or a device: flows, counters, thread names."""
         return self.recording.other_events
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace again, whole or not at all, with all that its file had; ``.gz`` packs it.
-
-        Args:
-            path: The file. A file that is there is replaced.
+        """Write the trace again, atomically and with everything in its file; a ``.gz`` path compresses it.
 
         Raises:
             OSError: The file cannot be written.
@@ -98,12 +95,12 @@ def load_trace(
 ) -> TraceFile:
     """Read a trace in Kineto's format: a JSON object with ``traceEvents`` or a list of events, or gzip of it.
 
-    It is read in pieces: the columns and the events' arguments, packed, are what takes memory. Times are
-    whole nanoseconds, taken from the decimal text.
+    It is read in pieces, so that only the columns and the packed arguments of events take memory. Times are
+    whole nanoseconds, parsed from the decimal text.
 
     Args:
-        max_events: A file with more is refused.
-        max_bytes: A file of more JSON, unpacked, is refused.
+        max_events: A file with more events is refused.
+        max_bytes: A file with more JSON, when decompressed, is refused.
 
     Raises:
         StoreError: The file cannot be read.
@@ -117,12 +114,10 @@ def load_trace(
 def read_trace(
     pieces: Iterable[bytes], *, where: Path, max_events: int = MOST_EVENTS, max_bytes: int = MOST_BYTES
 ) -> TraceFile:
-    """The same from the bytes of a file, unpacked, in pieces of any length.
+    """As `load_trace`, from the decompressed bytes of a file in pieces of any length.
 
     Args:
-        where: What the trace and errors call it.
-        max_events: A trace with more is refused.
-        max_bytes: A trace of more JSON is refused.
+        where: The path that the trace and errors name.
 
     Raises:
         DocumentError: It is not such a trace, is damaged, or is larger than allowed.

@@ -1,9 +1,8 @@
-"""Two traces as one, step beside step, with what differs marked: what a reviewer looks at.
+"""Merge two traces into one for a reviewer, step beside step, with the differences marked.
 
-Base and head are a process each (and one more for each device). Where one side's step takes longer, the other
-waits for it before its next. Ops that a step has more or fewer calls of are marked: by what follows their
-name, which viewers show and colour by, a category, ``chrome://tracing``'s colours and an argument. A third
-process lists what differs.
+Base and head are a process each, plus one for each device. After each step, the faster side waits for the
+slower one. An op with more or fewer calls per step is marked by a suffix of its name (which viewers colour
+by), a category, a colour of ``chrome://tracing`` and an argument. A third process lists the differences.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pytest_opprof.units import format_duration
 
 _MOST_LISTED: Final = 100
 _MOST_TIMES: Final = 10
-_LONGEST_NAME: Final = 200  # of an op in the list; its events have all of it
+_LONGEST_NAME: Final = 200  # of an op in the list; its events have the whole name
 _MOST_NS: Final = 1 << 61
 _RISEN: Final = "terrible"  # red in chrome://tracing
 _FALLEN: Final = "good"
@@ -38,14 +37,13 @@ _NAMES: Final = ("base", "head")
 def write_merged(
     base: TraceFile, head: TraceFile, path: str | os.PathLike[str], *, found: TraceDifference
 ) -> int:
-    """Write base and head as one trace, whole or not at all; compressed where the name ends in ``.gz``.
+    """Write base and head as one trace, replacing the path atomically; compressed if it ends in ``.gz``.
 
     Args:
-        path: The file. A file that is there is replaced.
         found: `difference` of the two.
 
     Returns:
-        How many ops are marked.
+        The number of marked ops.
 
     Raises:
         DocumentError: The times of a trace are too far apart to be shown.
@@ -86,7 +84,7 @@ def merge_files(base: Path, head: Path, path: Path) -> int:
 
 
 def _points(base: ImportedRecording, head: ImportedRecording) -> list[list[tuple[int, int]]]:
-    """Of each side, where its steps begin, and where they are shown: side by side, none before its own."""
+    """For each side, where its steps begin and where they are shown: aligned, and never earlier."""
     starts = [
         [step.start_ns - recording.trace_start_ns for step in recording.steps] for recording in (base, head)
     ]
@@ -122,7 +120,7 @@ def _mark(op: OpDifference) -> Mark:
 
 
 def _figures(op: OpDifference) -> Mapping[str, object]:
-    """What the sides have of an op, times in microseconds; in each step where the traces have steps."""
+    """An op's figures on both sides, times in microseconds; per step if both traces have steps."""
     sides = {"base": op.base, "head": op.head}
     figures: dict[str, object] = {f"{name} calls": round(side.count, 4) for name, side in sides.items()}
     for name, side in sides.items():
@@ -136,7 +134,7 @@ def _figures(op: OpDifference) -> Mapping[str, object]:
 def _list(
     changed: Sequence[OpDifference], found: TraceDifference, *, end_ns: int
 ) -> Iterator[Mapping[str, object]]:
-    """A row of slices, one for each op: those with other counts, then those whose time changed most."""
+    """One slice per op: those whose count changed, then those whose time changed most."""
     counted = set(map(id, changed))
     times = [op for op in found.ops if op.change_ns and id(op) not in counted and not _is_step(op)]
     shown = [*changed[:_MOST_LISTED], *times[:_MOST_TIMES]]
@@ -150,7 +148,7 @@ def _list(
             "pid": _LIST,
             "tid": _LIST,
             "ts": round(number * width_us, 3),
-            "dur": round(width_us * 0.99, 3),  # a gap between two, also where times are rounded
+            "dur": round(width_us * 0.99, 3),  # leaves a gap, even after rounding
             **({"cname": _RISEN if op.head.count > op.base.count else _FALLEN} if is_counted else {}),
             "args": _figures(op),
         }
@@ -170,9 +168,9 @@ def _times(op: OpDifference) -> str:
 def _places(
     recording: ImportedRecording, side: str, *, pid: int
 ) -> tuple[list[tuple[int, int]], list[Mapping[str, object]]]:
-    """Of each thread its process and number, and the events that name them; devices come after the host.
+    """Each thread's process and number, and the events that name them; devices come after the host.
 
-    Numbers of threads are a side's own, so that no viewer takes two for one.
+    Thread numbers differ between the sides, so that no viewer merges two threads.
     """
     devices = sorted({(one.device_type, one.device_index) for one in recording.threads if one.device_type})
     pids = {device: pid + number for number, device in enumerate(devices, start=1)}

@@ -16,7 +16,7 @@ _RANGES: Final = "NVTX_EVENTS"
 # Of NVTX_EVENTS.eventType: a range on one thread, and one that may end on another.
 _PUSH_POP: Final = 59
 _START_END: Final = 60
-_THREAD_BITS: Final = 0xFFFFFF  # of a globalTid: above them stand the process and the machine
+_THREAD_BITS: Final = 0xFFFFFF  # of a globalTid; the higher bits are the process and the machine
 
 
 def load_nsys(path: str | os.PathLike[str]) -> EventList:
@@ -43,7 +43,7 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
     columns = ("start", "end", "globalTid", "endGlobalTid", "eventType", "text", "textId")
     for row in database.rows(_RANGES, columns, where=f"eventType IN ({_PUSH_POP}, {_START_END})"):
         if row["end"] is None:
-            continue  # Open when the recording ended: how long it took nobody knows.
+            continue  # Still open when the recording ended, so its duration is unknown.
         thread = _thread(database, row, "globalTid")
         ends_on = thread if row["endGlobalTid"] is None else _thread(database, row, "endGlobalTid")
         yield DatabaseEvent(

@@ -1,4 +1,4 @@
-"""Databases of nvprof: ranges that NVTX marked, and the kernels launched in them."""
+"""Databases of nvprof: NVTX ranges, and the kernels launched in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _THREAD: Final = struct.Struct("=II")  # the process and its thread
 
 
 class EnforceUnique:
-    """Tells a key that was seen before, as torch's class of that name."""
+    """Rejects a key that was seen before, as torch's class of that name does."""
 
     def __init__(self) -> None:
         self.seen: set[tuple[object, ...]] = set()
@@ -43,8 +43,8 @@ class EnforceUnique:
 def load_nvprof(path: str | os.PathLike[str]) -> EventList:
     """The ranges and the device work of a database that ``nvprof -o`` wrote.
 
-    Torch's function of that name gives the ranges alone, not nested and in nanoseconds that it takes for
-    microseconds, and each kernel to every range around its launch.
+    Torch's function of that name returns only the ranges, not nested, with nanoseconds given as microseconds.
+    It assigns a kernel to every range around its launch.
 
     Raises:
         StoreError: The file cannot be opened.
@@ -58,7 +58,7 @@ def load_nvprof(path: str | os.PathLike[str]) -> EventList:
 
 
 def parse_nvprof_trace(path: str | os.PathLike[str]) -> list[FunctionEvent]:
-    """The ranges of a database that ``nvprof -o`` wrote, by their start, with the kernels launched in each.
+    """The ranges of a database that ``nvprof -o`` wrote, in start order, with the kernels launched in each.
 
     Raises:
         StoreError: The file cannot be opened.
@@ -71,7 +71,7 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
     texts = {number: demangled(text) for number, text in database.texts("StringTable", "_id_").items()}
     begun: dict[int, dict[str, Any]] = {}
     columns = ("id", "name", "timestamp", "objectKind", "objectId")
-    # A range of no length ends after it began: only a start has a name.
+    # Only a start has a name; it sorts before an end at the same time, as in a range of no length.
     markers = sorted(
         database.rows(_MARKERS, columns),
         key=lambda row: (database.time(row, "timestamp"), not row["name"]),
@@ -86,7 +86,7 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
                 (database.time(start, "timestamp"), database.time(row, "timestamp")),
                 thread=_thread_of(start),
             )
-    # Markers say on what thread they are in a blob; where they do not, launches cannot be told apart either.
+    # The thread of a marker is in a blob. If no marker has one, launches get no thread either.
     has_threads = any(row["objectKind"] == _THREAD_KIND for row in markers)
     for row in database.rows(_RUNTIME, ("start", "end", "threadId", "correlationId", "cbid")):
         yield DatabaseEvent(

@@ -1,8 +1,8 @@
-"""One trace, served from loopback to Perfetto's page until it has been fetched.
+"""Serve one trace from loopback to Perfetto's page until it has been fetched.
 
-ui.perfetto.dev is a page that reads a trace in the browser and sends it nowhere; its own policy lets it fetch
-from ``http://127.0.0.1:9001`` and no other port (Perfetto's documentation, "Deep linking to Perfetto UI").
-What is served is one file, under a path that cannot be guessed, to that page's origin.
+ui.perfetto.dev reads a trace in the browser and sends it nowhere. Its own policy lets it fetch only from
+``http://127.0.0.1:9001`` (Perfetto's documentation, "Deep linking to Perfetto UI"). We serve one file, under
+a path that cannot be guessed, to that page's origin.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pytest_opprof.regular_files import open_regular
 PERFETTO: Final = "https://ui.perfetto.dev"
 PORT: Final = 9001
 _HOST: Final = "127.0.0.1"
-_POLL_S: Final = 0.05  # how soon it ends once it has been fetched
-_PATIENCE_S: Final = 60  # for a connection that says nothing: browsers open some in advance
+_POLL_S: Final = 0.05  # how soon it ends after the file was fetched
+_PATIENCE_S: Final = 60  # for a silent connection: browsers open some in advance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Viewer:
     """The page that shows the trace.
 
     Attributes:
-        port: Of this machine, that the page may fetch from; 0 for any that is free.
+        port: The local port that the page may fetch from; 0 for any free one.
     """
 
     url: str = PERFETTO
@@ -42,10 +42,10 @@ class Viewer:
 
     @property
     def origin(self) -> str:
-        """What a browser calls the page's site.
+        """The page's origin, as browsers send it.
 
         Raises:
-            UsageError: The URL is none of a page.
+            UsageError: The URL is not that of a page.
         """
         parts = urlsplit(self.url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -53,7 +53,7 @@ class Viewer:
         return f"{parts.scheme}://{parts.netloc}"
 
     def link(self, trace_url: str) -> str:
-        """The page with a trace opened in it."""
+        """The address of the page with a trace opened in it."""
         return f"{self.url.rstrip('/')}/#!/?url={quote(trace_url, safe=':/')}"
 
 
@@ -61,11 +61,11 @@ def serve_trace(path: Path, viewer: Viewer, *, ready: Callable[[str], object]) -
     """Serve a file until the page has fetched it once, or the user ends it.
 
     Args:
-        ready: Is given the page's address, with the trace in it, once it can be fetched.
+        ready: Called with the page's address, with the trace in it, once the trace can be fetched.
 
     Raises:
         StoreError: The file cannot be read, or the port is taken.
-        UsageError: The viewer's URL is none of a page.
+        UsageError: The viewer's URL is not that of a page.
     """
     origin = viewer.origin
     try:
@@ -91,10 +91,10 @@ def serve_trace(path: Path, viewer: Viewer, *, ready: Callable[[str], object]) -
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """Answers one request, wherever else others lead."""
+    """Serves one path. `fetched` is set after the first download."""
 
     daemon_threads = True
-    block_on_close = False  # a connection that says nothing is not waited for
+    block_on_close = False  # do not wait for silent connections
     allow_reuse_address = True
 
     def __init__(self, path: Path, *, origin: str, port: int) -> None:
@@ -102,7 +102,7 @@ class _Server(http.server.ThreadingHTTPServer):
         self.trace = path
         self.origin = origin
         self.path = f"/{secrets.token_urlsafe(16)}/{quote(path.name)}"
-        # A page of another site that has its name lead here sends that name (DNS rebinding).
+        # A page of another site whose name resolves to this address sends that name (DNS rebinding).
         self.hosts = {f"{name}:{self.server_port}" for name in (_HOST, "localhost")}
         self.fetched = threading.Event()
 
@@ -111,7 +111,7 @@ class _Server(http.server.ThreadingHTTPServer):
         return f"http://{_HOST}:{self.server_port}{self.path}"
 
     def handle_error(self, *_: Any) -> None:
-        """A browser that went away is no trouble of the user's."""
+        """Ignore it: a browser that disconnects is not the user's problem."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -153,4 +153,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Who asked for what is not an output of a command."""
+        """Print nothing: requests are not the output of a command."""

@@ -1,4 +1,4 @@
-"""Several traces as one: where each side's threads and times go, and which of its events are marked."""
+"""Write several traces as one, with each side's threads and times moved and some of its events marked."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ OpKey = tuple[str, bool, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """How the events of one op are told from others.
+    """How the events of one op are marked.
 
     Attributes:
-        label: Follows their name, ASCII.
-        category: Joins their category, ASCII.
-        color: A name of the colours that ``chrome://tracing`` knows; "" for its own choice.
-        args: A member of their arguments, "opprof".
+        label: A suffix of their name, ASCII.
+        category: A suffix of their category, ASCII.
+        color: The name of a colour of ``chrome://tracing``; "" for its own choice.
+        args: The member "opprof" of their arguments.
     """
 
     label: str
@@ -38,9 +38,9 @@ class Side:
     """One of the traces.
 
     Attributes:
-        points: What time of it, nanoseconds from its start, is shown at what time; the earliest first. What
-            lies between two goes with the one before, and what is around a gap lasts longer.
-        places: By thread, its process and its number there.
+        points: Pairs of a time, nanoseconds from its start, and the time it is shown at; earliest first. A
+            time between two points moves with the earlier one, so an event across a gap gets longer.
+        places: By thread, the process and thread number it is shown under.
     """
 
     recording: ImportedRecording
@@ -56,18 +56,18 @@ def write_side_by_side(
     metadata: Mapping[str, str],
     events: Iterable[Mapping[str, object]],
 ) -> None:
-    """Write one trace of several, whole or not at all; compressed where the name ends in ``.gz``.
+    """Write one trace of several, replacing the path atomically; compressed if it ends in ``.gz``.
 
-    The collector writes it from the columns; counters, and arrows other than those to devices, are left out.
+    The collector writes it from the columns, without counters and without arrows other than those to devices.
 
     Args:
         metadata: Members of the trace's object, as JSON texts.
-        events: More events, first of all.
+        events: More events, which are written first.
 
     Raises:
         OSError: The file cannot be written.
     """
-    held: list[Any] = []  # what the structures point to, for as long as they are read
+    held: list[Any] = []  # keeps alive what the structures point to
     natives = ffi.new("op_trace_side[]", [_native(side, held) for side in sides])
     members = json_members(metadata).encode()
     more = ",\n".join(json.dumps(event) for event in events).encode()

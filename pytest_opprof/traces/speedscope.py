@@ -1,4 +1,4 @@
-"""Recordings as speedscope's files (https://www.speedscope.app/file-format-schema.json)."""
+"""Recordings as speedscope files (https://www.speedscope.app/file-format-schema.json)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
 def export_speedscope(recording: RecordingView, path: str | os.PathLike[str], *, name: str = "") -> None:
-    """Write the ops, ranges and calls of each thread of the host, as speedscope shows them.
+    """Write the ops, ranges and calls of each host thread as a speedscope file.
 
-    Times are integers of nanoseconds from the window's start. What ended on another thread or out of order
-    has no place in a flame graph and is left out; what was open at the window's end ends there.
+    Times are integer nanoseconds from the window's start. Events that ended on another thread or out of order
+    do not fit a flame graph and are left out. Events still open at the window's end end there.
 
     Args:
-        path: The file, replaced whole or not at all; compressed where it ends in ``.gz``.
-        name: What speedscope calls the file.
+        path: The file, replaced atomically; compressed if it ends in ``.gz``.
+        name: The name that speedscope shows for the file.
 
     Raises:
         OSError: The file cannot be written.
@@ -54,16 +54,12 @@ def _pieces(recording: RecordingView, *, name: str) -> Iterator[str]:
 
 
 class _Thread:
-    """One thread's begins and ends, as they nest.
-
-    Args:
-        frames: The names met so far, with their numbers.
-    """
+    """The nested begins and ends of one thread. `frames` numbers the names met so far."""
 
     def __init__(self, recording: RecordingView, frames: dict[str, int]) -> None:
         self._recording = recording
         self._frames = frames
-        self._is_open: list[tuple[int, int, int]] = []  # row (-1: a call from before), frame, end
+        self._is_open: list[tuple[int, int, int]] = []  # row (-1: a call from before the window), frame, end
         self._at = 0
 
     def events(self, thread: int) -> Iterator[dict[str, Any]]:
@@ -81,7 +77,7 @@ class _Thread:
             yield self._end()
 
     def _is_over(self, parent: int, start_ns: int) -> bool:
-        """Whether what was begun last is not around an event of this parent and start."""
+        """Whether the last open event does not contain an event of this parent and start."""
         row, _, end_ns = self._is_open[-1]
         return row != parent or (row < 0 and end_ns <= start_ns)
 
@@ -95,7 +91,7 @@ class _Thread:
         return self._event("C", frame, end_ns)
 
     def _event(self, kind: str, frame: int, at_ns: int) -> dict[str, Any]:
-        # A range may outlive the call from before that it was begun in, which then ends with it.
+        # A range may outlive the call from before the window that it began in, which then ends with it.
         self._at = max(self._at, at_ns)
         return {"type": kind, "frame": frame, "at": self._at}
 

@@ -1,4 +1,4 @@
-"""The databases that NVIDIA's profilers write, opened for reading only."""
+"""The databases of NVIDIA's profilers, opened read-only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LATEST_NS: Final = 2**61  # some 73 years
 
 
 class Database:
-    """One profiler's tables, read with an error that names the file."""
+    """The tables of a profiler's database. Errors name the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -36,10 +36,7 @@ class Database:
         self._tables = {name for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def query(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """The rows that a query finds.
-
-        Args:
-            query: In SQL; never from a file or a user.
+        """The rows of an SQL query, which must never come from a file or a user.
 
         Raises:
             DocumentError: They cannot be read.
@@ -54,11 +51,11 @@ class Database:
         return table in self._tables
 
     def rows(self, table: str, columns: Sequence[str], *, where: str = "1") -> Iterator[dict[str, Any]]:
-        """The rows of a table, in the order of their columns' names; none where there is no such table.
+        """The rows of a table, each by column name; none if there is no such table.
 
         Args:
-            columns: Those to read; one that the table has not is None in each row.
-            where: Which rows, in SQL; never from a file or a user.
+            columns: Those to read; one that the table lacks is None in each row.
+            where: A condition in SQL, never from a file or a user.
 
         Raises:
             DocumentError: The table cannot be read.
@@ -74,7 +71,7 @@ class Database:
         """A whole number of a row.
 
         Raises:
-            DocumentError: It is none, as SQLite lets any column hold anything.
+            DocumentError: It is not a whole number; SQLite lets any column hold anything.
         """
         value = row[column]
         if not isinstance(value, int):
@@ -85,7 +82,7 @@ class Database:
         """A time of a row, nanoseconds on the profiler's clock.
 
         Raises:
-            DocumentError: It is not a whole number, or so large that no difference of two of them is one.
+            DocumentError: It is not a whole number, or so large that a difference could overflow.
         """
         value = self.number(row, column)
         if not -_LATEST_NS <= value <= _LATEST_NS:
@@ -93,7 +90,7 @@ class Database:
         return value
 
     def span(self, row: dict[str, Any]) -> tuple[int, int]:
-        """The ``start`` and ``end`` of a row; of no length where CUPTI knows no end, and says 0.
+        """The ``start`` and ``end`` of a row; of no length if CUPTI has no end, and says 0.
 
         Raises:
             DocumentError: They are not times.
@@ -102,13 +99,13 @@ class Database:
         return start, max(start, self.time(row, "end"))
 
     def texts(self, table: str, key: str) -> dict[int, str]:
-        """A table of texts by their numbers."""
+        """The texts of a table by number."""
         return {self.number(row, key): str(row["value"]) for row in self.rows(table, (key, "value"))}
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Database]:
-    """A database, until the block ends.
+    """Open a database until the block ends.
 
     Raises:
         StoreError: The file cannot be opened.
@@ -126,15 +123,13 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 class DatabaseEvent:
-    """A row of a profiler's database, asked for as Kineto's events are.
-
-    It has the methods of `KinetoEvent`, and those of the others that it is given answers for.
+    """A row of a profiler's database, with the methods of `KinetoEvent` and those in `told`.
 
     Args:
-        span: When it began and ended, nanoseconds on the profiler's clock.
-        thread: Of the host, where it began.
-        end_thread: Where it ended; where it began unless given.
-        told: Other answers by Kineto's names of the methods; without an ``activity_type`` it is a range.
+        span: Start and end, nanoseconds on the profiler's clock.
+        thread: The host thread it began on.
+        end_thread: The thread it ended on (default: `thread`).
+        told: More answers by the name of Kineto's method; without an ``activity_type`` it is a range.
     """
 
     __slots__ = ("_told",)
@@ -158,7 +153,7 @@ class DatabaseEvent:
 
 
 class DatabaseResult:
-    """What a profiler recorded, as a result of Kineto's."""
+    """A profiler's recording in the form of Kineto's result."""
 
     def __init__(self, events: Sequence[DatabaseEvent]) -> None:
         self._events = events
@@ -168,7 +163,7 @@ class DatabaseResult:
         return self._events
 
     def trace_start_ns(self) -> int:
-        """When the first of them began."""
+        """When the first event began, nanoseconds."""
         return min((event.start_ns() for event in self._events), default=0)
 
 
@@ -179,8 +174,8 @@ def device_rows(
 
     Args:
         kernels: The tables of kernels.
-        texts: Names by their numbers.
-        name_column: Where a kernel's name, or its number, is.
+        texts: Names by number.
+        name_column: The column of a kernel's name, or of its number in `texts`.
     """
     for table in kernels:
         for row in database.rows(table, (*_DEVICE_COLUMNS, name_column)):
