@@ -1,1 +1,1 @@
-"""What the events of a recording say, taken together."""
+"""Analyses over all events of a recording."""

@@ -1,4 +1,4 @@
-"""Collectives that a trace has on a device: what each moved, and at what bandwidth."""
+"""The collectives on the devices of a trace: the bytes that each moved, and its bandwidth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BYTES: Final = {
     **dict.fromkeys(("float", "float32", "int", "int32"), 4),
     **dict.fromkeys(("double", "float64", "long", "int64", "long int"), 8),
 }
-# After these all members of the group end together: none ends before the last has come.
+# In these, no member of the group ends before the last one has begun.
 _JOINT: Final = frozenset({"allreduce", "allgather", "reducescatter", "barrier", "alltoall"})
 
 
@@ -36,14 +36,14 @@ class Collective:
         event: Index of its kernel.
         step: Index of the step that launched it; -1 for none.
         name: In lower case without underscores: ``allreduce``, ``allgather``, ``sendrecv``.
-        start_ns: When its kernel began; from the trace's start.
-        duration_ns: How long its kernel ran; waiting for the other ranks is part of it.
+        start_ns: When its kernel began, from the trace's start.
+        duration_ns: The duration of its kernel, including the wait for other ranks.
         device: Torch's number of the device.
-        group: The process group's name; "" where the trace does not say.
-        group_size: How many ranks take part; 0 where the trace does not say.
-        ranks: Those ranks; empty where the trace does not say.
-        sequence: The collective's number in its group; -1 where the trace does not say.
-        nbytes: The larger of what this rank put in and got out; 0 where the trace does not say.
+        group: The process group's name; "" if unknown.
+        group_size: The number of ranks in the group; 0 if unknown.
+        ranks: Those ranks; empty if unknown.
+        sequence: The collective's number in its group; -1 if unknown.
+        nbytes: The larger of this rank's input and output; 0 if unknown.
     """
 
     event: int
@@ -65,12 +65,12 @@ class Collective:
 
     @property
     def algorithm_bandwidth(self) -> float:
-        """Bytes a second, as nccl-tests defines it; 0 for unknown. Waiting makes it a lower bound."""
+        """Bytes per second, as nccl-tests defines it; 0 if unknown. Waiting makes it a lower bound."""
         return self.nbytes * 1e9 / self.duration_ns if self.duration_ns > 0 else 0.0
 
     @property
     def bus_bandwidth(self) -> float:
-        """What of it each link carries, as nccl-tests defines it (doc/PERFORMANCE.md there)."""
+        """Bytes per second on each link, as nccl-tests defines it (its doc/PERFORMANCE.md); 0 if unknown."""
         size = self.group_size
         if size < 1:
             return 0.0
@@ -88,7 +88,7 @@ def is_collective(kernel_name: str) -> bool:
 
 
 def collectives(recording: ImportedRecording) -> list[Collective]:
-    """The collectives of a trace, in the order in which they began."""
+    """The collectives of a trace, in start order."""
     found = [_collective(recording, event) for event in recording.collectives()]
     found.sort(key=lambda one: (one.start_ns, one.event))
     return found
@@ -125,9 +125,9 @@ def _number(args: Mapping[str, Any], key: str, *, otherwise: int = 0) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
 
 
-@functools.lru_cache(maxsize=64)  # a group's ranks stand in each of its collectives
+@functools.lru_cache(maxsize=64)  # each collective repeats the ranks of its group
 def _ranks(told: str) -> tuple[int, ...]:
-    """The ranks of a group; empty where the text is none, or was cut (``[0, 1, ..., 511]``)."""
+    """The ranks of a group; empty if the text is not a list, or was cut (``[0, 1, ..., 511]``)."""
     try:
         ranks = json.loads(told)
     except ValueError:

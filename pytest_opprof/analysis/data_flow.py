@@ -1,9 +1,9 @@
-"""Which op reads, writes, takes and gives back which storage, in which version.
+"""Which op reads, writes, allocates and frees which version of which storage.
 
-The model is that of torch's ``_memory_profiler.DataFlowGraph``: the nodes are the topmost ops that torch has
-a schema for, autograd's nodes, and memory that changes outside of them. A storage is told by its address and
-by how often that was taken; what cannot be told of one storage (an address that nobody was seen to take, one
-that is given back twice) leaves that storage with what is known, and touches no other.
+The model is torch's ``_memory_profiler.DataFlowGraph``: its nodes are the topmost ops that torch has a schema
+for, autograd's nodes, and memory changes outside of these. A storage is known by its address and by how often
+that was allocated. What is unknown about one storage (no allocation was recorded, or a second free) does not
+affect any other.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pytest_opprof.kinds import EventKind
 
 @dataclass(slots=True, kw_only=True)
 class Storage:
-    """One block of memory, from when it was taken until it was given back.
+    """One block of memory, from its allocation to its free.
 
     Attributes:
         place: Its device and address.
-        nbytes: Its size; of one from before the window what its tensors are known to span.
-        taken_ns: From the window's start; None for before.
-        given_back_ns: The same; None for later.
+        nbytes: Its size; if it is from before the window, the largest known span of its tensors.
+        taken_ns: When it was allocated, from the window's start; None if before.
+        given_back_ns: When it was freed, from the window's start; None if later.
     """
 
     place: Place
@@ -47,10 +47,10 @@ class FlowNode:
 
     Attributes:
         start_ns: From the window's start.
-        reads: The version of each storage that was there before.
-        writes: Those of them that it may have changed.
-        takes: Storages taken in it.
-        gives_back: Storages given back in it.
+        reads: The version of each storage that existed before.
+        writes: Those of `reads` that it may have changed.
+        takes: Storages allocated in it.
+        gives_back: Storages freed in it.
     """
 
     row: int
@@ -63,18 +63,18 @@ class FlowNode:
 
     @property
     def inputs(self) -> set[Version]:
-        """What it depends on."""
+        """The versions that it depends on."""
         return set(self.reads.items())
 
     @property
     def outputs(self) -> set[Version]:
-        """What is there after it: new storages, and new versions of old ones."""
+        """The versions that it leaves: new storages, and new versions of old ones."""
         new = {(storage, 0) for storage in self.takes - self.gives_back}
         return new | {(storage, self.reads[storage] + 1) for storage in self.writes}
 
     @property
     def intermediates(self) -> set[int]:
-        """Storages that came and went within it."""
+        """Storages allocated and freed within it."""
         return self.takes & self.gives_back
 
 
@@ -83,13 +83,13 @@ class DataFlow:
 
     Attributes:
         storages: In the order in which they were first seen.
-        nodes: In the order in which they began.
+        nodes: In start order.
         gradients: Storages that autograd accumulated a gradient in.
     """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._written = functools.cache(written_inputs)  # each answer asked of torch once
+        self._written = functools.cache(written_inputs)  # asks torch once for each op and types
         self._used: dict[int, list[tuple[int, bool | None]]] = {}  # by event: storages, and if written to
         self._changed: dict[int, int] = {}  # by event of memory: the storage
         self._live: dict[Place, int] = {}
@@ -106,7 +106,7 @@ class DataFlow:
         self._count_versions()
 
     def at_end(self, place: Place) -> int | None:
-        """The storage at an address when the window closed; None where nothing used one."""
+        """The storage at an address when the window closed; None if none is known."""
         return self._live.get(place)
 
     def _change(self, row: int) -> None:
@@ -158,7 +158,7 @@ class DataFlow:
             block.nbytes = max(block.nbytes, max((a * b for a, b in pairs), default=1) * each_bytes)
 
     def _note_gradient(self, row: int) -> None:
-        """Autograd's node keeps a gradient by `detach`, or adds to the one there is, first of all."""
+        """Note the gradient that the first op in AccumulateGrad keeps by `detach`, or adds another to."""
         recording = self._recording
         parent, used = recording.parent[row], self._used[row]
         if (
@@ -190,11 +190,11 @@ class DataFlow:
             for storage, is_written in self._used.get(inside, ()):
                 written.setdefault(storage, set()).add(is_written)
             storage = self._changed.get(inside, -1)
-            if storage in self._of_tensors:  # not so a kernel's own buffers
+            if storage in self._of_tensors:  # leaves out a kernel's own buffers
                 is_taken = self.storages[storage].taken_ns == recording.start_ns[inside]
                 (node.takes if is_taken else node.gives_back).add(storage)
         node.reads = dict.fromkeys((written.keys() | node.gives_back) - node.takes, 0)
-        # What no schema tells of counts as written to.
+        # A storage counts as written to if no op that used it has a schema.
         said = {storage: written.get(storage, {False}) for storage in node.reads.keys() - node.gives_back}
         node.writes = {storage for storage, told in said.items() if True in told or told == {None}}
         return node

@@ -1,4 +1,4 @@
-"""Where a device's time went: computing, communicating, copying, or idle, and for what reason."""
+"""How a device spent its time: computing, communicating, copying, or idle, and why."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTime:
-    """A stretch of one device's time, nanoseconds. All but the first two and `overlap_ns` add up to it.
+    """One device's time in a window. All but `communication_ns` and `overlap_ns` add up to `span_ns`.
 
     Attributes:
-        span_ns: The whole stretch.
+        span_ns: The whole window.
         communication_ns: Collectives ran.
         overlap_ns: Collectives and computing kernels ran at once.
         compute_ns: Computing kernels ran.
-        exposed_communication_ns: Collectives ran and no computing kernel: it waited for a collective.
-        copy_ns: Nothing ran but copies and fills.
-        launch_bound_ns: Nothing ran; the next work was not launched, and its thread was inside ops and calls.
-        host_ns: The same, but the thread was in none: Python code, data loading.
-        synchronize_ns: The same, but the thread waited for the device.
-        queued_ns: Nothing ran; the next work was launched and had not begun.
-        unknown_ns: Nothing ran, and what came next, or who launched it, is not on record.
+        exposed_communication_ns: Collectives ran, but no computing kernel: it waited for a collective.
+        copy_ns: Only copies and fills ran.
+        launch_bound_ns: Nothing ran; the next work was not launched yet, and its thread was in ops and calls.
+        host_ns: As `launch_bound_ns`, but the thread was in none: Python code, data loading.
+        synchronize_ns: As `launch_bound_ns`, but the thread waited for the device.
+        queued_ns: Nothing ran; the next work was launched but had not begun.
+        unknown_ns: Nothing ran, and the next work or its launch was not recorded.
     """
 
     span_ns: int = 0
@@ -45,22 +45,22 @@ class DeviceTime:
 
     @property
     def idle_ns(self) -> int:
-        """Nothing ran."""
+        """The time in which nothing ran."""
         return self.launch_bound_ns + self.host_ns + self.synchronize_ns + self.queued_ns + self.unknown_ns
 
 
 def device_times(
     recording: ImportedRecording, windows: Sequence[tuple[int, int]] = ()
 ) -> list[tuple[int, list[DeviceTime]]]:
-    """The time of each device that did something, by torch's number of it.
+    """Each device that did something, by torch's number, with its time in each window.
 
     Args:
         recording: With kernels, their launches, and what the launching threads did.
-        windows: From and to of each, from the trace's start; each step where none are given, and the whole
-            trace where it has no steps.
+        windows: Start and end of each, nanoseconds from the trace's start. By default each step, or the whole
+            trace if it has no steps.
 
     Raises:
-        CollectorError: There is no memory to do so.
+        CollectorError: There is no memory for it.
     """
     start = recording.trace_start_ns
     steps = [(step.start_ns - start, step.end_ns - start) for step in recording.steps]
@@ -72,7 +72,7 @@ def device_times(
 
 
 def peak_memory(recording: ImportedRecording) -> dict[tuple[int, int], tuple[int, int]]:
-    """The most bytes that each allocator gave out, and held, by torch's type and number of the device."""
+    """Peak allocated and reserved bytes of each allocator, by torch's type and number of its device."""
     peaks: dict[tuple[int, int], tuple[int, int]] = {}
     for event, kind in enumerate(bytes(recording.kind)):
         change = recording.memory(event) if kind == EventKind.MEMORY else None

@@ -1,7 +1,7 @@
-"""``BasicEvaluation``: self time, the queue of kernels, idle time, and which events are worth a look.
+"""``BasicEvaluation``: self time, the queue of kernels, idle time, and the events most worth a look.
 
-It is torch's ``torch.profiler._utils.BasicEvaluation`` without torch, over any profile that offers what
-torch's does: ``kineto_results.events()`` and ``kineto_results.experimental_event_tree()``.
+It is ``torch.profiler._utils.BasicEvaluation`` without torch, for any profile that has
+``kineto_results.events()`` and ``kineto_results.experimental_event_tree()``.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _LINE: Final = "-" * 80
 
 @dataclass
 class EventMetrics:
-    """What the evaluation says of one event.
+    """The metrics of one event.
 
     Attributes:
-        duration_time_ns: How long it took.
-        self_time_ns: The same, less the events directly inside it.
-        idle_time_ns: For how much of it no kernel was waiting or running.
-        queue_depth: Kernels that were launched and not started when it began.
+        duration_time_ns: Its duration.
+        self_time_ns: Its duration less that of the host events directly inside it.
+        idle_time_ns: The part of its duration in which no kernel was waiting or running.
+        queue_depth: Kernels that were launched but not started when it began.
     """
 
     duration_time_ns: int = 0
@@ -59,12 +59,12 @@ class EventMetrics:
 
     @property
     def fraction_idle_time(self) -> float:
-        """The share of its time that was idle; 0 where it took no time."""
+        """The share of its time that was idle; 0 if it took no time."""
         return self.idle_time_ns / self.duration_time_ns if self.duration_time_ns else 0.0
 
 
 class EventKey:
-    """An event of a tree as a key: two are equal where the events have the same ``id``."""
+    """An event of a tree as a key: two are equal if the events have the same ``id``."""
 
     def __init__(self, event: Any) -> None:
         self.event = event
@@ -79,31 +79,26 @@ class EventKey:
         return name_of(self.event)
 
     def intervals_overlap(self, intervals: Sequence[Interval]) -> int:
-        """How much of the event lies in any of some stretches of time, nanoseconds.
-
-        Args:
-            intervals: In any order; they may overlap.
-        """
+        """How much of the event lies in any of the intervals, nanoseconds; they may overlap, in any order."""
         return Cover(union(intervals)).overlap(self.event.start_time_ns, self.event.end_time_ns)
 
 
 class BasicEvaluation:
-    """What a profile says about a host and its devices.
+    """The metrics of a profile's events, and the queue of its kernels.
 
-    The numbers differ from torch's, which its own class gives of the same profile: calls of all kinds that
-    launch kernels are found, by their correlation number, also of graphs, of the driver and on ROCm; time on
-    a device is not taken off the self time of its launch; overlaps are exact; events that are all alike have
-    a ranking.
+    The numbers differ from those of torch's class: launches of all kinds are found by their correlation
+    number, also of graphs, of the driver and on ROCm; device time is not subtracted from the self time of its
+    launch; overlaps are exact; events that are all alike have a ranking.
 
     Args:
         prof: A profile of ours or of ``torch.profiler``, or anything with such ``kineto_results``.
 
     Attributes:
         metrics: By `EventKey`, in the order of a walk through the tree.
-        event_keys: The same keys, in the order in which the events began.
+        event_keys: The same keys, in start order.
         events: The events of `event_keys`.
-        cuda_events: Launches and kernels, in the order in which they began.
-        queue_depth_list: Of each of these its time, and the depth of the queue when it began.
+        cuda_events: Launches and kernels, in start order.
+        queue_depth_list: For each of `cuda_events`, its time and the depth of the queue when it began.
 
     Raises:
         AssertionError: The profile has no results, or two events have one id. Torch raises the same.
@@ -122,7 +117,7 @@ class BasicEvaluation:
 
     @functools.cached_property
     def _kineto_events(self) -> list[Any]:
-        # Asked for once: a profile makes them anew each time.
+        # Cached, because a profile creates them on each call.
         return list(self._results.events())
 
     @property
@@ -134,8 +129,8 @@ class BasicEvaluation:
         return owner.kineto_results
 
     def compute_self_time(self) -> None:
-        """Find each event's duration, and its self time: less the events directly inside it on the host."""
-        # By name and start what ran on devices: a tree does not say where its events ran.
+        """Compute each event's duration and self time: less the host events directly inside it."""
+        # Device events by name and start, because a tree does not say where its events ran.
         on_device = (event for event in self._kineto_events if device_of(event) != DeviceType.CPU)
         device = {(name_of(event), event.start_ns()) for event in on_device}
         for event in last_first(self._results.experimental_event_tree()):
@@ -153,10 +148,10 @@ class BasicEvaluation:
             self.metrics[key] = EventMetrics(duration_time_ns=duration, self_time_ns=duration - inside)
 
     def compute_queue_depth(self) -> list[Interval]:
-        """Find how many kernels were waiting when each event of the tree, each launch and each kernel began.
+        """Compute how many kernels were waiting when each event of the tree, launch and kernel began.
 
         Returns:
-            Time and depth of each launch and kernel; empty where there are none.
+            The time and depth of each launch and kernel.
         """
         kernels = KernelQueue(self._kineto_events)
         told = kernels.points()
@@ -168,18 +163,15 @@ class BasicEvaluation:
         return [point for _, point in told]
 
     def compute_idle_time(self) -> None:
-        """Find for how much of each event no kernel was waiting or running."""
+        """Compute for how much of each event no kernel was waiting or running."""
         for metrics, idle in zip(self.metrics.values(), self._overlaps(self._idle), strict=True):
             metrics.idle_time_ns = idle
 
     def rank_events(self, length: int) -> list[EventKey]:
-        """The events most worth a look, first things first.
+        """The events most worth a look, best first, at most `length`.
 
-        These are events during which a queue of at least 4 kernels ran empty: of them those that stand out by
-        the share of their time that was idle, and by their self time.
-
-        Args:
-            length: How many, at most.
+        These are host events during which a queue of at least 4 kernels ran empty, ranked by the share of
+        their time that was idle and by their self time.
         """
         overlaps = self._overlaps(falling_phases(self.queue_depth_list))
         found = [
@@ -202,7 +194,7 @@ class BasicEvaluation:
         """The events of `rank_events`.
 
         Args:
-            length: How many, at most.
+            length: The most to return.
             print_enable: Also print them, with the line of Python that they were called from.
         """
         found = self.rank_events(length)
@@ -221,6 +213,6 @@ class BasicEvaluation:
         )
 
     def _overlaps(self, intervals: Sequence[Interval]) -> list[int]:
-        """How much of each event of `metrics` lies in any of some stretches."""
+        """How much of each event of `metrics` lies in any of the intervals, nanoseconds."""
         cover = Cover(union(intervals))
         return [cover.overlap(key.event.start_time_ns, key.event.end_time_ns) for key in self.metrics]

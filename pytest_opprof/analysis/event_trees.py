@@ -17,14 +17,7 @@ def _traverse(
     children_fn: Callable[[Any], Sequence[Any]] = lambda event: event.children,
     reverse: bool = False,  # noqa: FBT001, FBT002  # torch's signature
 ) -> Iterator[Any]:
-    """Each event of a tree.
-
-    Args:
-        tree: The roots.
-        next_fn: Takes the next event from those that are waiting.
-        children_fn: What is directly inside an event.
-        reverse: The last of siblings waits first.
-    """
+    """Each event of a tree, given its roots. `next_fn` takes the next one from those that are waiting."""
     order: Callable[[Sequence[Any]], Iterable[Any]] = reversed if reverse else iter
     waiting = deque(order(tree))
     while waiting:
@@ -33,18 +26,18 @@ def _traverse(
         waiting.extend(order(children_fn(event)))
 
 
-# In preorder, and level by level. Torch has them as partials too, whose arguments may be given anew.
+# In preorder, and level by level. They are partials as in torch, so that callers may override arguments.
 traverse_dfs = functools.partial(_traverse, next_fn=deque.pop, reverse=True)
 traverse_bfs = functools.partial(_traverse, next_fn=deque.popleft, reverse=False)
 
 
 def last_first(tree: Sequence[Any]) -> Iterator[Any]:
-    """Each event before those inside it, and the last of siblings first: the order of torch's metrics."""
+    """Each event before those inside it, and the last sibling first: the order of torch's metrics."""
     return _traverse(tree, next_fn=deque.pop)
 
 
 def name_of(event: Any) -> str:
-    """An event's name: a text in a tree, a method of an event of Kineto's."""
+    """An event's name, which is a string in a tree but a method of a Kineto event."""
     name = event.name
     return str(name() if callable(name) else name)
 

@@ -1,7 +1,7 @@
 """The lines of a model behind the ops of its compiled graph, by the markers that torch.compile leaves.
 
-Generated code runs between markers: ``## path/of/the/graph.py ##`` around all of a graph, ``## 7 ##`` around
-the node of number 7. A registry says from which line of the model each node of each graph came.
+Generated code runs between markers: ``## path/of/the/graph.py ##`` around a graph, ``## 7 ##`` around its
+node 7. A registry has the model's line for each node of each graph.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Registry = Mapping[str, Mapping[str, Any]]
 
 _UNKNOWN: Final = "No model stack trace available"
 _OPEN, _CLOSE = "## ", " ##"
-# Of what happens at one moment: what ends there is over before anything else begins.
+# The order at equal times: a marker ends before anything else begins.
 _END, _START, _WORK = range(3)
 
 
@@ -47,23 +47,22 @@ class _Scope:
 def map_recorded_events_to_aten_ops_with_stack_trace(
     traced_data: Mapping[str, Any], *, registry: Registry | None = None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Write into the events of a trace from which line of the model they came.
+    """Add to the events of a trace the line of the model that they came from.
 
-    An event that began while a node of a graph was running, on the same thread, gets
-    ``args["stack_trace"]`` and ``args["node_name"]`` of the innermost node that has any. Unlike torch's
-    function this takes no other marker for a node, ends a marker on its own thread only, and gives what torch
-    documents.
+    An event that began while a node of a graph was running on its thread gets ``args["stack_trace"]`` and
+    ``args["node_name"]`` of the innermost node that has any. Unlike torch's function, this one mistakes no
+    other marker for a node, ends a marker only on its own thread, and returns what torch documents.
 
     Args:
         traced_data: A Chrome trace as JSON objects; its events are changed.
-        registry: By the path of a graph what is known of it, with ``node_metadata`` by the node's number;
-            that of torch in this process unless given.
+        registry: By the path of a graph, a mapping with ``node_metadata`` by the node's number. By default,
+            that of torch in this process.
 
     Returns:
-        The events that were changed, by their names.
+        The events that were changed, by name.
 
     Raises:
-        UsageError: No registry is given, and there is no torch in this process that has one.
+        UsageError: No registry is given, and this process has no torch with one.
     """
     known = _torchs_registry() if registry is None else registry
     moments = sorted(

@@ -1,4 +1,4 @@
-"""Stretches of time, and how much of an event lies in them."""
+"""Intervals of time, and how much of an event lies in them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from itertools import accumulate
 
 @dataclass
 class Interval:
-    """A stretch of time, as ``torch.profiler._utils.Interval``.
+    """An interval of time, as ``torch.profiler._utils.Interval``.
 
     Attributes:
         start: Nanoseconds.
-        end: Nanoseconds; a stretch that ends before it starts is empty.
-        queue_depth: Kernels launched and not started, where it is about a launch or a kernel.
+        end: Nanoseconds; an interval that ends before it starts is empty.
+        queue_depth: Kernels launched but not started, if the interval is that of a launch or a kernel.
     """
 
     start: int
@@ -24,13 +24,13 @@ class Interval:
 
 
 class Cover:
-    """A set of stretches of time that is asked again and again how much of an event lies in it.
+    """A set of intervals, for many queries of how much of an event lies in it.
 
-    With the stretches' starts and ends sorted, the time covered before any moment is a difference of two
-    sums, so that each question costs a search and not a walk.
+    With the starts and ends sorted, the time covered before a moment is a difference of two sums, so a query
+    is a binary search.
 
     Args:
-        intervals: Where some overlap, what they share counts once for each.
+        intervals: Where some overlap, the overlap counts once for each.
     """
 
     def __init__(self, intervals: Iterable[Interval]) -> None:
@@ -52,7 +52,7 @@ class Cover:
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same time as stretches that do not touch, earliest first."""
+    """The same time as intervals that do not touch, earliest first."""
     merged: list[Interval] = []
     for one in sorted(intervals, key=lambda interval: interval.start):
         if one.start >= one.end:
@@ -65,7 +65,7 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def gaps(busy: Iterable[Interval], start: int, end: int) -> list[Interval]:
-    """What of the time from `start` to `end` is in no stretch, earliest first."""
+    """The intervals from `start` to `end` in which nothing was busy, earliest first."""
     free: list[Interval] = []
     for one in union(busy):
         if one.start >= end:

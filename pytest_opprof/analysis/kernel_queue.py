@@ -1,8 +1,7 @@
-"""The queue between a host and its devices: what call launched which kernels, and how many were waiting when.
+"""The queue between a host and its devices: which call launched which kernels, and how many were waiting.
 
-A kernel belongs to the call of the runtime or driver that has its correlation number; a launched graph has
-many. Where events tell no such number, the first kernel that names an op as its cause belongs to the op's
-first launch.
+A kernel belongs to the runtime or driver call with its correlation number; a launch of a graph has many
+kernels. Without such numbers, an op's kernels belong to its launches in order, the rest to the last launch.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _KERNELS: Final = frozenset({"kernel", "concurrent_kernel"})
 _CALLS: Final = ("_runtime", "_driver")
 _COPIES: Final = ("memcpy", "memset")  # how CUPTI's and ROCm's names of copies and fills begin
 
-# What a launch and its kernels have in common.
+# What ties a launch to its kernels.
 _Tie = tuple[Literal["call", "op"], int]
 
 
@@ -34,7 +33,7 @@ class Launch:
     """A call, and the kernels that it launched.
 
     Attributes:
-        kernels: In the order of their start; none where none was recorded.
+        kernels: In start order; empty if none was recorded.
     """
 
     event: Any
@@ -45,8 +44,8 @@ class KernelQueue:
     """The launches and kernels of a profile.
 
     Attributes:
-        launches: In the order of their start.
-        kernels: In the order of their start.
+        launches: In start order.
+        kernels: In start order.
     """
 
     def __init__(self, kineto_events: Iterable[Any]) -> None:
@@ -56,16 +55,16 @@ class KernelQueue:
         tied = [kernel for launch in self.launches for kernel in launch.kernels]
         self._launch_starts = [launch.event.start_ns() for launch in self.launches]
         self._launched = [0, *accumulate(len(launch.kernels) for launch in self.launches)]
-        # A kernel of a launch before the window never was in the queue that the window saw.
+        # A kernel launched before the window was never in the queue that the window saw.
         self._kernel_starts = sorted(kernel.start_ns() for kernel in tied)
 
     def depth(self, moment: int) -> int:
-        """How many kernels are launched and not started at a moment, what happens then included."""
+        """The number of kernels that are launched but not started right after a moment."""
         launched = self._launched[bisect_right(self._launch_starts, moment)]
         return max(0, launched - bisect_right(self._kernel_starts, moment))
 
     def points(self) -> list[tuple[Any, Interval]]:
-        """Each launch and kernel in the order of their start, with its time and the depth at its start."""
+        """Each launch and kernel in start order, with its time and the depth at its start."""
         events = sorted(
             [launch.event for launch in self.launches] + self.kernels, key=lambda event: int(event.start_ns())
         )
@@ -75,7 +74,7 @@ class KernelQueue:
         ]
 
     def idle(self, start: int, end: int) -> list[Interval]:
-        """When, from `start` to `end`, no kernel was waiting or running; never, where there are none."""
+        """The intervals from `start` to `end` without a waiting or running kernel; empty without kernels."""
         busy = [Interval(kernel.start_ns(), end_of(kernel)) for kernel in self.kernels]
         busy += [
             Interval(launch.event.start_ns(), max(end_of(kernel) for kernel in launch.kernels))
@@ -86,13 +85,13 @@ class KernelQueue:
 
 
 def end_of(event: Any) -> int:
-    """When an event of Kineto's ended."""
+    """When a Kineto event ended, nanoseconds."""
     end: int = event.start_ns() + event.duration_ns()
     return end
 
 
 def is_kernel(event: Any) -> bool:
-    """Whether an event of Kineto's is a kernel, and no copy, fill, wait or annotation."""
+    """Whether a Kineto event is a kernel, not a copy, fill, wait or annotation."""
     if device_of(event) == DeviceType.CPU or told(event, "is_user_annotation"):
         return False
     activity = told(event, "activity_type")
@@ -100,7 +99,7 @@ def is_kernel(event: Any) -> bool:
 
 
 def is_launch(event: Any) -> bool:
-    """Whether an event of Kineto's is a call that launches kernels: of CUDA, ROCm, SYCL or Level Zero."""
+    """Whether a Kineto event is a call that launches kernels: of CUDA, ROCm, SYCL or Level Zero."""
     if device_of(event) != DeviceType.CPU:
         return False
     activity = told(event, "activity_type")
@@ -130,7 +129,7 @@ def _shared_out(
 ) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     kernels = waiting.get(tie, ())
     if tie[0] == "call":
-        # A call of the runtime and that of the driver inside it have one number, and are one launch.
+        # A runtime call and the driver call inside it have the same number, and are one launch.
         yield calls[0], tuple(kernels)
         return
     last = len(calls) - 1

@@ -1,9 +1,8 @@
-"""What each version of each storage is to a training step: torch's eight categories.
+"""The role of each version of each storage in a training step: torch's eight categories.
 
-The rules, and their order, are those of torch's ``_memory_profiler.MemoryProfile``. Where torch's tracer
-reads parameters and optimizer state from Python calls, ours are asked of the living modules and optimizers
-when the window closes (`capture.tensor_roles`); what they do not know is deduced from the flow of data, as
-torch does.
+The rules and their order are those of torch's ``_memory_profiler.MemoryProfile``. Torch's tracer reads
+parameters and optimizer state from Python calls; we ask the live modules and optimizers when the window
+closes (`capture.tensor_roles`). The rest is deduced from the data flow, as in torch.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pytest_opprof.capture.tensor_roles import Place, TensorRoles
 
 
 class Category(enum.IntEnum):
-    """The numbers are those of the columns that torch writes."""
+    """Torch's categories, numbered as the columns that torch writes."""
 
     PARAMETER = 0
     OPTIMIZER_STATE = 1
@@ -32,7 +31,7 @@ _OF_LOSS = frozenset({Category.GRADIENT, Category.PARAMETER})
 
 
 class Categories:
-    """The categories of a flow's storages: of a storage as a whole, else of one version of it."""
+    """The categories of a flow's storages: of a storage as a whole, or of one version of it."""
 
     def __init__(self, flow: DataFlow, roles: TensorRoles) -> None:
         self._flow = flow
@@ -48,7 +47,7 @@ class Categories:
         self._set_autograd_details()
 
     def of(self, version: Version) -> Category:
-        """What a version of a storage is."""
+        """The category of a version of a storage."""
         storage, _ = version
         if storage in self._whole:
             return self._whole[storage]
@@ -63,7 +62,7 @@ class Categories:
                 self._whole[storage] = category
 
     def _depending_on_gradients(self) -> set[int]:
-        """Storages of which any version depends on a gradient, before or after: a parameter's first too."""
+        """Storages with any version that is a gradient or parameter an op reads, or is computed from one."""
         found: set[int] = set()
         size = -1
         while size != len(found):
@@ -75,7 +74,7 @@ class Categories:
         return found
 
     def _set_inputs(self) -> None:
-        """What the loss is computed from, and no gradient flows back into."""
+        """Inputs: what the loss is computed from, and no gradient flows back into."""
         depending = self._depending_on_gradients()
         useful: set[Version] = set()
         for node in reversed(self._flow.nodes):
@@ -90,7 +89,7 @@ class Categories:
                 self._versions.setdefault(version, Category.INPUT)
 
     def _set_parameters_by_flow(self) -> None:
-        """What the forward pass uses beside its inputs, and both makes gradients and is changed by them."""
+        """Parameters: what the forward pass uses besides inputs, and both makes and depends on gradients."""
         every = set[Version]().union(*(node.inputs | node.outputs for node in self._flow.nodes))
         forward = {version for version in every if self.of(version) is Category.INPUT}
         candidates: set[Version] = set()
@@ -111,7 +110,7 @@ class Categories:
         self._whole.update(dict.fromkeys(found, Category.PARAMETER))
 
     def _set_activations(self) -> None:
-        """What the forward pass makes of inputs and of other activations."""
+        """Activations: what the forward pass makes of inputs and other activations."""
         sources = {Category.INPUT, Category.ACTIVATION}
         allowed = sources | {Category.PARAMETER, Category.TEMPORARY}
         for node in self._flow.nodes:

@@ -1,4 +1,4 @@
-"""Memory over time by category, and the files of it that torch.profiler writes."""
+"""Memory over time by category, written to files in torch.profiler's formats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WIDTH, _HEIGHT, _MARGIN = 1200, 600, 40
 
 
 class Action(enum.IntEnum):
-    """What happened to a storage; torch's numbers."""
+    """What happened to a storage, with torch's numbers."""
 
     PREEXISTING = 1
     CREATE = 2
@@ -46,7 +46,7 @@ class Moment:
 
     Attributes:
         time_ns: Since the epoch; -1 for before the window.
-        version: To which version of which storage.
+        version: The storage and version that it happened to.
     """
 
     time_ns: int
@@ -100,7 +100,7 @@ class MemoryTimeline:
         )
 
     def changes(self, device: str) -> Iterator[tuple[int, Action, int, Category]]:
-        """When (nanoseconds since the epoch, -1 for before), what, how many bytes more, of which category.
+        """Each change: time (nanoseconds since the epoch, -1 for before), action, bytes added, and category.
 
         Raises:
             UsageError: There is no such device.
@@ -117,7 +117,7 @@ class MemoryTimeline:
                 yield moment.time_ns, moment.action, sign * moment.nbytes, category
 
     def coalesced(self, device: str) -> tuple[list[int], list[list[int]]]:
-        """Times in microseconds since the epoch, and at each a 0 and the bytes of each category.
+        """Times in microseconds since the epoch, and for each a 0 and the bytes of each category.
 
         Raises:
             UsageError: There is no such device.
@@ -135,14 +135,13 @@ class MemoryTimeline:
 
 
 def export_memory_timeline(timeline: MemoryTimeline, path: str | os.PathLike[str], device: str) -> None:
-    """Write a timeline, in the format that the path's ending names.
+    """Write a timeline, in the format that the path's ending selects.
 
-    ``.raw.json.gz``: a list of ``[time in ns, action, bytes, category]``; ``.html``: a page with a plot, for
-    which nothing need be installed; else JSON, ``[times in us, [[0, bytes of each category], ...]]``,
-    compressed where the name ends in ``.gz``.
+    ``.raw.json.gz``: a list of ``[time in ns, action, bytes, category]``; ``.html``: a self-contained page
+    with a plot; else JSON, ``[times in us, [[0, bytes of each category], ...]]``, compressed if ``.gz``.
 
     Args:
-        path: The file, replaced whole or not at all.
+        path: The file, replaced atomically.
         device: Such as ``cpu`` or ``cuda:0``.
 
     Raises:
@@ -166,7 +165,7 @@ def _device(name: str) -> tuple[int, int]:
 
 
 def _page(times: list[int], sizes: list[list[int]], *, device: str) -> Iterator[str]:
-    """A page that is complete in itself: stacked areas, and what each colour means."""
+    """A self-contained page: stacked areas, and a legend."""
     peak = max((sum(row) for row in sizes), default=0)
     yield (
         '<!doctype html>\n<html><head><meta charset="utf-8"><title>Memory timeline</title></head>\n'
@@ -185,7 +184,7 @@ def _page(times: list[int], sizes: list[list[int]], *, device: str) -> Iterator[
 
 
 def _area(times: list[int], sizes: list[list[int]], category: Category, *, peak: int) -> str:
-    """From left to right along the sum up to this category, and back along that below it; sizes jump."""
+    """Points left to right along the sum up to this category, then back along the sum below it, in steps."""
     if not times:
         return ""
     across = (_WIDTH - 2 * _MARGIN) / max(times[-1] - times[0], 1)

@@ -1,4 +1,4 @@
-"""Which events would make a profile faster: those during which the queue of a device ran empty."""
+"""Rank the events worth making faster: those during which the queue of a device ran empty."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SELF_TIME_WEIGHT: Final = 0.6
 def index_of_first_match(
     seq: Sequence[_T], predicate: Callable[[_T], object], start: int = 0, end: int | None = None
 ) -> int | None:
-    """The index of the first element that matches, from `start` up to `end`; None for none."""
+    """The index of the first element that matches, from `start` up to `end`; None if there is none."""
     stop = len(seq) if end is None else min(end, len(seq))
     return next((index for index in range(start, stop) if predicate(seq[index])), None)
 
@@ -28,19 +28,17 @@ def argmax(
     start: int = 0,
     end: int | None = None,
 ) -> int | None:
-    """The index of the first largest element, from `start` up to `end`; None where there is none."""
+    """The index of the first largest element, from `start` up to `end`; None if there is none."""
     places = range(*slice(start, end).indices(len(seq)))
     return max(places, key=lambda index: key(seq[index]), default=None)  # type: ignore[arg-type, return-value]  # what compares is the caller's
 
 
 def falling_phases(points: Sequence[Interval]) -> list[Interval]:
-    """From each peak of a filled queue to the moment at which it has run empty.
+    """The intervals from each peak of a filled queue to the moment at which it has run empty.
 
     Args:
-        points: Launches and kernels with the depth of the queue, in the order of time.
-
-    Returns:
-        From the start of a stretch's last deepest point to the start of the empty one that ends the stretch.
+        points: Launches and kernels with the depth of the queue, in time order. Of several deepest points,
+            the last one is the peak.
     """
     phases = []
     for begin, empty in _filled_stretches([point.queue_depth for point in points]):
@@ -51,7 +49,7 @@ def falling_phases(points: Sequence[Interval]) -> list[Interval]:
 
 
 def _filled_stretches(depths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where the queue has something in it, and the point at which it is empty again."""
+    """The points at which the queue fills, each with the point at which it is empty again."""
     begin: int | None = None
     for index, depth in enumerate(depths):
         if depth > 0 and begin is None:
@@ -62,7 +60,7 @@ def _filled_stretches(depths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def scores(idle_fractions: Sequence[float], self_times: Sequence[float]) -> list[float]:
-    """How much each event stands out by its idle time, and a little less by its self time."""
+    """How much each event stands out by its idle share, and with less weight by its self time."""
     return [
         idle + _SELF_TIME_WEIGHT * own
         for idle, own in zip(_standardized(idle_fractions), _standardized(self_times), strict=True)
@@ -70,7 +68,7 @@ def scores(idle_fractions: Sequence[float], self_times: Sequence[float]) -> list
 
 
 def _standardized(values: Sequence[float]) -> list[float]:
-    """Values in standard deviations from their mean; 0 where all are alike or there is but one."""
+    """Values in standard deviations from their mean; 0 if all are equal or there is only one."""
     if len(values) < 2:  # noqa: PLR2004  # a deviation needs two
         return [0.0] * len(values)
     mean = math.fsum(values) / len(values)

@@ -1,4 +1,4 @@
-"""Which inputs an op may write to, by torch's schemas of that name."""
+"""Which inputs an op may write to, by torch's schemas of its name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def written_inputs(name: str, dtypes: tuple[str, ...]) -> tuple[bool, ...] | None:
-    """For each input of an op whether it may be written to; None for what is not an op of torch's.
+    """For each input of an op, whether it may be written to; None if it is not an op of torch.
 
-    No overload is recorded, so that an input counts as written to where any overload that takes such inputs
-    writes to it. Without torch a name alone tells: ``aten::add_`` writes to its first input.
+    Overloads are not recorded, so an input counts as written to if any overload that takes such inputs writes
+    to it. Without torch, only the name tells: ``aten::add_`` writes to its first input.
     """
     if "::" not in name:
         return None
@@ -20,7 +20,7 @@ def written_inputs(name: str, dtypes: tuple[str, ...]) -> tuple[bool, ...] | Non
         return tuple(place == 0 and name.endswith("_") for place in places)
     try:
         schemas = torch._C._jit_get_schemas_for_operator(name)  # noqa: SLF001  # as torch's profiler asks
-    except RuntimeError:  # a C++ range may have such a name, and be no op
+    except RuntimeError:  # a C++ range may have such a name without being an op
         return None
     fitting = [schema.arguments for schema in schemas if _fit(schema.arguments, dtypes)]
     if not fitting:
@@ -39,7 +39,7 @@ def _takes(wanted: str, dtype: str) -> bool:
     if wanted.startswith("Optional["):
         return not dtype or _takes(wanted.removeprefix("Optional[").removesuffix("]"), dtype)
     if wanted == "Tensor":
-        # An undefined tensor has no type, and is one all the same.
+        # An undefined tensor has no type, but is a tensor.
         return dtype not in {"TensorList", "Scalar", "ScalarList"}
     if wanted.startswith("List["):
         return dtype in ({"TensorList", ""} if "Tensor" in wanted else {"ScalarList", "Scalar", ""})
