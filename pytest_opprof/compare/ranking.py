@@ -71,8 +71,10 @@ class _Places:
         if is_count and change.kind is not OpKind.RANGE and change.verdict is not None:
             within = (self._inside.get(name, _LEAST) for name in _names(change) if name in self._heads)
             severity = min(severity, *within, _LEAST)
-        if is_count and not is_inner and (inside := sum(self._calls[name] for name in _names(change))):
-            explained = inside + max(change.rise, 0)
+        if is_count and not is_inner:
+            inside, own = sum(self._calls[name] for name in _names(change)), max(change.rise, 0)
+            # Two calls of an op that runs no others explain less than one of an op that runs another.
+            explained = inside + own if inside else own // 2
         is_backward = any(map(_is_engine, self._above.get(_first(change)) or ()))
         return (severity, _is_engine(_first(change)), is_backward, is_inner, -explained)
 

@@ -47,6 +47,11 @@ def test_of_equal_causes_the_one_that_runs_first_stands_first() -> None:
     assert order(calling(*once), calling(*twice)) == names
 
 
+def test_many_calls_without_inner_ops_explain_more_than_a_few_with_them() -> None:
+    few, many = ("aten::index", 2, ("aten::view", 1)), ("aten::copy_", 600)
+    assert order(calling(("aten::relu", 1)), calling(("aten::relu", 1), few, many))[0] == "aten::copy_"
+
+
 def test_the_backward_follows_the_forward_and_the_engine_is_last() -> None:
     backward = (ENGINE, 1, ("my::MulBackward0", 1, ("aten::conj", 3), ("aten::neg", 3)))
     found = order(calling(("aten::relu", 1)), calling(("aten::relu", 1), ("aten::mul", 1), backward))
