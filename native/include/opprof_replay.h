@@ -1,4 +1,4 @@
-/* What only a mark has as its first argument, and the second of the two. */
+/* The arguments of a replay mark: a magic number that nothing else passes, then which mark it is. */
 #ifndef OPPROF_REPLAY_H
 #define OPPROF_REPLAY_H
 

@@ -6,7 +6,7 @@
 
 static op_collector *const self = &op_the_collector;
 
-/* An owned chunk as a reader of the dead process's file must see it: not valid until it is. */
+/* Makes the chunk invalid for a reader of the session file until its header is complete. */
 static void label_chunk(op_thread *t, op_chunk *c) {
     t->session = self->session;
     __atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
@@ -31,8 +31,8 @@ void op_chunks_reuse(op_thread *t) {
     label_chunk(t, c);
 }
 
-/* Nobody but the owner may drop its pinned chunks of a window gone by: it might be about to end
- * a record in them. Here it is the owner itself that asks. */
+/* Only the owner may drop its pinned chunks of earlier windows, because only it could still be ending a
+ * record in them. Here the owner itself asks. */
 void op_chunks_drop_stale(const op_thread *t) {
     for (op_chunk **link = &self->full; *link;) {
         op_chunk *c = *link;
@@ -45,7 +45,7 @@ void op_chunks_drop_stale(const op_thread *t) {
     }
 }
 
-/* No room for even one event, without a test of its own in op_begin(). */
+/* Leaves no room for even one event, so that op_begin() needs no extra test. */
 void op_chunks_have_none(op_thread *t) {
     static op_event nowhere;
     t->chunk = NULL;
@@ -53,7 +53,7 @@ void op_chunks_have_none(op_thread *t) {
     t->tail = (uint32_t *)&nowhere;
 }
 
-/* Into the list of full chunks; one of a session gone by is only forgotten. */
+/* Into the list of full chunks. A chunk of an earlier session is only forgotten. */
 void op_chunks_put_away(op_thread *t) {
     if (t->chunk && t->session == self->session) {
         t->chunk->next = self->full;
@@ -67,7 +67,7 @@ static bool pool_is_half_used(void) {
     return pool->used_units * 2 >= pool->segments * pool->segment_units;
 }
 
-/* Of a flight recorder: the oldest chunk that nothing open lies in is forgotten. */
+/* Flight recorder: forget the oldest chunk without open records. */
 static op_chunk *forget_one(void) {
     op_chunk *c = op_spill_take_oldest();
     if (c) {
@@ -86,11 +86,10 @@ static op_chunk *find_room_in_pool(uint32_t bytes) {
     return c;
 }
 
-/* More room for a thread whose chunk is full. Past the budget, or when neither the pool nor the
- * disk has room, the recording ends for this window; what was recorded stays. Short of that a
- * thread that outruns the drain spills a chunk itself: it loses a write's time every 8,000 events
- * rather than an event. Writing drops the lock, so the window may be closed afterwards, and even
- * the session. */
+/* Past the budget, or when neither the pool nor the disk has room, the recording ends for this window;
+ * what was recorded stays. Before that, a thread that outruns the drain spills a chunk itself: it
+ * spends a write every 8,000 events rather than lose an event. Writing drops the lock, so the window,
+ * and even the session, may be closed afterwards. */
 static op_chunk *find_room(uint32_t window, uint32_t bytes) {
     if (self->pool.header->keeps_last)
         return find_room_in_pool(bytes);
@@ -99,7 +98,7 @@ static op_chunk *find_room(uint32_t window, uint32_t bytes) {
     op_chunk *c = op_pool_take(&self->pool, bytes);
     while (!c && op_recording() == window && (op_spill_one() || op_pool_grow(&self->pool)))
         c = op_pool_take(&self->pool, bytes);
-    /* The room that is left may be in pieces. */
+    /* The remaining room may be fragmented. */
     while (!c && (bytes /= 2) >= OP_CHUNK_MIN)
         c = op_pool_take(&self->pool, bytes);
     if (op_recording() == window && pool_is_half_used())

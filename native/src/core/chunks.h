@@ -1,21 +1,21 @@
-/* The room that threads record into. All with the collector's lock held. */
+/* The chunks that threads record into. Every function needs the collector's lock. */
 #ifndef OP_CHUNKS_H
 #define OP_CHUNKS_H
 
 #include "core/record.h"
 
-/* Another chunk for a thread whose own is full. Writing one to the disk drops the lock for a while;
- * false: there is no room, or the window was closed meanwhile. */
+/* Gives a thread whose chunk is full another one. Writing a chunk to disk drops the lock for a while.
+ * False: there is no room, or the window was closed meanwhile. */
 bool op_chunks_refill(op_thread *t);
-/* The chunk that it has goes on into the thread's window. */
+/* Keeps the thread's chunk for the thread's new window. */
 void op_chunks_reuse(op_thread *t);
-/* The thread's chunk goes to the full ones. */
+/* Moves the thread's chunk to the full ones. */
 void op_chunks_put_away(op_thread *t);
 void op_chunks_have_none(op_thread *t);
-/* Chunks of windows gone by that the thread had pinned. */
+/* Drops the chunks of earlier windows that the thread had pinned. */
 void op_chunks_drop_stale(const op_thread *t);
-/* Chunks of a window gone by that nobody can touch any more go back. A pinned one waits for its
- * living owner's next window, or its exit. */
+/* Returns chunks of windows up to this one that have no open records. A pinned chunk waits for its
+ * owner's next window or exit. */
 void op_chunks_release(uint32_t window);
 
 #endif

@@ -12,8 +12,8 @@
 int op_clock_kind = OP_CLOCK_MONOTONIC;
 
 #if defined(__x86_64__)
-/* Invariant TSC (leaf 0x80000007, EDX bit 8) says that one core's counter runs at a constant
- * rate; only the kernel's own choice of clock source says that the cores agree. */
+/* The invariant TSC bit (leaf 0x80000007, EDX bit 8) promises a constant rate on one core. Only the
+ * kernel's own choice of clock source shows that the cores agree. */
 static int counter_is_trusted(void) {
     unsigned eax, ebx, ecx, edx = 0;
     if (!__get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) || !(edx & (1u << 8)))
@@ -28,7 +28,7 @@ static int counter_is_trusted(void) {
     return n >= 3 && strncmp(source, "tsc", 3) == 0;
 }
 #elif defined(__aarch64__)
-/* The generic timer is one counter for all cores by architecture. */
+/* The architecture defines one generic timer for all cores. */
 static int counter_is_trusted(void) { return 1; }
 #else
 static int counter_is_trusted(void) { return 0; }
@@ -36,7 +36,7 @@ static int counter_is_trusted(void) { return 0; }
 
 void op_clock_choose(void) {
     int kind = counter_is_trusted() ? OP_CLOCK_COUNTER : OP_CLOCK_MONOTONIC;
-    if (kind != op_clock_kind) /* not written again: other threads may be reading it */
+    if (kind != op_clock_kind) /* not written again: other threads may read it */
         op_clock_kind = kind;
 }
 
@@ -50,7 +50,7 @@ const char *op_clock_name(void) {
 #endif
 }
 
-/* The narrowest of many bracketings wins: a wide one was interrupted between its two reads. */
+/* The narrowest of many brackets wins: a wide one was interrupted between its two reads. */
 void op_clock_calibrate(op_clock_pair *out) {
     uint64_t narrowest = UINT64_MAX;
     for (int i = 0; i < 200; i++) {
@@ -75,8 +75,8 @@ void op_clock_calibrate(op_clock_pair *out) {
     }
 }
 
-/* Rates come from CLOCK_MONOTONIC alone; CLOCK_REALTIME only places the line, by its first pair,
- * so that a step of the wall clock inside the window bends no duration. */
+/* Rates come from CLOCK_MONOTONIC alone. CLOCK_REALTIME only sets the origin, from the first pair, so a
+ * step of the wall clock within the window distorts no duration. */
 op_clock_line op_clock_through(const op_clock_pair *from, const op_clock_pair *to) {
     op_clock_line line = {
         .from_ticks = from->ticks, .scale = 1ull << 32, .base_ns = (int64_t)from->realtime_ns};

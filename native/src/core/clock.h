@@ -1,5 +1,5 @@
-/* Ticks: the processor's time-stamp counter where the kernel itself trusts it, else nanoseconds
- * of CLOCK_MONOTONIC. Calibrated against CLOCK_MONOTONIC in narrow windows (clock.c). */
+/* Ticks: the processor's time-stamp counter if the kernel trusts it, else nanoseconds of
+ * CLOCK_MONOTONIC. clock.c calibrates them against CLOCK_MONOTONIC. */
 #ifndef OP_CLOCK_H
 #define OP_CLOCK_H
 
@@ -42,7 +42,7 @@ typedef struct op_clock_pair {
 /* A line through two pairs: nanoseconds since the epoch as (ticks - from) * scale / 2^32 + base. */
 typedef struct op_clock_line {
     uint64_t from_ticks;
-    uint64_t scale; /* nanoseconds a tick, 32.32 fixed point */
+    uint64_t scale; /* nanoseconds per tick, 32.32 fixed point */
     int64_t base_ns;
 } op_clock_line;
 

@@ -12,18 +12,19 @@
 
 #define TEXT_MAX 1536u
 
-/* No thread-local variable: op_self makes all of this library's live in what the loader has left for
- * libraries that come late, 1,664 bytes for all of them, and torch comes late too. */
+/* Not a thread-local variable: because of op_self, all of this library's would use what the loader
+ * reserves for late libraries, 1,664 bytes for all of them, and torch is loaded late too. */
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
 
-/* Not free() itself: where this library takes its address, malloc_watch.c finds no slot of a call. */
+/* Not free() itself: if this library took its address, malloc_watch.c could not find the slot of its
+ * call. */
 static void free_text(void *text) { free(text); }
 
 static void make_key(void) { has_key = pthread_key_create(&key, free_text) == 0; }
 
-/* This thread's; NULL where it has had no error, or there is no memory for one. */
+/* This thread's text; NULL: it had no error, or there was no memory for one. */
 static char *text_here(void) {
     pthread_once(&once, make_key);
     return has_key ? pthread_getspecific(key) : NULL;

@@ -1,4 +1,4 @@
-/* Linked into the fault-injection build alone (-DOP_FAULTS). */
+/* Only in the fault-injection build (-DOP_FAULTS). */
 #include "core/fault.h"
 
 static unsigned countdown[OP_FAULT_KINDS];

@@ -1,5 +1,5 @@
-/* What the system may refuse. With -DOP_FAULTS a test makes the n-th request of a kind fail;
- * without it these are the plain calls. */
+/* System requests that may fail. With -DOP_FAULTS a test makes the n-th request of a kind fail; without
+ * it these are the plain calls. */
 #ifndef OP_FAULT_H
 #define OP_FAULT_H
 
@@ -25,7 +25,7 @@ enum op_fault_kind {
 #ifdef OP_FAULTS
 
 void op_fault_arm(enum op_fault_kind kind, unsigned nth); /* nth 0: never */
-unsigned op_fault_fired(void);                            /* failures made since arming */
+unsigned op_fault_fired(void);                            /* failures injected since arming */
 int op_fault_now(enum op_fault_kind kind);
 
 static inline void *op_malloc(size_t n) { return op_fault_now(OP_FAULT_MEMORY) ? NULL : malloc(n); }
@@ -84,7 +84,7 @@ static inline int op_perf_event_open(void *attributes, unsigned long flags) {
 #define op_write(fd, data, n) write(fd, data, n)
 #define op_open_file(path, flags, mode) open(path, flags, mode)
 #define op_thread_start(t, a, f, x) pthread_create(t, a, f, x)
-/* Of the calling thread, wherever it runs. */
+/* Counts the calling thread, on any CPU. */
 #define op_perf_event_open(attributes, flags)                                                          \
     (int)syscall(SYS_perf_event_open, attributes, 0, -1, -1, flags)
 

@@ -25,7 +25,7 @@ char op_scan_peek(op_scan *j) {
 
 /* ---- strings ---------------------------------------------------------------------------- */
 
-/* Whether one of eight bytes is a quote, a backslash, a control character or no ASCII. */
+/* Whether one of eight bytes is a quote, a backslash, a control character or not ASCII. */
 static inline bool needs_a_look(uint64_t eight) {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
     uint64_t quote = eight ^ ones * '"', slash = eight ^ ones * '\\';
@@ -43,7 +43,7 @@ static const char *plain_until(const char *at, const char *end) {
     return at;
 }
 
-/* Bytes of the UTF-8 character at `at`: 0 where it is none, -1 where the text ends in it. */
+/* Length of the UTF-8 character at `at`; 0: invalid, -1: the text ends inside it. */
 static int character_length(const uint8_t *at, const uint8_t *end) {
     int length = *at >> 5 == 6 ? 2 : *at >> 4 == 14 ? 3 : *at >> 3 == 30 ? 4 : 0;
     if (length == 0)
@@ -149,7 +149,7 @@ static int skip_number(op_scan *j) {
         whole = at > digits;
     }
     if (at == end && !j->is_last)
-        return OP_SCAN_MORE; /* more digits may come */
+        return OP_SCAN_MORE; /* more digits may follow */
     if (!whole)
         return at == end ? cut_short(j) : bad(j, "no number");
     j->at = at;
@@ -235,7 +235,7 @@ int op_scan_key(op_scan *j, op_span *key) {
     return OP_SCAN_OK;
 }
 
-/* What follows a value: closing brackets, then a comma and, in an object, the next name. */
+/* Skips what follows a value: closing brackets, then a comma and, in an object, the next key. */
 static int after_value(op_scan *j, size_t *depth) {
     while (*depth) {
         char c = op_scan_peek(j);
@@ -256,7 +256,7 @@ static int after_value(op_scan *j, size_t *depth) {
     return OP_SCAN_OK;
 }
 
-/* Past an opening bracket; of one that closes at once, past that too. */
+/* Skips an opening bracket, and its closing one if that follows at once. */
 static int open_bracket(op_scan *j, size_t *depth, bool *is_empty) {
     bool object = *j->at == '{';
     j->at++;

@@ -35,8 +35,8 @@ void op_json_bytes(op_json *w, const char *text, size_t n) {
     }
 }
 
-/* Length of the UTF-8 character at `s`; 0 where the bytes are none. Surrogates are allowed: they
- * are what "surrogatepass" makes of a Python string. */
+/* Length of the UTF-8 character at `s`; 0 if it is invalid. Surrogates are allowed, as "surrogatepass"
+ * encodes them in a Python string. */
 static uint32_t character(const uint8_t *s, size_t n, uint32_t *code) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t length = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
@@ -64,8 +64,9 @@ char *op_json_escape(char *out, const char *text, size_t n) {
             *out++ = '\\';
             *out++ = (char)code;
         } else if (code < 0x20 || code == 0x7f || is_surrogate(code) || !length) {
-            /* What is not UTF-8 is the replacement character. A surrogate is written out, as its six
-             * ASCII characters: readers that keep text as UTF-8 (Arrow's, Perfetto's) refuse it. */
+            /* Invalid UTF-8 becomes the replacement character. A surrogate becomes the six ASCII
+             * characters of its escape, because readers that store text as UTF-8 (Arrow's, Perfetto's)
+             * reject surrogates. */
             *out++ = '\\';
             if (is_surrogate(code))
                 *out++ = '\\';
@@ -88,7 +89,7 @@ void op_json_escaped(op_json *w, const char *text, size_t n) {
     while (n) {
         size_t take = n < 64 ? n : 64;
         while (take < n && take > 60 && ((uint8_t)text[take] & 0xc0) == 0x80)
-            take--; /* do not cut a character */
+            take--; /* do not split a character */
         op_json_bytes(w, piece, (size_t)(op_json_escape(piece, text, take) - piece));
         text += take;
         n -= take;

@@ -1,5 +1,5 @@
-/* JSON text to a file descriptor through one buffer. Numbers and literals are inline: a trace is
- * mostly those. A write that failed is kept in `failed`, and what follows goes nowhere. */
+/* Writes JSON text to a file descriptor through one buffer. Numbers and literals are inline because a
+ * trace is mostly those. After a failed write, `failed` is set and further output is discarded. */
 #ifndef OP_JSON_OUT_H
 #define OP_JSON_OUT_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define OP_JSON_BUFFER (1u << 20)
-#define OP_JSON_PIECE 512u /* room asked for before a number, a key or one character */
+#define OP_JSON_PIECE 512u /* room reserved before a number, a key or one character */
 
 typedef struct op_json {
     int fd;
@@ -21,9 +21,9 @@ bool op_json_open(op_json *w, int fd); /* false: no memory */
 void op_json_flush(op_json *w);
 void op_json_free(op_json *w);
 void op_json_bytes(op_json *w, const char *text, size_t n);
-/* The inside of a string. Bytes that are not UTF-8 become U+FFFD. */
+/* Writes the inside of a string. Invalid UTF-8 becomes U+FFFD. */
 void op_json_escaped(op_json *w, const char *text, size_t n);
-/* The same to memory, six bytes for each of `n` at most; returns the end. */
+/* The same into memory, at most six bytes for each of `n`; returns the end. */
 char *op_json_escape(char *out, const char *text, size_t n);
 
 static inline void op_json_reserve(op_json *w, size_t bytes) {
@@ -31,7 +31,7 @@ static inline void op_json_reserve(op_json *w, size_t bytes) {
         op_json_flush(w);
 }
 
-/* A constant length makes the copy a few moves. */
+/* With a constant length the copy is a few moves. */
 static inline void op_json_literal(op_json *w, const char *text, size_t n) {
     op_json_reserve(w, n);
     memcpy(w->at, text, n);

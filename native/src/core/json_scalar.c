@@ -1,11 +1,11 @@
-/* What a string or a number of JSON text means. Both were found well-formed by json_in.c. */
+/* Values of JSON strings and numbers. json_in.c has already checked that they are well-formed. */
 #include "core/json_scalar.h"
 
 #include "core/json_in.h"
 
 #include <string.h>
 
-#define LARGEST ((uint64_t)1 << 61) /* sums of a few stay inside an int64_t */
+#define LARGEST ((uint64_t)1 << 61) /* so that sums of a few fit an int64_t */
 
 static uint32_t hex4(const char *text) {
     uint32_t value = 0;
@@ -30,8 +30,7 @@ static char *put_character(char *out, uint32_t code) {
     return out;
 }
 
-/* A surrogate without its partner, for which UTF-8 has nothing: as it is written, in the six characters
- * of its escape. */
+/* UTF-8 has no code for an unpaired surrogate, so it stays the six characters of its escape. */
 static char *put_written_out(char *out, uint32_t code) {
     static const char hex[] = "0123456789abcdef";
     *out++ = '\\';
@@ -110,7 +109,7 @@ bool op_scan_integer(const op_span *value, int64_t *out) {
     return true;
 }
 
-/* The exponent of a number, which skip_number() has checked; far beyond any time where it is long. */
+/* The exponent of a number that skip_number() has checked; a long one is capped far beyond any time. */
 static int exponent_of(const char *at, const char *end) {
     bool negative = *at == '-';
     at += *at == '-' || *at == '+';
@@ -120,8 +119,8 @@ static int exponent_of(const char *at, const char *end) {
     return negative ? -sum : sum;
 }
 
-/* The digits without their point are d0 d1 d2...; the first `whole` of them make the nanoseconds, with
- * zeros behind where there are fewer, and the next one rounds. */
+/* The digits without the point are d0 d1 d2...; the first `whole` of them are the nanoseconds, padded
+ * with zeros, and the next one rounds. */
 bool op_scan_nanoseconds(const op_span *value, int64_t *out) {
     const char *at = value->text, *end = at + value->length;
     bool negative = at < end && *at == '-';

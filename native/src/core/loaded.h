@@ -1,4 +1,4 @@
-/* The files that are mapped into this process: what an address of code lies in. */
+/* The files mapped into this process: which one contains a code address. */
 #ifndef OP_LOADED_H
 #define OP_LOADED_H
 
@@ -8,11 +8,11 @@
 
 #define OP_BUILD_ID_BYTES 20
 
-/* As it stands in a block of OP_ARGS_MODULE. */
+/* Layout of an OP_ARGS_MODULE block. */
 typedef struct op_module {
     uint64_t start, end; /* addresses of its mapping */
-    uint64_t bias;       /* an address here less the one that the file's symbols have */
-    uint32_t id_bytes;   /* 0: the linker gave it no build id */
+    uint64_t bias;       /* an address here minus the symbol's address in the file */
+    uint32_t id_bytes;   /* 0: it has no build id */
     uint8_t id[OP_BUILD_ID_BYTES];
 } op_module;
 #define OP_ARGS_MODULE_WORDS 12u
@@ -21,11 +21,11 @@ OP_STATIC_ASSERT(sizeof(op_module) == OP_ARGS_MODULE_WORDS * sizeof(uint32_t),
 
 #define OP_LOADED_PATH 4096
 
-/* The module around an address; false: there is none, as of code that was made at run time. `path`, of
- * OP_LOADED_PATH bytes, may be NULL. It asks the loader, which has a short lock for its list. */
+/* The module that contains an address; false: none, as for code generated at run time. `path`, of
+ * OP_LOADED_PATH bytes, may be NULL. Takes the loader's short lock. */
 bool op_loaded_around(uint64_t address, op_module *out, char *path);
 
-/* Among ELF notes of so many bytes: the build id, as far as it fits. */
+/* Finds the build id in `bytes` of ELF notes, cut if it is too long. */
 void op_build_id_of(const void *notes, uint64_t bytes, uint64_t alignment, op_module *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is in the text of a name. */
+/* Parts of a name's text. */
 #ifndef OP_NAME_TEXT_H
 #define OP_NAME_TEXT_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Longer names end in a digest of all of them; a C++ kernel's may be long. */
+/* Longer names, such as those of C++ kernels, end in a digest of the whole. */
 #define OP_NAME_MAX_BYTES 8192u
 
 static inline uint64_t op_name_digest(const char *text, size_t length) {
@@ -25,10 +25,10 @@ static inline uint64_t op_name_digest(const char *text, size_t length) {
     return h;
 }
 
-/* The beginning of a name that is too long, cut at a character, and a digest of all of it: names that
- * begin alike stay apart. */
+/* Cuts a name that is too long at a character boundary and appends a digest of the whole, so names with
+ * the same beginning stay distinct. */
 size_t op_name_shortened(char *out, const char *text, size_t length);
-/* Where the last `(LINE): ` of a text begins, and where it ends; false where it has none. */
+/* Where the last `(LINE): ` of a text begins and ends; false if it has none. */
 bool op_name_find_line(const char *text, size_t bytes, size_t *begin, size_t *end);
 
 #endif

@@ -1,7 +1,7 @@
-/* Lock: `names.lock` guards every write; readers see a table or entry only after its release
- * store. Taken alone or inside the collector's lock, never around it.
- * A name is the process's or on loan. The first are found without the lock, so they are never freed.
- * The second are found and counted under it, so their last holder's return frees text and id. */
+/* `names.lock` guards every write; readers see a table or entry only after its release store. It may be
+ * taken inside the collector's lock, never around it. A name belongs to the process or is on loan. The
+ * process's names are found without the lock, so they are never freed. Loans are found and counted
+ * under the lock, so when the last holder returns one, its text and id are freed. */
 #include "core/names.h"
 
 #include "core/fault.h"
@@ -16,19 +16,19 @@
 #define BLOCK_ENTRIES 4096u
 #define BLOCKS (OP_NAME_MAX_COUNT / BLOCK_ENTRIES)
 #define ARENA_BYTES (64u << 10)
-#define LOANS_MOST (OP_NAME_MAX_COUNT / 4 * 3) /* ids: the rest is for what is recorded */
+#define LOANS_MOST (OP_NAME_MAX_COUNT / 4 * 3) /* ids; the others are reserved for recorded names */
 
 typedef struct entry {
     const char *text;
     uint32_t length, hash;
-    uint32_t given;   /* the group that it was interned in; 0: none */
+    uint32_t given;   /* the group it was interned in; 0: none */
     uint32_t group;   /* 0 until asked for */
     uint32_t holders; /* of a name on loan */
-    uint32_t next;    /* of those on loan in one bucket; of those that are free */
+    uint32_t next;    /* in a bucket of loans, or in the free list */
 } entry;
 
 typedef struct table {
-    struct table *older; /* kept: a reader without the lock may still be in it */
+    struct table *older; /* kept: a reader without the lock may still use it */
     uint32_t mask;
     uint32_t ids[]; /* 0: empty */
 } table;
@@ -37,13 +37,13 @@ static struct {
     pthread_mutex_t lock;
     table *table;
     entry *blocks[BLOCKS];
-    uint32_t count; /* ids that were ever given */
-    uint32_t kept;  /* the process's */
+    uint32_t count; /* ids ever assigned */
+    uint32_t kept;  /* names of the process */
     char *arena;
     size_t arena_left;
     op_owned_fd log;
     bool log_broken;
-    uint32_t *loans; /* buckets: the first id, 0: empty */
+    uint32_t *loans; /* buckets: the first id; 0: empty */
     uint32_t loan_count, loan_mask, free;
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER, .log = {.fd = -1}};
 
@@ -83,7 +83,7 @@ static void place(table *t, uint32_t id, uint32_t hash) {
     __atomic_store_n(&t->ids[i], id, __ATOMIC_RELEASE);
 }
 
-/* The old tables stay allocated; all together they are smaller than the new one. */
+/* The old tables stay allocated; together they are smaller than the new one. */
 static bool grow(void) {
     uint32_t slots = names.table ? (names.table->mask + 1) * 2 : 4096;
     table *bigger = op_calloc(1, sizeof(table) + (size_t)slots * sizeof(uint32_t));
@@ -126,7 +126,7 @@ static void log_name(uint32_t id, const entry *e) {
     memcpy(record + OP_NAME_RECORD_BYTES, e->text, e->length);
     size_t bytes = OP_NAME_RECORD_BYTES + (size_t)e->length;
     if (op_write(names.log.fd, record, bytes) != (ssize_t)bytes)
-        names.log_broken = true; /* ids after a torn record would be read wrongly */
+        names.log_broken = true; /* a reader would misread ids after a torn record */
 }
 
 static bool has_block(uint32_t id) {
@@ -136,7 +136,7 @@ static bool has_block(uint32_t id) {
     return fresh != NULL;
 }
 
-/* With the lock held. */
+/* Needs the lock. */
 static uint32_t add(const entry *wanted) {
     if (names.count + 1 >= OP_NAME_MAX_COUNT)
         return 0;
@@ -158,9 +158,10 @@ static uint32_t add(const entry *wanted) {
     return id;
 }
 
-/* ---- names on loan, all with the lock held ----------------------------------------------------- */
+/* ---- names on loan, all under the lock
+ * ------------------------------------------------------------ */
 
-/* What points to the name, or to where it would be. */
+/* The link to the name, or where it would be inserted. */
 static uint32_t *loan_link(const entry *wanted) {
     uint32_t *link = &names.loans[wanted->hash & names.loan_mask];
     while (*link && !is_same(entry_of(*link), wanted))
@@ -251,7 +252,7 @@ void op_names_return(op_name_loans *loans) {
 
 /* ---- both ------------------------------------------------------------------------------------- */
 
-/* With the lock held: the overflow name must exist before it is needed. */
+/* Needs the lock. The overflow name must exist before it is needed. */
 static bool ready(void) {
     if (names.count)
         return true;
@@ -263,14 +264,15 @@ static bool ready(void) {
 
 static uint32_t intern(const char *utf8, size_t bytes, uint32_t group, op_name_loans *loans);
 
-/* Out of line: its array would be every name's stack frame. */
+/* Out of line: its array would enlarge every caller's stack frame. */
 __attribute__((noinline)) static uint32_t intern_long(const char *utf8, size_t bytes, uint32_t group,
                                                       op_name_loans *loans) {
     char text[OP_NAME_MAX_BYTES + 1];
     return intern(text, op_name_shortened(text, utf8, bytes), group, loans);
 }
 
-/* The process's name; where there is none, one on loan to `loans`, or without them a new one. */
+/* Returns the process's name if there is one; else lends one to `loans`, or without `loans` adds
+ * one. */
 static uint32_t intern(const char *utf8, size_t bytes, uint32_t group, op_name_loans *loans) {
     if (group == OP_NAME_OVERFLOW)
         return OP_NAME_OVERFLOW;
@@ -287,7 +289,7 @@ static uint32_t intern(const char *utf8, size_t bytes, uint32_t group, op_name_l
         return id;
     int cancelling;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
-                           &cancelling); /* to write the log may be a thread's last act */
+                           &cancelling); /* writing the log may be a cancellation point */
     pthread_mutex_lock(&names.lock);
     if (ready()) {
         id = find(names.table, &wanted);

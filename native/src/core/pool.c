@@ -1,4 +1,4 @@
-/* Guarded by the collector's lock, all of it. */
+/* The collector's lock guards everything here. */
 #include "core/pool.h"
 
 #include "core/error.h"
@@ -12,8 +12,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* No signal meanwhile: older kernels give back for one all that tmpfs has allocated so far, and under a
- * timer that is faster than the allocation there would never be a file. */
+/* Signals are blocked: on one, older kernels release all that tmpfs has allocated so far, so under a
+ * timer faster than the allocation there would never be a file. */
 static int allocate(int fd, uint64_t at, uint64_t bytes) {
     sigset_t all, before;
     sigfillset(&all);
@@ -23,8 +23,8 @@ static int allocate(int fd, uint64_t at, uint64_t bytes) {
     return rc;
 }
 
-/* A file is always allocated, never only sized: touching a page of a sparse file on a full disk
- * is SIGBUS, in the middle of somebody's test. */
+/* A file is always allocated, never only sized: touching a page of a sparse file on a full disk raises
+ * SIGBUS in the middle of somebody's test. */
 static void *map_part(const op_pool *pool, uint64_t at, uint64_t bytes) {
     int fd = pool->file.fd, flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
     if (fd >= 0 && (!op_holds(&pool->file) || allocate(fd, at, bytes) != 0))
@@ -37,7 +37,7 @@ static void *map_part(const op_pool *pool, uint64_t at, uint64_t bytes) {
     return p;
 }
 
-/* Touch every page now: a first touch inside the window costs many times an event. */
+/* Touches every page now, because a first touch within the window costs many times an event. */
 static void touch(uint8_t *base, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes; at += 4096)
         *(volatile uint8_t *)(base + at) = 0;
@@ -80,12 +80,12 @@ static int open_files(op_pool *pool, const char *dir) {
     pool->names_file = create_private(pool->names_path);
     if (pool->names_file.fd < 0)
         return OP_EIO;
-    flock(pool->file.fd, LOCK_EX | LOCK_NB); /* released by the kernel when this process dies */
+    flock(pool->file.fd, LOCK_EX | LOCK_NB); /* the kernel releases it when this process dies */
     return OP_OK;
 }
 
-/* The memory goes; where a thread holds a chunk, the addresses stay: it may have been interrupted
- * in the middle of a record, and writes the rest of it after the session's end. */
+/* Frees the memory. If a thread holds a chunk, the addresses stay mapped: it may have been interrupted
+ * in the middle of a record and write the rest after the session's end. */
 static void let_go(void *base, uint64_t bytes, bool addresses_too) {
     if (addresses_too) {
         munmap(base, bytes);
@@ -154,7 +154,7 @@ void op_pool_forget(op_pool *pool) {
     *pool = (op_pool){.file = OP_HELD_NONE, .names_file = OP_HELD_NONE};
 }
 
-/* A chunk is a power of two of units, aligned to itself, so it lies inside one word of the map. */
+/* A chunk is a power of two of units, aligned to its size, so it lies within one word of the map. */
 op_chunk *op_pool_take(op_pool *pool, uint32_t bytes) {
     uint32_t units = bytes / OP_UNIT_BYTES;
     uint64_t mask = (1ull << units) - 1;

@@ -1,4 +1,4 @@
-/* Chunks, from segments of a file that outlives a killed process, or of anonymous memory. */
+/* Allocates chunks from segments of a file that outlives a killed process, or of anonymous memory. */
 #ifndef OP_POOL_H
 #define OP_POOL_H
 
@@ -17,44 +17,44 @@
 #define OP_FILE_MAGIC "OPPROF\x1a\n"
 #define OP_FILE_VERSION 6u
 
-/* First page of the session file; the segments follow. What a reader of a dead process's file
- * needs, written before the process can die with anything to read. */
+/* First page of the session file; the segments follow. It has what a reader of a dead process's file
+ * needs, written before there is anything to read. */
 typedef struct op_file_header {
     char magic[8];
     uint32_t version, pid;
-    uint32_t window;   /* the open window; 0: nothing was being recorded */
+    uint32_t window;   /* the open window; 0: nothing is being recorded */
     uint32_t segments; /* allocated so far */
     uint64_t segment_bytes;
     uint32_t clock_kind;
     uint32_t truncated;            /* the open window ran out of room */
-    op_clock_pair opened, started; /* at session open; at window start */
-    double sampling;               /* and what is looked at in the window, as in op_stats */
+    op_clock_pair opened, started; /* session open; window start */
+    double sampling;               /* this and the counters as in op_stats */
     uint32_t counted, counters[OP_COUNTERS_MAX];
-    uint32_t keeps_last; /* a flight recorder: what came first was forgotten */
+    uint32_t keeps_last; /* a flight recorder: the oldest events were forgotten */
     char names_path[1024], spill_path[1024];
-    uint32_t note_bytes; /* of a whole note; 0 while it is being written */
+    uint32_t note_bytes; /* 0 while the note is being written */
     char note[OP_NOTE_BYTES];
-    uint64_t dropped; /* events of the open window; of a thread that drops more than OP_DROPS_TOLD,
-                       * up to as many fewer */
+    uint64_t dropped; /* events of the open window; too low by up to OP_DROPS_TOLD for each thread that
+                         drops more than that */
 } op_file_header;
 OP_STATIC_ASSERT(sizeof(op_file_header) <= OP_HEADER_BYTES, "the header is one page");
 
 typedef struct op_segment {
     uint8_t *base;
-    uint64_t used[OP_SEGMENT_UNITS / 64]; /* a bit a unit */
+    uint64_t used[OP_SEGMENT_UNITS / 64]; /* one bit per unit */
 } op_segment;
 
 typedef struct op_pool {
-    op_file_header *header; /* mapped, or anonymous */
+    op_file_header *header; /* in the file, or anonymous */
     op_segment segment[OP_SEGMENTS];
     uint32_t segments, segment_units, used_units;
-    op_owned_fd file, names_file; /* none: anonymous */
+    op_owned_fd file, names_file; /* none if anonymous */
     char path[1024], names_path[1024];
 } op_pool;
 
 int op_pool_open(op_pool *pool, const char *dir, uint64_t segment_bytes);
 void op_pool_close(op_pool *pool); /* unlinks its files */
-/* After a fork, in the child: forget the parent's pool without touching it. */
+/* In the child after a fork: forgets the parent's pool without touching it. */
 void op_pool_forget(op_pool *pool);
 op_chunk *op_pool_take(op_pool *pool, uint32_t bytes);
 void op_pool_give(op_pool *pool, op_chunk *chunk);

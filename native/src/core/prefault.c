@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older ones refuse it */
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels reject it */
 #endif
 
-#define WORTH_ASKING (256u << 10) /* below it a call of the system is not */
+#define WORTH_ASKING (256u << 10) /* below this the system call does not pay */
 
 void op_prefault_expect(void *block, size_t bytes) {
     uintptr_t page = (uintptr_t)getpagesize(), at = (uintptr_t)block;

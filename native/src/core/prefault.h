@@ -4,12 +4,12 @@
 
 #include <stddef.h>
 
-/* Asks the system for all of a block's memory at once. Else it gives a page at a time, at the first
- * touch of each, which takes longer than what is then written there. (Not by huge pages: a virtual
- * machine may have to ask its host for these, and waits.) */
+/* Asks the system for all of a block's memory at once. Otherwise each page comes at its first touch,
+ * which takes longer than filling it. (Not huge pages: a virtual machine may have to wait for its host
+ * to supply them.) */
 void op_prefault_expect(void *block, size_t bytes);
 
-/* Gives the memory of a file's mapping back; what is read again comes from the file. */
+/* Releases the memory of a file mapping; later reads come from the file again. */
 void op_prefault_forget(void *mapping, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The rare ends: out of order, on another thread, in a window gone by. */
+/* The rare ends: out of order, on another thread, or after the window. */
 #include "core/record.h"
 
 #include "core/collector.h"
@@ -16,7 +16,7 @@ __thread op_thread *op_self
 
 static op_collector *const self = &op_the_collector;
 
-/* Ended records on top of the stack leave it; their chunks are pinned once less. */
+/* Pops ended records off the stack and unpins their chunks. */
 void op_thread_trim(op_thread *t) {
     while (t->depth) {
         op_open *top = &t->stack[t->depth - 1];
@@ -29,15 +29,15 @@ void op_thread_trim(op_thread *t) {
     }
 }
 
-/* The calling thread's record that has its end but is not the top: its place stays a hole until
- * those above it are ended, but its chunk need not wait. */
+/* For a record of the calling thread that has ended but is not on top. Its place stays a hole until
+ * those above it end, but its chunk need not wait. */
 static void let_go(op_open *place) {
     op_chunk *c = place->chunk;
     place->event = NULL;
     __atomic_store_n(&c->open, c->open - 1, __ATOMIC_RELEASE);
 }
 
-/* Chunks of ended records need not wait for those that lie above them in the stack. */
+/* Unpins the chunks of ended records that lie below others in the stack. */
 void op_thread_sweep(const op_thread *t) {
     if (__atomic_load_n(&t->holes, __ATOMIC_RELAXED) == 0)
         return;
@@ -48,9 +48,8 @@ void op_thread_sweep(const op_thread *t) {
     }
 }
 
-/* Moves the open records of a stack with many holes down over them. Those that move are parents no
- * more: `depth` tells a reader nothing about them any longer. An op of torch stays: its context is
- * the one of its place. */
+/* Closes the holes of a stack by moving open records down. A moved record can no longer be a parent,
+ * because its `depth` is stale. A torch op stays, because its context belongs to its place. */
 static void compact(op_thread *t) {
     uint32_t depth = 0;
     op_thread_sweep(t);
@@ -69,7 +68,7 @@ static void compact(op_thread *t) {
     t->lined = OP_NOT_LINED;
 }
 
-/* Without this a thread that begins what other threads end would nest ever deeper. */
+/* Otherwise a thread that begins what other threads end would nest ever deeper. */
 void op_thread_tidy(op_thread *t) {
     op_thread_trim(t);
     if (__atomic_load_n(&t->holes, __ATOMIC_RELAXED) <= t->bearable)
@@ -79,8 +78,8 @@ void op_thread_tidy(op_thread *t) {
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Where the calling thread keeps its record, once what other threads ended is gone from above it:
- * then its end may be in order after all. */
+/* Where the calling thread keeps the record. Removes what other threads ended above it first: then its
+ * end may be in order after all. */
 static op_open *place_of(const op_event *e) {
     op_thread *t = op_self;
     op_thread_trim(t);
@@ -90,8 +89,8 @@ static op_open *place_of(const op_event *e) {
     return NULL;
 }
 
-/* Out of order, or on another thread, or in a window gone by. The record gets its end; its place
- * in its owner's stack becomes a hole that the owner removes. */
+/* Out of order, on another thread, or after the window. The record gets its end; its place in the
+ * owner's stack becomes a hole that the owner removes. */
 void op_end_elsewhere(const op_slot *slot, uint64_t ticks) {
     pthread_mutex_lock(&self->lock);
     uint32_t window = op_open_window();

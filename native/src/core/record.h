@@ -1,11 +1,10 @@
-/* The recording path: begin, end. No lock, no allocation, no system call, unless a chunk is full
- * or the thread is new to the window; then op_thread_prepare() takes the collector's lock.
- *
+/* The recording path: begin, end. No lock, no allocation, no system call, unless a chunk is full or the
+ * thread is new to the window; then op_thread_prepare() takes the collector's lock.
  * Who may write what, so that no fence is needed:
- *  - a thread alone begins events in its current chunk, and alone counts a chunk's open records;
- *  - `count` is released after the event it counts, `arg_words` after the words, `open` after the
- *    end: whoever reads them with acquire order sees whole events;
- *  - an end from another thread takes the lock (op_end_elsewhere) and writes `end` and a flag only.
+ * - only a thread itself begins events in its current chunk and counts the chunk's open records;
+ * - `count` is released after the event it counts, `arg_words` after the words, `open` after the end:
+ * whoever reads them with acquire order sees whole events;
+ * - an end from another thread takes the lock (op_end_elsewhere) and writes only `end` and a flag.
  * A chunk is reused by its owner, or by others once it is full and has no open record. */
 #ifndef OP_RECORD_H
 #define OP_RECORD_H
@@ -24,86 +23,87 @@ typedef struct op_open {
     op_chunk *chunk;
 } op_open;
 
-/* So many events ahead memory is fetched: between two events a program runs long enough that the
- * processor forgets that this thread writes on and on. */
+/* Prefetch distance in events: between two events a program runs long enough for the processor to lose
+ * track of this sequence of writes. */
 #define OP_AHEAD 8
 
 #define OP_NOT_LINED UINT32_MAX
 
-typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is one cache line */
+typedef struct __attribute__((aligned(64))) op_thread { /* the first members share one cache line */
     op_event *next;                                     /* where the next event goes */
     uint32_t *tail;                                     /* lowest word of the chunk's argument blocks */
-    op_chunk *chunk;                                    /* the current one; NULL before the first */
-    op_open *stack;    /* open records, outermost first; ended ones below the top are holes, which
-                        * the owner made where `event` is NULL */
-    uint32_t depth;    /* of the stack */
+    op_chunk *chunk;                                    /* the current chunk; NULL before the first */
+    op_open *stack; /* open records, outermost first; ended ones below the top are holes; the owner sets
+                       `event` to NULL in its own */
+    uint32_t depth; /* of the stack */
     uint32_t capacity; /* of the stack */
-    uint32_t window;   /* the window this state belongs to */
-    uint32_t holes;    /* in the stack; also written by other threads, under the lock */
-    uint32_t bearable; /* holes for which it is not worth to move what is open */
-    uint32_t lined;    /* place in the stack of an op whose line what is inside has; OP_NOT_LINED */
-    void *contexts;    /* the torch observer's, one for each place in the stack; starts with a link */
-    /* ---- not needed to begin or end ---- */
+    uint32_t window;   /* the window that this state belongs to */
+    uint32_t holes;    /* in the stack; other threads write it too, under the lock */
+    uint32_t bearable; /* number of holes that are not worth compacting */
+    uint32_t
+        lined; /* index in the stack of the op whose line applies to what runs inside; OP_NOT_LINED */
+    void *contexts; /* the torch observer's, one per stack place; begins with a link */
+    /* ---- not needed to begin or end an event ---- */
     uint32_t index, os_tid;
-    uint32_t session;     /* that the chunk is from */
+    uint32_t session;     /* of the current chunk */
     uint32_t sequence;    /* of the next chunk */
     uint32_t chunk_bytes; /* of the next chunk */
-    uint32_t exhausted;   /* no more room in this window: count only */
+    uint32_t exhausted;   /* no more room in this window: only count */
     uint32_t dead;
     uint64_t dropped;   /* begins that found no room */
-    uint64_t told;      /* of them, in the session file */
-    uint64_t unmatched; /* ends whose begin is not on record in this window */
+    uint64_t told;      /* how many of them the session file has */
+    uint64_t unmatched; /* ends whose begin was not recorded in this window */
     uint64_t torch_thread;
     char name[16];
     struct op_thread *link;
     uint32_t call_capacity;
-    uint32_t counted_window; /* for which its counters were opened, or refused (counters.h) */
+    uint32_t counted_window; /* the window for which its counters were opened or refused (counters.h) */
     struct op_counters *counters;
-    uint32_t handle;                /* the low half of its pthread_self(), by which CUPTI knows it */
-    uint64_t born, gone;            /* ticks; 0: it lives */
+    uint32_t handle;                /* low half of its pthread_self(), by which CUPTI identifies it */
+    uint64_t born, gone;            /* ticks; `gone` 0: it is alive */
     struct op_known_frames *frames; /* unwinding.h */
-    /* ---- where an event is called from, in one cache line ---- */
+    /* ---- where an event is called from, one cache line ---- */
     struct op_call *calls /* open Python and C calls, outermost first (call.h) */
         __attribute__((aligned(64)));
     uint32_t call_depth;
-    uint32_t call_window; /* that the calls belong to */
-    void *python;         /* its state there, where that lives on: the main thread's; or NULL */
+    uint32_t call_window; /* the window that the calls belong to */
+    void *python;         /* the main thread's Python state, or NULL */
     const void *engine_frame,
-        *engine_at; /* that autograd's engine was called from last; NULL: see pysite.c */
+        *engine_at; /* from where autograd's engine was last called; NULL: see pysite.c */
     uint32_t engine_window;
     uint16_t engine_site;
     struct op_site_memo *sites; /* sites.h; NULL: none yet */
 } op_thread;
 
-/* What a range keeps to find its own record again. */
+/* How a range finds its own record again. */
 typedef struct op_slot {
     op_event *event; /* NULL: nothing was recorded */
     op_thread *thread;
     uint32_t window;
 } op_slot;
 
-extern uint32_t op_window;      /* number of the open window; 0: none, or paused: begin nothing */
+extern uint32_t op_window;      /* number of the open window; 0: none, or paused: nothing may begin */
 extern uint32_t op_paused;      /* number of the open window while it is paused, else 0 */
-extern uint32_t op_with_inputs; /* whether windows to come have the inputs of ops */
+extern uint32_t op_with_inputs; /* whether later windows record the inputs of ops */
 extern __thread op_thread *op_self
 #if defined(__GLIBC__)
     __attribute__((tls_model("initial-exec"))) /* one pointer fits the loader's static surplus */
 #endif
     ;
 
-/* This thread, ready to begin an event with so many argument words; NULL: count it as dropped. */
+/* This thread, ready to begin an event with `arg_words` argument words; NULL: dropped and counted. */
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words);
 void op_end_elsewhere(const op_slot *slot, uint64_t ticks);
-/* It will end out of order or elsewhere, which is known before it does. */
+/* Call it if it is known in advance that the record ends out of order or elsewhere. */
 void op_make_async(const op_slot *slot);
-/* The argument block of the calling thread's open record, and another one in its place. NULL, false:
- * there is none, or its chunk is full and out of reach. */
+/* The argument block of the calling thread's open record, and its replacement. NULL, false: it has
+ * none, or its chunk is full and out of reach. */
 const uint32_t *op_args_of(const op_slot *slot);
 bool op_args_replace(const op_slot *slot, const uint32_t *words, uint32_t word_count);
 void op_thread_trim(op_thread *t);
 void op_thread_tidy(op_thread *t);
-/* The contexts of a thread that ended, or NULL. They are never freed: torch may still call the
- * destructor of one on another thread. */
+/* The contexts of a thread that ended, or NULL. They are never freed, because torch may still destroy
+ * one on another thread. */
 void *op_contexts_take(void);
 
 static inline bool op_keeps_inputs(void) {
@@ -112,13 +112,13 @@ static inline bool op_keeps_inputs(void) {
 
 static inline uint32_t op_recording(void) { return __atomic_load_n(&op_window, __ATOMIC_RELAXED); }
 
-/* The open window, paused or not: what was begun in it may end. */
+/* The open window, paused or not: its open events may end. */
 static inline uint32_t op_open_window(void) {
     uint32_t window = op_recording();
     return window ? window : __atomic_load_n(&op_paused, __ATOMIC_RELAXED);
 }
 
-/* This thread, with room for an event and so many argument words; NULL: none, which was counted. */
+/* This thread with room for an event and its argument words; NULL: none, which was counted. */
 static inline op_thread *op_thread_ready(uint32_t window, uint32_t arg_words) {
     op_thread *t = op_self;
     if (__builtin_expect(t == NULL || t->window != window || t->depth == t->capacity ||
@@ -128,9 +128,9 @@ static inline op_thread *op_thread_ready(uint32_t window, uint32_t arg_words) {
     return t;
 }
 
-/* Room for an argument block, below the earlier ones. Memory for the next is fetched too, as what grows
- * down and now and then is nothing that a processor expects: of small blocks, which pass through one
- * line after the other, the line that the next but two or three will lie in. */
+/* Reserves an argument block below the earlier ones and prefetches memory for the next, because
+ * processors do not predict occasional writes that move downwards. For small blocks, which advance line
+ * by line, that is just the third line below. */
 static inline uint32_t *op_take_words(op_thread *t, uint32_t count) {
     t->tail -= count;
     uint32_t last = __builtin_constant_p(count) && count <= 16 ? 3 : 6;
@@ -139,7 +139,7 @@ static inline uint32_t *op_take_words(op_thread *t, uint32_t count) {
     return t->tail;
 }
 
-/* Once they are written: the word offset of where they are. */
+/* Publishes the words just written; returns their word offset. */
 static inline uint16_t op_publish_words(const op_thread *t, uint32_t count) {
     op_chunk *c = t->chunk;
     __atomic_store_n(&c->arg_words, c->arg_words + count, __ATOMIC_RELEASE);
@@ -151,9 +151,9 @@ static inline uint16_t op_add_words(op_thread *t, const uint32_t *words, uint32_
     return op_publish_words(t, count);
 }
 
-/* On a thread that is ready; `args` is where its block was published, or 0. The slot is filled where it
- * will stay: one that came back by value would be stored in parts and then loaded whole, for which a
- * processor waits. Inline even where there are several: a call has more arguments than registers. */
+/* For a thread that is ready; `args` is the offset of its published block, or 0. The slot is filled in
+ * place: returned by value, it would be stored in parts and loaded whole, which stalls the processor.
+ * Always inline, because a call would have more arguments than registers. */
 __attribute__((always_inline)) static inline void op_begin_on(op_thread *t, op_slot *slot,
                                                               uint32_t name, uint8_t kind,
                                                               uint8_t flags, uint32_t aux,
@@ -195,15 +195,15 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
     return slot;
 }
 
-/* It is the calling thread's innermost open record, and the window still records. */
+/* It is the calling thread's innermost open record, and the window is still recording. */
 static inline bool op_is_innermost(const op_slot *slot) {
     const op_thread *t = op_self;
     return slot->event && t == slot->thread && slot->window == op_recording() &&
            t->window == slot->window && t->depth && t->stack[t->depth - 1].event == slot->event;
 }
 
-/* An event that takes no time, and is around nothing. On a thread that is ready; `args` is where its
- * block was published, or 0. */
+/* An event that takes no time and contains nothing. For a thread that is ready; `args` is the offset of
+ * its published block, or 0. */
 static inline void op_instant_on(op_thread *t, uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
                                  uint16_t args) {
     op_event *e = t->next;
@@ -235,7 +235,7 @@ static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const 
     op_instant_numbered(name, kind, flags, OP_NO_SEQUENCE, words, word_count);
 }
 
-/* What an allocator did: event.h, OP_ARGS_MEMORY. */
+/* What an allocator did: OP_ARGS_MEMORY in event.h. */
 typedef struct op_memory_change {
     uint64_t address;
     int64_t bytes, total_allocated, total_reserved;
@@ -250,8 +250,8 @@ static inline void op_memory_changed(uint32_t name, const op_memory_change *chan
     if (t == NULL)
         return;
     uint32_t *words = op_take_words(t, 1 + OP_ARGS_MEMORY_WORDS);
-    /* Member by member: what was just put together would be loaded in other parts than it was stored
-     * in, for which a processor waits. */
+    /* Member by member: a whole copy would load the struct in other parts than it was just stored in,
+     * which stalls the processor. */
     words[0] = OP_ARGS_HEADER(OP_ARGS_MEMORY, OP_ARGS_MEMORY_WORDS);
     __builtin_memcpy(words + 1, &change->address, sizeof change->address);
     __builtin_memcpy(words + 3, &change->bytes, sizeof change->bytes);

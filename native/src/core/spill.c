@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* How long a write may take before somebody looks whether its thread lives. */
+/* How long a write may take before others check whether its thread is alive. */
 #define WRITER_LOOKED_FOR_NS 100000000
 
 static op_collector *const self = &op_the_collector;
@@ -25,7 +25,7 @@ static bool make_file(void) {
         op_hold(op_open_file(spill->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (spill->file.fd < 0)
         return false;
-    /* The first byte last: the process may be killed at any of them. */
+    /* First byte last, because the process may be killed after any of them. */
     char *told = self->pool.header->spill_path;
     memcpy(told + 1, spill->path + 1, sizeof spill->path - 1);
     __atomic_store_n(told, spill->path[0], __ATOMIC_RELEASE);
@@ -39,7 +39,7 @@ bool op_spill_file(void) {
     int fd = spill->file.fd;
     if (!op_regain(&spill->file, spill->path))
         return false;
-    /* A descriptor of its own begins at the beginning. */
+    /* A reopened descriptor starts at offset 0. */
     return spill->file.fd == fd || lseek(spill->file.fd, (off_t)spill->bytes, SEEK_SET) >= 0;
 }
 
@@ -70,7 +70,7 @@ static bool index_has_room(void) {
     return true;
 }
 
-/* Oldest first: the list is newest first, and the oldest are the least likely to be looked at. */
+/* The list is newest first; the oldest are the least likely to be needed. */
 op_chunk *op_spill_take_oldest(void) {
     op_chunk **found = NULL;
     uint32_t window = op_recording();
@@ -99,8 +99,8 @@ static void give_up(op_chunk *c) {
 
 static bool is_there(int tid) { return syscall(SYS_tgkill, getpid(), tid, 0) == 0; }
 
-/* A thread can be killed alone, as a seccomp filter does, and one that writes then never says that it
- * has written. The chunk is whole still: only the file has to do without it. */
+/* A single thread can be killed, for example by a seccomp filter, and then never reports its write. Its
+ * chunk is still intact; only the file has to do without it. */
 static void wait_for_writer(void) {
     op_spill *spill = &self->spill;
     struct timespec until;
@@ -156,7 +156,7 @@ bool op_spill_one(void) {
     return true;
 }
 
-/* Not just a wait until nobody does: among busy threads that moment might never come. */
+/* Not just waiting until nobody writes: with busy threads that moment might never come. */
 void op_spill_pause(void) {
     self->spill.paused++;
     while (self->spill.writer)
@@ -190,7 +190,8 @@ void op_spill_start_drain(void) {
     op_spill *spill = &self->spill;
     if (spill->broken || spill->paused)
         return;
-    if (spill->drain_runs) { /* or is being joined: no second one before the first has ended */
+    if (spill
+            ->drain_runs) { /* it may be being joined: start no second one before the first has ended */
         pthread_cond_broadcast(&self->changed);
         return;
     }
@@ -199,11 +200,11 @@ void op_spill_start_drain(void) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     spill->drain_runs = op_thread_start(&spill->drain, NULL, drain, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    /* Without the thread, whoever needs a chunk spills one itself. */
+    /* If it fails, whoever needs a chunk spills one itself. */
 }
 
-/* A joined thread is still counted among the process's own for an instant, and Python's os.fork()
- * warns by that count. */
+/* A joined thread briefly stays in the process's thread count, on which Python's os.fork() bases a
+ * warning. */
 void op_wait_until_unlisted(int tid) {
     for (int tries = 0; tries < 10000 && syscall(SYS_tgkill, getpid(), tid, 0) == 0; tries++)
         sched_yield();
@@ -211,7 +212,7 @@ void op_wait_until_unlisted(int tid) {
 
 void op_spill_join_drain(void) {
     op_spill *spill = &self->spill;
-    while (spill->drain_runs && spill->drain_stops) /* somebody else joins it */
+    while (spill->drain_runs && spill->drain_stops) /* somebody else is joining it */
         pthread_cond_wait(&self->changed, &self->lock);
     if (!spill->drain_runs)
         return;

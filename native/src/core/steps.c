@@ -13,8 +13,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* On failure the mark has no list: then every thread counts as part of the step, and a count that
- * varies with what they do is caught as unstable rather than hidden. */
+/* If it fails, the mark has no list and every thread counts as part of the step. Counts that vary with
+ * those threads are then reported as unstable, not hidden. */
 static void list_threads(op_step_mark *mark) {
     DIR *tasks = opendir("/proc/self/task");
     if (!tasks)

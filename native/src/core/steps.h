@@ -1,4 +1,4 @@
-/* Where steps begin and end, and the clock pairs along a window. */
+/* Begin and end of steps, and the clock pairs of a window. */
 #ifndef OP_STEPS_H
 #define OP_STEPS_H
 
@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A thread takes part in a step when it steps, or was not there yet when the step began. */
+/* A thread takes part in a step if it runs the step or did not exist when the step began. */
 typedef struct op_step_mark {
     int64_t number;
     uint64_t start, end; /* ticks; end 0: open */
     uint32_t stepper;    /* OS thread id */
     uint32_t tid_count;
-    uint32_t *tids; /* of the process when the step began, sorted; NULL: could not be read */
+    uint32_t *tids; /* all threads at the step's begin, sorted; NULL: could not be read */
 } op_step_mark;
 
 typedef struct op_steps {

@@ -12,7 +12,7 @@ int op_tick_map_make(op_tick_map *out, const op_timeline *pairs) {
     const op_clock_pair *first = &pairs->pairs[0];
     for (uint32_t i = 0; i < out->count; i++) {
         out->lines[i] = op_clock_through(&pairs->pairs[i], &pairs->pairs[i + 1]);
-        /* Joined end to end: wall-clock steps inside the window move nothing. */
+        /* Joined end to end, so steps of the wall clock within the window have no effect. */
         out->lines[i].base_ns = (int64_t)(pairs->pairs[i].monotonic_ns - first->monotonic_ns);
     }
     return OP_OK;

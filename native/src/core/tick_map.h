@@ -1,4 +1,4 @@
-/* From ticks to nanoseconds along a window: the lines between its clock pairs, joined end to end. */
+/* Converts ticks to nanoseconds along a window, by lines between its clock pairs, joined end to end. */
 #ifndef OP_TICK_MAP_H
 #define OP_TICK_MAP_H
 
@@ -6,15 +6,15 @@
 #include "core/steps.h"
 
 typedef struct op_tick_map {
-    op_clock_line *lines; /* one between each two pairs; the last also beyond */
+    op_clock_line *lines; /* one between each two pairs; the last one continues */
     uint32_t count;
 } op_tick_map;
 
 int op_tick_map_make(op_tick_map *out, const op_timeline *pairs);
 void op_tick_map_free(op_tick_map *lines);
 
-/* From the window's start. `at` is the line of the last time asked for, to begin with 0: times are
- * asked for in order, or nearly. */
+/* Nanoseconds since the window's start. `at`, initially 0, is the line last used: times are looked up
+ * in order, or nearly. */
 static inline int64_t op_tick_map_ns(const op_tick_map *l, uint32_t *at, uint64_t ticks) {
     while (*at + 1 < l->count && ticks >= l->lines[*at + 1].from_ticks)
         ++*at;
