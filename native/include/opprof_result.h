@@ -119,10 +119,9 @@ typedef struct op_group {
     int64_t min_ns, max_ns; /* shortest and longest event */
     int64_t cpu_memory, self_cpu_memory; /* bytes allocated minus freed; self: not in an event inside */
     int64_t device_memory, self_device_memory; /* the same on all devices */
-    int64_t flops,
-        counted_flops; /* 0 until they are counted; counted_...: not also in an event around it */
-    int64_t bytes, counted_bytes;       /* of the tensors passed to ops; these add up */
-    int64_t nodes, counted_nodes;       /* added to autograd's graph; the same */
+    int64_t flops, counted_flops;              /* 0 until counted; the second counts each FLOP once */
+    int64_t bytes, counted_bytes;              /* of the tensors passed to ops; these add up */
+    int64_t nodes, counted_nodes;              /* added to autograd's graph; the same */
     int64_t retained, counted_retained; /* bytes allocated and still in use at the end of the step */
 } op_group;
 
@@ -255,8 +254,7 @@ enum op_use_of_device {
 typedef struct op_device_use {
     /* By row of the groups: its index in `values`, 0 for none. Index 0 of `values` is the whole. */
     const uint32_t *of_group;
-    const uint32_t
-        *launcher; /* by row of device work: 1 + the row that launched most of it; 0: unknown */
+    const uint32_t *launcher; /* by row of work: 1 + the row that launched most of it; 0: unknown */
     /* count x OP_USE_MEASURES x (steps + 1); the last entry is for events outside of steps */
     const int64_t *values;
     uint64_t count;

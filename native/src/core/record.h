@@ -40,9 +40,8 @@ typedef struct __attribute__((aligned(64))) op_thread { /* the first members sha
     uint32_t window;   /* the window that this state belongs to */
     uint32_t holes;    /* in the stack; other threads write it too, under the lock */
     uint32_t bearable; /* number of holes that are not worth compacting */
-    uint32_t
-        lined; /* index in the stack of the op whose line applies to what runs inside; OP_NOT_LINED */
-    void *contexts; /* the torch observer's, one per stack place; begins with a link */
+    uint32_t lined;    /* place of the op whose line inner events share; OP_NOT_LINED */
+    void *contexts;    /* the torch observer's, one per stack place; begins with a link */
     /* ---- not needed to begin or end an event ---- */
     uint32_t index, os_tid;
     uint32_t session;     /* of the current chunk */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- the steps of numbers ------------------------------------------------------------------- */
+/* ---- autograd's numbers and their steps -------------------------------------------------------- */
 
 static bool is_numbered(const op_writable *w, uint64_t row) {
     return w->sequence_nr[row] >= 0 && w->forward_thread[row] == 0;
@@ -61,9 +61,9 @@ void op_numbers_sort(op_numbers *n) {
 
 void op_numbers_free(op_numbers *n) { free(n->spans); }
 
-/* Of ops that share a number the last one made the node: `linear` and the `t` in it have it too. */
+/* If ops share a number, the last one made the node: `linear` and the `t` in it share theirs. */
 static int32_t step_of_number(const op_numbers *n, uint64_t thread, int64_t number) {
-    uint64_t from = 0, to = n->count; /* the first span that begins behind the number */
+    uint64_t from = 0, to = n->count; /* ends as the first span that begins after the number */
     while (from < to) {
         uint64_t middle = from + (to - from) / 2;
         const op_numbered *span = &n->spans[middle];
@@ -87,8 +87,8 @@ bool op_backward_waits(const op_writable *w, uint64_t row) {
     return length >= sizeof wrapper - 1 && memcmp(text, wrapper, sizeof wrapper - 1) == 0;
 }
 
-/* Torch gives the autograd node's number to the engine's wrapper around it too (Kineto does this
- * after the fact, and so do we). */
+/* Torch gives the autograd node's number to the engine's wrapper around it too. Like Kineto, we do that
+ * afterwards. */
 bool op_backward_number(const op_segment *s) {
     const op_writable *w = s->w;
     bool any = false;
@@ -105,8 +105,8 @@ bool op_backward_number(const op_segment *s) {
     return any;
 }
 
-/* A backward op belongs to the step of its forward, whichever thread and time it runs at, and
- * everything inside it goes along. */
+/* A backward op, with everything inside it, belongs to the step of its forward op, whatever thread and
+ * time it runs at. */
 void op_backward_move(const op_segment *s, const op_numbers *numbers) {
     const op_writable *w = s->w;
     for (uint64_t row = 0; row < s->count; row++) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define MOST_AHEAD (1 << 24) /* numbers: a thread counts up by one */
+#define MOST_AHEAD (1 << 24) /* numbers beyond the last known one; a thread counts up by one */
 
 /* ---- forward ops ---------------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ static op_forward_sites *thread_of(op_calling *c, uint64_t thread, int64_t numbe
     return &more[c->forward_count++];
 }
 
-/* Of ops that share a number the last one made the node. */
+/* If ops share a number, the last one made the node. */
 static bool note_forward(op_calling *c, uint64_t thread, int64_t number, uint16_t site) {
     op_forward_sites *f = thread_of(c, thread, number);
     if (!f)
@@ -57,7 +57,7 @@ static uint16_t site_of_forward(const op_calling *c, uint64_t thread, int64_t nu
     return 0;
 }
 
-/* What has no site of its own was called from where the event around it was. */
+/* An event without a site of its own was called from where the event around it was. */
 static void inherit(const op_segment *s, uint64_t row) {
     const op_writable *w = s->w;
     if (!w->line[row])

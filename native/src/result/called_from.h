@@ -1,4 +1,4 @@
-/* Which ops were called from which sites, summed up while rows are settled or let go. */
+/* Which ops were called from which sites, summed up when rows are settled or folded. */
 #ifndef OP_CALLED_FROM_H
 #define OP_CALLED_FROM_H
 
@@ -6,7 +6,7 @@
 
 /* The sites of a thread's forward ops, by autograd's number. */
 typedef struct op_forward_sites {
-    uint64_t thread; /* torch's number of it */
+    uint64_t thread; /* torch's number of the thread */
     int64_t first;
     uint64_t count, room;
     uint16_t *sites;
@@ -21,13 +21,13 @@ typedef struct op_calling {
     uint32_t forward_count;
 } op_calling;
 
-/* Notes the sites of forward ops among the new rows, for their backward ops. false: no memory. */
+/* Records the sites of forward ops among the new rows, for their backward ops. False: no memory. */
 bool op_calling_note(op_calling *c, const op_segment *s);
-/* Once all are noted, gives each new row its site: its own, else that of what it runs in; a backward op
- * has that of its forward op. */
+/* Once all are recorded, gives each new row its site: its own, else that of the event around it; a
+ * backward op takes that of its forward op. */
 void op_calling_settle(const op_calling *c, const op_segment *s);
 bool op_calling_add(op_calling *c, const op_result *r, uint64_t row);
-void op_calling_finish(op_calling *c, op_result *r); /* the result has the sums */
+void op_calling_finish(op_calling *c, op_result *r); /* moves the sums to the result */
 void op_calling_release(op_calling *c);
 
 #endif

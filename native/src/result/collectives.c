@@ -9,8 +9,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* As `ncclKernel_AllReduce_RING_LL_Sum_float(...)`, `ncclDevKernel_AllGather_...`: the first word has
- * the library's name in front and a kernel in it. */
+/* Names such as `ncclKernel_AllReduce_RING_LL_Sum_float(...)` and `ncclDevKernel_AllGather_...`: the
+ * first word begins with the library's name and contains "kernel". */
 int op_name_is_collective(const char *name, size_t length) {
     static const char *const libraries[] = {"nccl", "mscclpp"};
     size_t at = 0;

@@ -13,19 +13,19 @@ typedef struct module {
 
 struct op_cpp_stacks {
     uint32_t *of_row;     /* 1 + innermost frame; 0: none */
-    op_cpp_frame *frames; /* callers before what they call */
+    op_cpp_frame *frames; /* callers before callees */
     uint32_t count, room; /* of the frames */
     uint32_t *slots;      /* 1 + frame, by caller and address; 0: empty */
     uint32_t slot_count;  /* a power of two */
-    module *modules;      /* that were mapped */
+    module *modules;      /* mapped modules */
     uint32_t module_count, module_room;
-    uint32_t thread; /* that `here` is of */
-    int32_t *here;   /* of its numbers: the frame */
+    uint32_t thread; /* the thread that `here` is for */
+    int32_t *here;   /* by the thread's frame number: the frame */
     uint32_t numbers, here_room;
     bool is_symbolized;
 };
 
-#define UNKNOWN (-3) /* a number that is not on record */
+#define UNKNOWN (-3) /* a number that was not recorded */
 
 static op_cpp_stacks *stacks_of(op_result *r) {
     if (r->cpp_stacks)
@@ -126,8 +126,8 @@ static int32_t frame_of(const op_cpp_stacks *s, uint32_t number) {
     return number < s->numbers ? s->here[number] : UNKNOWN;
 }
 
-/* Of a dead process's thread a chunk may be lost: numbers that it gave are unknown, and where theirs go
- * on is read off the next that are given. */
+/* If a chunk of a dead process's thread is lost, the numbers it assigned are unknown. The next record
+ * shows where they continue. */
 static int read_frames(op_cpp_stacks *s, const op_result *r, uint32_t last, const uint32_t *block) {
     uint32_t fresh = ((*block >> 8) - 1) / 2, first = last - fresh + 1;
     if (fresh == 0 || last < fresh || first < s->numbers || last > r->arg_words)
@@ -150,7 +150,7 @@ static int read_frames(op_cpp_stacks *s, const op_result *r, uint32_t last, cons
     return OP_OK;
 }
 
-/* The block's words, if it is one of this type and whole. */
+/* Whether the block has this type and is complete. */
 static bool is_block(const op_result *r, const uint32_t *block, uint32_t type) {
     return block && (*block & 0xff) == type && *block >> 8 != 0 &&
            (*block >> 8) < (uint64_t)(r->args + r->arg_words - block);
@@ -198,14 +198,14 @@ int op_cpp_stacks_file(op_result *r, uint32_t path, const uint32_t *block) {
     return OP_OK;
 }
 
-/* ---- what they are called ----------------------------------------------------------------- */
+/* ---- names of frames ------------------------------------------------------------------------ */
 
 static int by_address(const void *a, const void *b) {
     const op_symbol *x = a, *y = b;
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* Addresses of one module's file, sorted; how many. */
+/* Collects the addresses in one module's file, sorted; returns how many. */
 static uint32_t pick(const op_cpp_stacks *s, const module *m, op_symbol *out) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < s->count; i++) {

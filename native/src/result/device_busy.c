@@ -1,4 +1,4 @@
-/* When devices were busy, and how far the host was ahead of them. */
+/* When devices were busy, and how far the host ran ahead of them. */
 #include "core/fault.h"
 #include "result/device_spans.h"
 #include "result/device_time.h"
@@ -11,7 +11,7 @@ static bool is_op(uint8_t kind) {
 
 /* ---- the union of intervals ------------------------------------------------------------- */
 
-/* What of a piece no earlier piece has covered; pieces come in the order of their start. */
+/* The part of a piece that no earlier piece covered; pieces come in the order of their start. */
 static int64_t uncovered(int64_t *until, const op_piece *p) {
     int64_t from = *until > p->start_ns ? *until : p->start_ns;
     if (p->end_ns <= from)
@@ -27,7 +27,7 @@ static void add_busy(op_device_sums *s, int64_t *until, const op_piece *p, uint3
         uncovered(&until[(uint64_t)place * s->columns + column], p);
 }
 
-/* A row that is around an event of the same row finds all covered. */
+/* A row inside an event of the same row adds nothing, because all is covered by then. */
 static void add_busy_around(op_device_sums *s, int64_t *until, const op_piece *p, int32_t row) {
     for (; row >= 0; row = s->r->columns.parent[row]) {
         uint32_t group = s->r->device_group[row];
@@ -60,7 +60,7 @@ static void add_idle(op_device_sums *s, op_stretches *busy, uint32_t place, int3
     *op_device_sums_at(s, place, OP_USE_IDLE, step) += to - from - op_stretches_within(busy, from, to);
 }
 
-/* The place of an op that launched something; 0: it did not, or it is none. */
+/* The place of an op that launched something; 0: it is not an op or launched nothing. */
 static uint32_t place_of_op(const op_device_sums *s, uint64_t row) {
     uint32_t group = s->r->device_group[row];
     return is_op(s->r->columns.kind[row]) && group != OP_NO_GROUP ? s->of_group[group] : 0;
@@ -114,9 +114,9 @@ static int by_value(const void *a, const void *b) {
 }
 
 typedef struct queue {
-    int64_t *launched, *begun; /* of all kernels, in order */
+    int64_t *launched, *begun; /* of all kernels, sorted */
     uint64_t count;
-    uint64_t at_launched, at_begun; /* where it was looked last */
+    uint64_t at_launched, at_begun; /* hints for the next lookup */
 } queue;
 
 static void add_depth(op_device_sums *s, queue *q, uint32_t place, uint64_t row) {
@@ -140,8 +140,8 @@ int op_device_queue_add(op_device_sums *s) {
             continue;
         int64_t at = c->start_ns[op_device_outermost(s, c->launcher[row])];
         q.launched[q.count] = at;
-        /* The clocks of both sides agree to some hundred nanoseconds; no kernel begins before its
-         * launch. */
+        /* The host's and the device's clocks agree to some hundred nanoseconds, but no kernel begins
+         * before its launch. */
         q.begun[q.count++] = c->start_ns[row] > at ? c->start_ns[row] : at;
     }
     bool ok = q.launched && q.begun;

@@ -11,7 +11,7 @@ static bool has(const char *name, size_t length, const char *part) {
 }
 
 op_call_role op_call_role_of(const char *name, size_t length) {
-    if (has(name, length, "Launch")) /* a function of the host runs nothing on a device */
+    if (has(name, length, "Launch")) /* a host function runs nothing on a device */
         return has(name, length, "HostFunc") ? OP_CALL_OTHER : OP_CALL_LAUNCH;
     if (has(name, length, "Synchronize"))
         return OP_CALL_SYNC;
@@ -23,7 +23,7 @@ op_call_role op_call_role_of(const char *name, size_t length) {
 }
 
 op_copy_direction op_copy_direction_of(const char *name, size_t length) {
-    /* CUPTI's kinds, an array being memory of a device, and what ROCm called them before. */
+    /* CUPTI's kinds (an array is device memory), and older names of ROCm's. */
     static const struct {
         const char *part;
         op_copy_direction direction;

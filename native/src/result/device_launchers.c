@@ -14,7 +14,7 @@ static int by_rows(const void *a, const void *b) {
     return (x->launcher > y->launcher) - (x->launcher < y->launcher);
 }
 
-/* Of launchers as frequent the one whose row stands first. */
+/* Of equally frequent launchers, the one with the lower row wins. */
 static void note_most(const launch *launches, uint64_t count, uint32_t *launcher_of) {
     uint64_t most = 0;
     for (uint64_t from = 0, to; from < count; from = to) {

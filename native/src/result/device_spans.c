@@ -61,16 +61,16 @@ uint64_t op_pieces_of_device(const op_piece *pieces, uint64_t count) {
 
 enum { COMPUTE = 1, COMMUNICATION = 2, COPY = 4 };
 
-/* One device's work, and the windows that are asked for. */
+/* The work of one device, and the requested windows. */
 typedef struct device {
     const op_result *r;
     const op_piece *pieces;
-    uint8_t *does;   /* by piece */
+    uint8_t *does;   /* by piece: what kind of work it is */
     int64_t *starts; /* by piece */
     uint64_t count, next;
     op_host_threads threads;
     op_device_span *spans; /* by window */
-    const int64_t *bounds; /* of each window: from, to */
+    const int64_t *bounds; /* start and end of each window */
     uint64_t windows;
 } device;
 
@@ -94,7 +94,7 @@ static bool add_idle(device *d, int64_t from, int64_t to, op_device_span *out) {
     return op_host_threads_add_idle(&d->threads, launcher, from, to, out);
 }
 
-/* What of a window no stretch covers. */
+/* Attributes the parts of a window without any work. */
 static bool add_gaps(device *d, const op_stretches *busy, uint64_t window) {
     int64_t from = d->bounds[2 * window], to = d->bounds[2 * window + 1];
     uint64_t hint = 0, at = op_count_until(busy->ends, busy->count, from, &hint);
@@ -104,7 +104,7 @@ static bool add_gaps(device *d, const op_stretches *busy, uint64_t window) {
     return ok && (from >= to || add_idle(d, from, to, &d->spans[window]));
 }
 
-/* Adds how much of each window such work covers to a member of its span. */
+/* Stores how much of each window is covered by work of kind `what` in a member of its span. */
 static bool add_covered(device *d, uint8_t what, size_t member) {
     op_stretches found = {0};
     bool ok = join(d, what, &found);

@@ -4,13 +4,13 @@
 #include "core/fault.h"
 #include "result/result.h"
 
-/* What an op is charged with. Waiting is not work, and a range on a device is made of kernels that
- * are counted already. */
+/* Ops are charged with this work. Waiting is not work, and the kernels of a device range are already
+ * counted. */
 bool op_is_device_work(uint8_t kind) {
     return kind == OP_KERNEL || kind == OP_MEMCPY || kind == OP_MEMSET;
 }
 
-/* Torch charges the op, not the calls by which it got there. */
+/* Torch charges the op, not the calls that led to the launch. */
 static bool is_means(const op_columns *c, int32_t row) {
     switch (c->kind[row]) {
     case OP_RUNTIME:
@@ -43,7 +43,8 @@ static void charge(const op_columns *c, op_device_time *out) {
         out->self_ns[owner] += c->duration_ns[row];
         out->total_ns[owner] += c->duration_ns[row];
     }
-    /* In preorder a parent stands before its children: backwards, a total is whole when it is added. */
+    /* In preorder a parent precedes its children, so going backwards each total is complete when it is
+     * added. */
     for (uint64_t row = c->count; row-- > 0;)
         if (c->parent[row] >= 0 && !(c->flags[row] & OP_FLAG_ASYNC))
             out->total_ns[c->parent[row]] += out->total_ns[row];

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { HAS_WORK = 1, WAITED = 2 }; /* of a call */
+enum { HAS_WORK = 1, WAITED = 2 }; /* flags of a call */
 
 static bool is_call(uint8_t kind) { return kind == OP_RUNTIME || kind == OP_DRIVER; }
 
@@ -87,7 +87,7 @@ static op_call_role role_of(op_device_sums *s, uint64_t row) {
     return (op_call_role)(*role - 1);
 }
 
-/* A runtime's call is carried out by calls of the driver: it is one call. */
+/* A runtime call is carried out by driver calls; together they count as one call. */
 int32_t op_device_outermost(op_device_sums *s, int32_t call) {
     const op_columns *c = &s->r->columns;
     int32_t around = c->parent[call];
@@ -100,7 +100,7 @@ static bool is_inner(op_device_sums *s, uint64_t row) {
     return op_device_outermost(s, (int32_t)row) != (int32_t)row;
 }
 
-/* What was recorded here says whether it succeeded; one that failed did nothing. */
+/* Only for calls recorded here; a failed call did nothing. */
 static bool failed(const op_device_sums *s, uint64_t row) {
     op_device_call call;
     return op_result_device_call(s->r, row, &call) && call.result != 0;
@@ -145,7 +145,7 @@ static bool list_captures(op_device_sums *s) {
     return true;
 }
 
-/* While a stream is captured, launches become nodes of a graph and run nothing. */
+/* While a stream is being captured, launches become nodes of a graph and run nothing. */
 static bool is_captured(const op_device_sums *s, int64_t at) {
     uint32_t low = 0, high = s->capture_count;
     while (low < high) {
@@ -198,7 +198,7 @@ static int amounts_of(op_device_sums *s, uint64_t row, op_amount out[4]) {
     return 4;
 }
 
-/* Between memories of devices nobody waits (CUDA's "API synchronization behavior"). */
+/* Nobody waits for copies between device memories (CUDA's "API synchronization behavior"). */
 static bool is_waited_for(op_device_sums *s, uint64_t row, int32_t call) {
     uint32_t length;
     const char *name = op_names_text(s->r->columns.name[row], &length);
@@ -227,7 +227,7 @@ static bool add_work(op_device_sums *s, uint64_t row) {
            op_device_sums_add(s, (int32_t)row, step, amounts, moved);
 }
 
-/* A wait of which the call is not on record. */
+/* A wait whose call was not recorded. */
 static void add_wait(op_device_sums *s, uint64_t row) {
     const op_columns *c = &s->r->columns;
     uint32_t length;
@@ -242,7 +242,7 @@ static void add_wait(op_device_sums *s, uint64_t row) {
 static bool add_all(op_device_sums *s) {
     const op_columns *c = &s->r->columns;
     bool ok = make_place(s) && list_captures(s);
-    s->count = 1; /* the whole */
+    s->count = 1; /* place 0 is the whole */
     for (uint64_t row = 0; row < c->count && ok; row++)
         if (op_is_device_work(c->kind[row]))
             ok = add_work(s, row);

@@ -1,4 +1,4 @@
-/* What devices did for each row of the key averages: sums for the row, in each step. */
+/* What devices did for each row of the key averages: sums per row and step. */
 #ifndef OP_DEVICE_USE_H
 #define OP_DEVICE_USE_H
 
@@ -7,27 +7,26 @@
 
 #include <stdbool.h>
 
-/* Where a stream's capture began or ended, and how many are going on from there. */
+/* Where a stream's capture began or ended, and how many are open from there on. */
 typedef struct op_capture {
     int64_t at;
     int32_t open;
 } op_capture;
 
-/* While they are made. A group has a place among the sums from the first time that something is added.
- */
+/* The sums in the making. A group gets a place among them when something is first added to it. */
 typedef struct op_device_sums {
     const op_result *r;
-    uint32_t *of_group; /* 0: no place */
-    uint32_t *noted;    /* by group: the last thing that was added, so that none is added twice */
+    uint32_t *of_group; /* place; 0: none */
+    uint32_t *noted;    /* by group: the last addition, to add nothing twice */
     uint32_t thing;
     int64_t *values;
     uint32_t count, capacity, columns;
     uint32_t *launchers; /* by group, see op_device_use */
-    uint8_t *roles;      /* by name: 1 + op_call_role; 0: not looked at yet */
-    uint8_t *calls;      /* by row: bits of what is known of a call */
+    uint8_t *roles;      /* by name: 1 + op_call_role; 0: not determined yet */
+    uint8_t *calls;      /* by row: flags of a call */
     op_capture *captures;
     uint32_t capture_count;
-    int32_t captures_before; /* that were going on when the window began */
+    int32_t captures_before; /* captures already open when the window began */
     uint64_t unmatched_launches, unmatched_kernels, untimed, unsized, undirected;
 } op_device_sums;
 
@@ -36,7 +35,7 @@ typedef struct op_amount {
     int64_t amount;
 } op_amount;
 
-/* Adds to the whole, or to the rows of an event and of what is around it. False: no memory. */
+/* Adds to the whole, or to the rows of an event and of those around it. False: no memory. */
 void op_device_sums_add_whole(op_device_sums *s, int32_t step, const op_amount *amounts, int count);
 bool op_device_sums_add(op_device_sums *s, int32_t row, int32_t step, const op_amount *amounts,
                         int count);
@@ -45,15 +44,15 @@ static inline int64_t *op_device_sums_at(const op_device_sums *s, uint32_t place
     uint32_t column = step < 0 ? s->columns - 1 : (uint32_t)step;
     return &s->values[((uint64_t)place * OP_USE_MEASURES + (uint32_t)measure) * s->columns + column];
 }
-/* Of a row and step: those of its launch, if that is known. */
+/* The step of device work: that of its launch, if known. */
 int32_t op_device_step(const op_columns *c, uint64_t row);
-/* What is charged with work: an op, or the call that launched it, or -1: nobody. */
+/* The row charged with work: an op, or the call that launched it; -1: none. */
 int32_t op_device_charged(const op_columns *c, uint64_t row);
-/* The call of which `call` is a part; itself for one that is none. */
+/* The runtime call that `call` is part of, or `call` itself. */
 int32_t op_device_outermost(op_device_sums *s, int32_t call);
-bool op_is_launch(op_device_sums *s, uint64_t row); /* of work that is on record */
+bool op_is_launch(op_device_sums *s, uint64_t row); /* of work that was recorded */
 
-/* device_busy.c: after all places are there. OP_OK or OP_ENOMEM. */
+/* device_busy.c. Call them once all places exist. OP_OK or OP_ENOMEM. */
 int op_device_busy_add(op_device_sums *s);
 int op_device_queue_add(op_device_sums *s);
 

@@ -1,7 +1,7 @@
-/* A multiplication and the addition that follows it are two. What can only be known at run time, such
- * as masks and lengths of packed sequences, is not looked at. Sources: torch/csrc/profiler/util.cpp
- * (computeFlops) for what torch.profiler knows, torch/utils/flop_counter.py for the rest, and for the
- * order of arguments ATen's native_functions.yaml. */
+/* A multiplication and the addition that follows it count as two. What is only known at run time, such
+ * as masks and lengths of packed sequences, is ignored. Sources: torch/csrc/profiler/util.cpp
+ * (computeFlops) for what torch.profiler counts, torch/utils/flop_counter.py for the rest, and ATen's
+ * native_functions.yaml for the order of arguments. */
 #include "result/flop_formulas.h"
 
 #include "core/event.h"
@@ -11,24 +11,24 @@
 #define MOST_INPUTS 16u
 #define UNKNOWN INT64_C(-1)
 
-/* By place; of a list of tensors its own token alone. */
+/* Argument tokens by position; a list of tensors is only its own token. */
 typedef struct given {
     const uint32_t *at[MOST_INPUTS];
     uint32_t count;
 } given;
 
 typedef struct shape {
-    const uint32_t *token; /* NULL: it is no tensor */
+    const uint32_t *token; /* NULL: not a tensor */
     uint32_t rank;
 } shape;
 
-/* Integers, or one that stands for all dimensions. */
+/* Integers, or one integer for all dimensions. */
 typedef struct numbers {
-    const uint32_t *token; /* NULL: it is something else, such as "same" */
+    const uint32_t *token; /* NULL: something else, such as "same" */
     uint32_t count;
 } numbers;
 
-/* Where an op has its arguments. */
+/* Positions of an op's arguments. */
 enum { STRIDE, PADDING, DILATION, GROUPS, TRANSPOSED, PLACES };
 enum { NOWHERE = -1, ALWAYS = -2 };
 
@@ -40,7 +40,7 @@ typedef struct formula {
 
 static void read_inputs(op_inputs inputs, given *g) {
     const uint32_t *token;
-    uint32_t members = 0; /* of a list, still to come */
+    uint32_t members = 0; /* remaining members of a list */
     g->count = 0;
     while (g->count < MOST_INPUTS && op_inputs_next(&inputs, &token)) {
         if (members) {
@@ -75,10 +75,10 @@ static int64_t number_at(numbers n, uint32_t place, int64_t otherwise) {
     return op_input_word(n.token, place < n.count ? place : 0);
 }
 
-/* Products of two of these do not overflow. */
+/* Products of two such sizes do not overflow. */
 static bool is_plain(int64_t size) { return size >= 0 && size <= INT32_MAX; }
 
-/* Once something cannot be told, the whole cannot. */
+/* Once a factor is unknown, so is the product. */
 static void times(int64_t *product, int64_t by) {
     if (*product < 0 || by < 0 || __builtin_mul_overflow(*product, by, product))
         *product = UNKNOWN;
@@ -89,7 +89,7 @@ static void times_elements(int64_t *product, shape s) {
         times(product, size_at(s, i));
 }
 
-/* 2·n·k·m of a product of matrices, or of two batches of them: torch's mm_flop, bmm_flop. */
+/* 2·n·k·m for a product of matrices, or of two batches of them: torch's mm_flop, bmm_flop. */
 static int64_t of_matrices(const formula *f, const given *g) {
     shape a = shape_of(g, f->at[0]), b = shape_of(g, f->at[1]);
     if (a.rank != b.rank || a.rank < 2 || a.rank > 3 || size_from_end(a, 1) != size_from_end(b, 2))
@@ -100,7 +100,7 @@ static int64_t of_matrices(const formula *f, const given *g) {
     return flops;
 }
 
-/* 2·k for each number of the result of torch.matmul, whose batch dimensions broadcast. */
+/* 2·k for each element of torch.matmul's result, whose batch dimensions broadcast. */
 static int64_t of_product(const formula *f, const given *g) {
     shape a = shape_of(g, f->at[0]), b = shape_of(g, f->at[1]);
     if (a.rank == 0 || b.rank == 0)
@@ -117,7 +117,7 @@ static int64_t of_product(const formula *f, const given *g) {
     return flops;
 }
 
-/* 2·features for each number of the result: weight is (out, in), or (in). */
+/* 2·features for each element of the result: weight is (out, in), or (in). */
 static int64_t of_linear(const formula *f, const given *g) {
     shape data = shape_of(g, f->at[0]), weight = shape_of(g, f->at[1]);
     if (data.rank == 0 || weight.rank == 0 || weight.rank > 2 ||
@@ -137,9 +137,9 @@ static int64_t of_elements(const formula *f, const given *g) {
     return flops;
 }
 
-/* Each number of the weight meets each place of the output (of the input, where transposed) once:
- * torch's conv_flop_count; of any rank, with or without a batch dimension. `first` is where the image
- * is, and what all places count from. */
+/* Each weight element meets each place of the output (of the input if transposed) once: torch's
+ * conv_flop_count, for any rank, with or without a batch dimension. `first` is the position of the
+ * image, to which all others are relative. */
 static int64_t convolution(const formula *f, const given *g, int first) {
     shape image = shape_of(g, first), weight = shape_of(g, first + 1);
     uint32_t rank = weight.rank > 2 ? weight.rank - 2 : 0;
@@ -175,9 +175,9 @@ static int64_t convolution(const formula *f, const given *g, int first) {
 
 static int64_t of_convolution(const formula *f, const given *g) { return convolution(f, g, 0); }
 
-/* A gradient of the input, and one of the weight, cost what the forward cost: torch's
- * conv_backward_flop. The gradient of the output comes first, and last which gradients are asked for.
- */
+/* A gradient of the input, and one of the weight, each cost as much as the forward: torch's
+ * conv_backward_flop. The output's gradient is the first argument; the last says which gradients are
+ * wanted. */
 static int64_t of_convolution_backward(const formula *f, const given *g) {
     const int wanted = 10;
     int64_t flops = convolution(f, g, 1);
@@ -188,7 +188,7 @@ static int64_t of_convolution_backward(const formula *f, const given *g) {
     return flops;
 }
 
-/* Query, key and value, each (batch, heads, length, width), or (batch, length, heads, width). Packed
+/* Query, key and value are (batch, heads, length, width), or (batch, length, heads, width). Packed
  * sequences, of unknown lengths, have 3 dimensions. */
 enum { FIRST, LENGTHS_FIRST };
 
@@ -212,7 +212,7 @@ static int64_t attention(const formula *f, const given *g, bool is_backward) {
 /* Scores, and their product with the values: torch's sdpa_flop_count. */
 static int64_t of_attention(const formula *f, const given *g) { return attention(f, g, false); }
 
-/* The scores once more, and a product for each gradient: torch's sdpa_backward_flop_count. */
+/* The scores again, and a product for each gradient: torch's sdpa_backward_flop_count. */
 static int64_t of_attention_backward(const formula *f, const given *g) { return attention(f, g, true); }
 
 #define CONVOLUTION(...)                                                                               \

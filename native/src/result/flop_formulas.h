@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-/* The number of an op's formula, by the op's name; 0: it has none. */
+/* The number of the formula of an op, by its name; 0: none. */
 uint8_t op_flop_formula(const char *name);
-/* FLOPs of one run of it, at most OP_FLOPS_MOST; negative: they cannot be told. */
-#define OP_FLOPS_MOST ((INT64_C(1) << 53) - 1) /* what a document can hold */
+/* FLOPs of one run, at most OP_FLOPS_MOST; negative: unknown. */
+#define OP_FLOPS_MOST ((INT64_C(1) << 53) - 1) /* the largest integer that all JSON readers keep */
 int64_t op_flops_of(uint8_t formula, op_inputs inputs);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* FLOPs, from a formula that is evaluated once for each distinct op and its inputs. */
+/* FLOPs, from a formula evaluated once for each distinct op and its inputs. */
 #include "result/flops.h"
 
 #include "core/error.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The FLOPs told of an op cover all that runs inside it. An op without any has the sum of its inner
+/* The given FLOPs of an op cover all that runs inside it. An op without any gets the sum of its inner
  * ops. `counted` leaves out what an outer op covers, so its values add up. */
 static void spread(const op_columns *c, uint8_t *covered, int64_t *flops, int64_t *counted) {
     for (uint64_t row = 0; row < c->count; row++) { /* in preorder a parent comes before its children */
@@ -16,7 +16,7 @@ static void spread(const op_columns *c, uint8_t *covered, int64_t *flops, int64_
         covered[row] = parent >= 0 && (covered[parent] || flops[parent] >= 0);
         counted[row] = flops[row] >= 0 && !covered[row] ? flops[row] : 0;
     }
-    /* covered turns into: was told */
+    /* from here on, covered means: has given FLOPs */
     for (uint64_t row = 0; row < c->count; row++) {
         covered[row] = flops[row] >= 0;
         if (!covered[row])

@@ -4,9 +4,9 @@
 
 #include "result/result.h"
 
-/* Room for one value of each row, -1 for none. NULL: no memory. */
+/* Room for one value per row, -1 for none. NULL: no memory. */
 int64_t *op_flops_prepare(const op_result *result);
-/* Takes it over when it is filled in: from then on the result's rows have FLOPs. */
+/* Takes ownership of the filled-in values; from then on the result's rows have FLOPs. */
 int op_flops_keep(op_result *result, int64_t *told);
 
 #endif

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/fault.h"
 
-/* The op's own slot, or the empty one where it belongs: half of them are empty at least. */
+/* The op's slot, or the empty one where it belongs. At least half of the slots are empty. */
 static op_forward *slot_of(const op_forwards *f, uint64_t thread, int64_t sequence) {
     uint64_t h = (thread * 0x9e3779b97f4a7c15u) ^ ((uint64_t)sequence * 0xc2b2ae3d27d4eb4fu);
     for (uint64_t i = (h ^ h >> 31) & f->mask;; i = (i + 1) & f->mask) {

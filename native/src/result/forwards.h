@@ -1,4 +1,4 @@
-/* Which forward op a backward op comes from: ops by their thread and autograd's sequence number. */
+/* The forward op of each backward op: ops by thread and autograd's sequence number. */
 #ifndef OP_FORWARDS_H
 #define OP_FORWARDS_H
 
@@ -7,7 +7,7 @@
 #define OP_NO_FORWARD UINT32_MAX
 
 typedef struct op_forward {
-    uint64_t thread; /* torch's number of it */
+    uint64_t thread; /* torch's number of the thread */
     int64_t sequence;
     uint32_t row; /* + 1; 0: none */
     bool is_used;
@@ -18,15 +18,15 @@ typedef struct op_forwards {
     uint64_t mask;
 } op_forwards;
 
-/* Both tables are for op_forwards_close(), also after OP_ENOMEM. */
+/* Free the table with op_forwards_close(), also after OP_ENOMEM. */
 int op_forwards_open(op_forwards *out, uint64_t count); /* empty, with room for `count` ops */
-/* Of the ops that share a thread and a number, as `linear` and the `t` in it, the first. */
+/* If ops share a thread and a number, as `linear` and the `t` in it do, it has the first. */
 int op_forwards_index(op_forwards *out, const op_result *result);
 void op_forwards_close(op_forwards *f);
 
-/* The place of an op's row + 1; 0 stands there where no such op was added, or it was taken. */
+/* Where an op's row + 1 is stored; 0 there if the op was not added, or was taken. */
 uint32_t *op_forwards_add(const op_forwards *f, uint64_t thread, int64_t sequence);
-/* The op's row, or OP_NO_FORWARD; one that is taken is not found again. */
+/* The op's row, or OP_NO_FORWARD. A taken op is not found again. */
 uint32_t op_forwards_find(const op_forwards *f, uint64_t thread, int64_t sequence);
 uint32_t op_forwards_take(const op_forwards *f, uint64_t thread, int64_t sequence);
 

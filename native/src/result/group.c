@@ -1,4 +1,4 @@
-/* Key averages: one hash lookup an event, rows in the order of their first start. */
+/* Key averages: one hash lookup per event, rows in the order of their first start. */
 #include "result/group.h"
 
 #include "core/fault.h"
@@ -101,7 +101,7 @@ static bool same_key(const op_grouping *g, const op_group *row, const group_key 
                                               : op_inputs_same(theirs, k->inputs);
 }
 
-/* The group of an event's key, made if need be. */
+/* The group of an event's key, created if necessary. */
 static bool find_group(op_grouping *g, uint64_t row, uint32_t *group) {
     const op_columns *c = &g->r->columns;
     group_key k = key_of(g, row);
@@ -133,8 +133,8 @@ static bool find_group(op_grouping *g, uint64_t row, uint32_t *group) {
     return true;
 }
 
-/* Where the key is no more than a name and two bits, it is hashed the first time only: any event of
- * the host, and most, since a device has fewer than it launches. */
+/* If the key is just a name and two bits, only the first event with it is hashed. This covers all host
+ * events, and so most events, since devices have fewer than the host launches. */
 static uint32_t *short_cut(const op_grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
     if (!g->of_name || c->name[row] >= g->name_count || op_is_on_device(c->kind[row]))
@@ -144,10 +144,10 @@ static uint32_t *short_cut(const op_grouping *g, uint64_t row) {
 }
 
 typedef struct op_flop_counts {
-    int64_t whole, counted; /* with what runs inside it, and what of that counts here */
+    int64_t whole, counted; /* including what runs inside; not counted by an outer event */
 } op_flop_counts;
 
-/* By all formulas where they were asked for, else by those that were counted as ops ran. */
+/* From all formulas if they were requested, else from those evaluated as the ops ran. */
 static op_flop_counts flops_at(const op_result *r, uint64_t row) {
     if (r->flops)
         return (op_flop_counts){r->flops[row], r->flops[r->columns.count + row]};
@@ -195,7 +195,7 @@ static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
     }
 }
 
-/* Of the group's numbers, by column and step. */
+/* Adds to the group's samples, by column and step. */
 static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
     const op_columns *c = &g->r->columns;
     uint64_t steps = g->r->step_count;
@@ -242,7 +242,7 @@ bool op_grouping_find(op_grouping *g, uint64_t row, uint32_t *group) {
 
 bool op_grouping_add(op_grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
-    if (c->flags[row] & OP_FLAG_CREDITED) { /* its bytes are another event's */
+    if (c->flags[row] & OP_FLAG_CREDITED) { /* its bytes belong to another event */
         if (g->of_row)
             g->of_row[row] = OP_NO_GROUP;
         return true;
@@ -270,7 +270,7 @@ static int earliest_first(const void *a, const void *b) {
     return (x->group > y->group) - (x->group < y->group);
 }
 
-/* The samples of one group after the other to those of one column after the other. */
+/* Reorders samples from group by group to column by column. */
 static void place_samples(const op_grouping *g, const placed *order, int64_t *samples) {
     uint64_t steps = g->r->step_count;
     for (uint64_t column = 0; steps && column < OP_STEP_COLUMNS; column++)
@@ -326,7 +326,7 @@ void op_grouping_release(op_grouping *g) {
     op_device_time_free(&g->device);
 }
 
-/* Without it all are hashed: slower, and no worse. */
+/* If this fails, every event is hashed: slower, but correct. */
 void op_grouping_by_name(op_grouping *g) {
     g->name_count = op_names_count() + 1;
     g->of_name = op_calloc(g->name_count * 4, sizeof *g->of_name);

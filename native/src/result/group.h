@@ -1,4 +1,4 @@
-/* Key averages while they are summed up: what was added may be let go. */
+/* Key averages while they are summed up; an added event may be discarded. */
 #ifndef OP_GROUP_H
 #define OP_GROUP_H
 
@@ -7,8 +7,7 @@
 
 #include <stdbool.h>
 
-/* What is summed up step by step: members of op_group. A new one is added to here, to op_group and in
- * group.c. */
+/* Members of op_group that are summed up per step. Add a new one here, in op_group and in group.c. */
 #define OP_EACH_STEP_COLUMN(X)                                                                         \
     X(count)                                                                                           \
     X(total_ns)                                                                                        \
@@ -33,7 +32,7 @@ typedef struct op_grouping {
     op_result *r;
     enum op_group_by by_inputs;
     bool by_overload;
-    const uint32_t *stacks; /* by row; NULL: they do not count */
+    const uint32_t *stacks; /* by row; NULL: stacks are not part of the key */
     op_memory_columns memory;
     op_group *groups;
     int64_t *samples; /* of each group, by column and step */
@@ -41,18 +40,19 @@ typedef struct op_grouping {
     uint64_t *hashes; /* of each group */
     uint32_t *slots;  /* group + 1; 0: empty */
     uint64_t mask;
-    uint32_t *of_row; /* NULL: nobody asks */
+    uint32_t *of_row; /* NULL: not needed */
     uint32_t
-        *of_name; /* by name and the key's bits: group + 1; 0: not met. NULL: more counts than these */
+        *of_name; /* by name and the key's bits: group + 1; 0: not seen yet. NULL: the key has more */
     uint64_t name_count;
     op_device_time device;
 } op_grouping;
 
-void op_grouping_by_name(op_grouping *g); /* nothing but the name and two bits keeps events apart */
-/* The row's group, made if need be: of those that begin at once the first to be made comes first. */
+void op_grouping_by_name(op_grouping *g); /* only if the key is just the name and two bits */
+/* The row's group, created if necessary. Of groups that start at the same time, the first created comes
+ * first. */
 bool op_grouping_find(op_grouping *g, uint64_t row, uint32_t *group);
 bool op_grouping_add(op_grouping *g, uint64_t row);
-bool op_grouping_finish(op_grouping *g); /* the result has the rows */
+bool op_grouping_finish(op_grouping *g); /* moves the rows to the result */
 void op_grouping_release(op_grouping *g);
 
 #endif

@@ -1,4 +1,4 @@
-/* The key averages of a whole result, by what was asked for. */
+/* The key averages of a whole result, grouped as requested. */
 #include "core/error.h"
 #include "core/fault.h"
 #include "result/device_use.h"
@@ -13,7 +13,7 @@ static bool group_all(op_grouping *g) {
     return op_grouping_finish(g);
 }
 
-/* The groups by inputs are what FLOPs are counted by. */
+/* FLOPs are counted by the groups by inputs. */
 static void keep_group_of_row(op_grouping *g) {
     op_result *r = g->r;
     free(r->input_group);

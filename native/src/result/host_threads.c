@@ -8,7 +8,7 @@
 #include "result/stretches.h"
 
 typedef struct op_host_thread {
-    op_stretches inside, waiting; /* of ops and calls; of calls that wait for a device */
+    op_stretches inside, waiting; /* stretches in ops and calls; in calls that wait for a device */
     bool known;
 } op_host_thread;
 
@@ -19,7 +19,7 @@ bool op_host_threads_open(op_host_threads *h, const op_result *r) {
     return h->of && h->waits;
 }
 
-/* Threads' rows stand one after the other. */
+/* The rows of a thread are contiguous. */
 static uint64_t first_row_of(const op_columns *c, uint32_t thread) {
     uint64_t low = 0, high = c->count;
     while (low < high) {

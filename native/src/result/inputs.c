@@ -11,7 +11,7 @@
 #define DTYPE(word) ((word) >> 8 & 0xff)
 #define LENGTH(word) ((word) >> 16)
 
-/* Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType. */
+/* Kineto's names (caffe2::TypeMeta), by c10::ScalarType. */
 static const char *const dtypes[] = {"unsigned char",
                                      "signed char",
                                      "short int",
@@ -82,7 +82,7 @@ static bool inputs_of_op(const uint32_t *block, const uint32_t *limit, op_inputs
 }
 
 bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out) {
-    static const uint32_t text = OP_INPUT_OTHER; /* has neither a shape nor a value, as with Kineto */
+    static const uint32_t text = OP_INPUT_OTHER; /* has neither shape nor value, as with Kineto */
     if ((*block & 0xff) != OP_ARGS_INPUT)
         return inputs_of_op(block, limit, out);
     *out = (op_inputs){&text, &text + 1};
@@ -96,8 +96,7 @@ const uint32_t *op_inputs_work(const uint32_t *block, const uint32_t *limit) {
     return has ? block + 3 : NULL;
 }
 
-/* Behind the work, where there is any. Both callers know that the tokens before the inputs are whole.
- */
+/* After the work, if there is any. Both callers have checked the tokens before the inputs. */
 static const uint32_t *flops_token(const uint32_t *block, const uint32_t *limit) {
     const uint32_t *work = op_inputs_work(block, limit);
     return work ? work + OP_WORK_WORDS : block + 3;
@@ -175,8 +174,8 @@ static uint32_t payload_words(uint32_t token) {
     }
 }
 
-/* A tensor list's members follow as tokens of their own. Which tensor one is, is not an input's value.
- */
+/* The members of a tensor list follow as separate tokens. A tensor's identity is not part of an input's
+ * value, so it is skipped. */
 bool op_inputs_next(op_inputs *inputs, const uint32_t **token) {
     do {
         if (inputs->at >= inputs->end || TAG(*inputs->at) == OP_INPUT_CUT)
@@ -198,7 +197,7 @@ int64_t op_input_word(const uint32_t *token, uint32_t index) {
     return value;
 }
 
-/* What a token says of shapes: that it is a tensor and its sizes, or that it is not one. */
+/* Shape information of a token: that it is a tensor, and its sizes, or that it is not one. */
 bool op_input_is_tensor(uint32_t token) {
     return TAG(token) == OP_INPUT_TENSOR || TAG(token) == OP_INPUT_TENSOR_WIDE ||
            TAG(token) == OP_INPUT_TENSOR_UNSTRIDED;
@@ -223,7 +222,7 @@ uint64_t op_inputs_shape_hash(op_inputs inputs) {
     return h ^ h >> 32;
 }
 
-/* All that there is to know of the inputs. */
+/* Everything known about the inputs. */
 static uint32_t token_words(const uint32_t *token) { return 1 + payload_words(*token); }
 
 uint64_t op_inputs_hash(op_inputs inputs) {

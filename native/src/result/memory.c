@@ -1,5 +1,5 @@
-/* Memory taken and given back: credited to the innermost event of the same thread, summed up for
- * each event, and followed through time for each step. */
+/* Memory allocated and freed: credited to the innermost event of the same thread, summed up per event,
+ * and followed through time for each step. */
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/record.h"
@@ -22,12 +22,12 @@ int op_result_memory(const op_result *r, uint64_t row, op_memory *out) {
     return 1;
 }
 
-/* c10::DeviceType's CPU, MKLDNN and IDEEP are the host, as torch.profiler has it. */
+/* As in torch.profiler, c10::DeviceType's CPU, MKLDNN and IDEEP are the host. */
 static bool is_on_device(const op_memory *m) {
     return !(m->device_type == 0 || m->device_type == 2 || m->device_type == 5);
 }
 
-/* What an event changed: 0 where it is not memory, or memory that was not to be had. */
+/* Bytes that an event allocated; 0 if it is not memory or the allocation failed. */
 static int64_t change_at(const op_result *r, uint64_t row, bool *on_device) {
     op_memory m;
     if (!op_result_memory(r, row, &m) || m.address == 0)
@@ -58,7 +58,7 @@ static int earlier_first(const void *a, const void *b) {
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* All memory events. What is given back was taken before, perhaps by another thread. */
+/* All memory events by time: a block may be freed by another thread than the one that allocated it. */
 static moment *in_time(const op_result *r) {
     moment *moments = op_malloc(r->memory_count * sizeof *moments + 1);
     if (!moments)
@@ -80,9 +80,9 @@ static moment *in_time(const op_result *r) {
 
 typedef struct block {
     uint64_t address; /* 0: an empty place */
-    int64_t bytes;    /* 0: given back */
-    int32_t step;     /* in which it was taken */
-    uint64_t row;     /* by this event, or the one around it */
+    int64_t bytes;    /* 0: freed */
+    int32_t step;     /* in which it was allocated */
+    uint64_t row;     /* the allocating event, or the one around it */
 } block;
 
 typedef struct blocks {
@@ -115,9 +115,10 @@ static void set_number(op_result *r, uint64_t row, size_t offset, int64_t value)
     memcpy(r->args + r->columns.args[row] + offset / sizeof(uint32_t), &value, sizeof value);
 }
 
-enum { MOST_DEVICES = 64 }; /* of which totals are kept */
+enum { MOST_DEVICES = 64 }; /* whose totals are tracked */
 
-/* By then, of what was taken in the window: CUDA itself does not say what of a device a process has. */
+/* The running total of what was allocated in the window: CUDA does not say how much of a device a
+ * process uses. */
 static void set_total(op_result *r, uint64_t row, const op_memory *m, int64_t in_use[MOST_DEVICES]) {
     if (!is_on_device(m) || m->total_allocated >= 0 || m->device_index < 0 ||
         m->device_index >= MOST_DEVICES)
@@ -126,14 +127,14 @@ static void set_total(op_result *r, uint64_t row, const op_memory *m, int64_t in
     set_number(r, row, offsetof(op_memory, total_allocated), in_use[m->device_index]);
 }
 
-/* Of devices torch's allocators know each block's, whenever it was taken. */
+/* Torch's device allocators know the size of each block, whenever it was allocated. */
 static bool says_its_bytes(const op_memory *m) {
     return is_on_device(m) && m->total_allocated >= 0 && m->bytes != OP_BYTES_UNKNOWN;
 }
 
-/* What free() gives back has the size that it had when it was taken. What was taken before the
- * window has none: the host's allocator may know it from an earlier window or not, and a recording
- * that told would depend on what was recorded before it. */
+/* A block freed by free() gets the size it had when it was allocated. A block from before the window
+ * has none: the host's allocator may or may not know its size from an earlier window, and the recording
+ * would depend on earlier ones. */
 int op_memory_settle(op_result *r, uint8_t *flags) {
     if (r->memory_count == 0)
         return OP_OK;
@@ -165,9 +166,9 @@ int op_memory_settle(op_result *r, uint8_t *flags) {
     return OP_OK;
 }
 
-/* ---- left over by steps ----------------------------------------------------------------- */
+/* ---- retained by steps ---------------------------------------------------------------------- */
 
-/* What a step takes and does not give back is credited to the event around it. */
+/* What a step allocates and does not free is credited to the event around it. */
 int op_memory_retain(op_result *r, uint64_t room) {
     if (r->memory_count == 0)
         return OP_OK;
@@ -206,7 +207,7 @@ int64_t op_memory_retained(const op_result *r, uint64_t row) {
 
 /* ---- per event -------------------------------------------------------------------------- */
 
-/* Of all that a memory event is inside, only the nearest has it as its own. */
+/* Only the nearest event around a memory event counts its bytes as its own. */
 static void sum_up(const op_result *r, int64_t *cpu, int64_t *self_cpu, int64_t *device,
                    int64_t *self_device) {
     const op_columns *c = &r->columns;
@@ -262,8 +263,8 @@ static void give_back(level *l, int64_t bytes) {
     l->use->freed += bytes;
 }
 
-/* A step is told by what it took itself, so that equal steps are equal: the first of a window finds
- * no blocks of an earlier one to give back. */
+/* A step only counts what it allocated itself, so that equal steps are equal: the first step of a
+ * window has no earlier blocks to free. */
 static void follow(level *steps, level *whole, block *known, int64_t bytes, int32_t step) {
     if (bytes > 0) {
         take(whole, bytes);

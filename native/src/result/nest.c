@@ -1,8 +1,8 @@
-/* A call lies in the op that ran when it began, an op in the call that made it, each as long as the
- * outer one holds all of the inner one and the rule tears neither tree: seen without the calls the
- * ops' tree is the one of a recording without calls, and seen without the ops so is that of the
- * calls. A range that outlives the call that began it (a context manager's) therefore lies in the
- * first call further out that is around all of it. */
+/* A call lies in the op that was running when it began, an op in the call that made it, if the outer
+ * one contains all of the inner one and neither tree breaks: without the calls, the ops' tree is that
+ * of a recording without calls, and without the ops the calls' tree is unchanged too. A range that
+ * outlives the call that began it (a context manager's) therefore lies in the next outer call that
+ * contains all of it. */
 #include "result/nest.h"
 
 #include "core/error.h"
@@ -47,7 +47,7 @@ static bool ended_by(const op_writable *w, int64_t row, int64_t at_ns) {
     return w->duration_ns[row] >= 0 && w->start_ns[row] + w->duration_ns[row] <= at_ns;
 }
 
-/* Of two rows of which the outer one began first. */
+/* Of two rows, of which the outer began first. */
 static bool holds(const op_writable *w, int64_t outer, int64_t inner) {
     if (w->duration_ns[outer] < 0)
         return true;
@@ -63,12 +63,12 @@ void op_nest_skip_gap(op_nest *nest, const op_writable *w, uint32_t depth, int64
 
 typedef struct joining {
     const op_writable *w;
-    const int32_t *own; /* parents, each in its own tree */
-    int64_t call, op;   /* innermost ones that began and may be open; -1: none */
+    const int32_t *own; /* parents, each within its own tree */
+    int64_t call, op;   /* the innermost that began and may be open; -1: none */
 } joining;
 
-/* The innermost row of the other tree, from `candidate` outwards, that holds the row and lies in
- * the row's parent of its own tree; else that parent. */
+/* The innermost row of the other tree, from `candidate` outwards, that contains the row and lies in the
+ * row's parent of its own tree; else that parent. */
 static int32_t parent_across(const joining *j, int64_t row, int64_t candidate) {
     int32_t parent = j->own[row];
     while (candidate > parent &&
@@ -77,7 +77,7 @@ static int32_t parent_across(const joining *j, int64_t row, int64_t candidate) {
     return candidate > parent ? (int32_t)candidate : parent;
 }
 
-/* A call that ends before an op that began in it, or after one that it began in. */
+/* Flags calls that end before an op that began in them, or after one that they began in. */
 static void note_crossing(const joining *j, int64_t row) {
     uint8_t *flags = j->w->flags;
     if (is_call(j->w, row)) {
@@ -89,8 +89,8 @@ static void note_crossing(const joining *j, int64_t row) {
     }
 }
 
-/* The line is that of the innermost call when the event began. Where the tree has the event further
- * out, it is the line at which that one was called. */
+/* An event's line is that of the innermost call at its begin. If the tree places the event further out,
+ * it takes the line at which the outermost call in between was made. */
 static void move_line_out(const joining *j, int64_t row) {
     int64_t outermost = -1;
     for (int64_t call = j->call; call > j->w->parent[row]; call = j->own[call])
@@ -117,8 +117,8 @@ static void join(joining *j, int64_t row) {
     }
 }
 
-/* Siblings may overlap, where a call ends inside of a range that began in it: what two of them share
- * leaves their parent once. */
+/* Siblings may overlap if a call ends inside a range that began in it. Time that two of them share is
+ * subtracted from their parent once. */
 static int count_self_times(const op_writable *w, uint64_t n) {
     int64_t *covered_to = op_malloc(n * sizeof *covered_to);
     if (!covered_to)

@@ -1,5 +1,5 @@
-/* An event of a trace has some hundred bytes of JSON, most of which other events have too: a key is
- * a number here, an integer a few bytes, and a list or a string is kept once. */
+/* An event of a trace has about a hundred bytes of JSON, most of them shared with other events. Here a
+ * key is a number, an integer a few bytes, and a list or string is stored once. */
 #include "result/packed_args.h"
 
 #include "core/error.h"
@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A value starts with a varint: what it is in the low two bits. */
+/* A value begins with a varint, whose low two bits are one of these. */
 enum { INLINE = 0, INTEGER = 1, SHARED = 2, DECIMAL = 3 };
 
-#define SHARED_LONGEST 4096u   /* what is longer hardly comes twice */
-#define SHARED_MOST (1u << 20) /* and where nothing comes twice, sharing only costs */
+#define SHARED_LONGEST 4096u   /* longer values rarely repeat */
+#define SHARED_MOST (1u << 20) /* and if nothing repeats, sharing only costs */
 #define END_OF_MEMBERS 0       /* no key has this number */
 
 static int put_varint(op_buffer *b, uint64_t value) {
@@ -45,8 +45,8 @@ int op_packed_args_begin(op_imported *i, uint32_t *at) {
     return OP_OK;
 }
 
-/* A decimal fraction of at most 18 digits, as an integer and the number of its digits behind the point;
- * false for what would not come back letter by letter. */
+/* A decimal fraction of up to 18 digits, as an integer and its number of decimals; false if it would
+ * not be written back exactly. */
 static bool is_decimal(const op_span *value, int64_t *digits, uint32_t *behind) {
     const char *at = value->text, *end = at + value->length;
     bool negative = *at == '-', after_point = false;
@@ -102,7 +102,7 @@ int op_packed_args_add(op_imported *i, op_buffer *b, uint32_t key, const op_span
     return rc;
 }
 
-/* A constant stands outside of strings and starts with a letter that nothing else starts with. */
+/* A constant outside of strings starts with a letter with which no other value starts. */
 static size_t constant_at(const char *at, const char *end) {
     static const char *const constants[] = {"NaN", "Infinity", "-Infinity"};
     for (size_t k = 0; k < 3; k++) {
@@ -120,12 +120,13 @@ int op_packed_args_add_all(op_imported *i, op_buffer *b, const op_span *object, 
     while (rc == 0 && op_scan_next(&j, '}', &first, &more) == OP_SCAN_OK && more) {
         op_span key, value;
         if (op_scan_key(&j, &key) != OP_SCAN_OK || op_scan_value(&j, &value) != OP_SCAN_OK) {
-            rc = -1; /* the object is well-formed: only memory can be missing */
+            rc = -1; /* the object is well-formed, so it is out of memory */
             break;
         }
         uint32_t id = op_string_table_intern(&i->texts, OP_TEXT_MEMBER, key.text, key.length);
         if (constant_at(value.text,
-                        value.text + value.length)) /* a string would be a name or a place */
+                        value.text +
+                            value.length)) /* here a string would be taken for a name or path */
             value = (op_span){.text = "null", .length = 4};
         rc = id ? op_packed_args_add(i, b, id, &value, has_constant) : -1;
     }

@@ -1,4 +1,4 @@
-/* Call paths: what ran inside what, by name, the costliest of them. */
+/* Call paths: the most expensive chains of nested names. */
 #include "result/paths.h"
 
 #include "core/error.h"
@@ -36,7 +36,7 @@ static bool paths_make_room(op_tracing *t) {
     return true;
 }
 
-/* The path by which the row is reached, made if need be; -1: no memory for one more. */
+/* The path that leads to the row, created if necessary; -1: no memory. */
 static int32_t find_path(op_tracing *t, int32_t parent, uint32_t name) {
     if (!paths_make_room(t))
         return -1;
@@ -89,8 +89,8 @@ static int costliest_first(const void *a, const void *b) {
     return (x->path > y->path) - (x->path < y->path);
 }
 
-/* Keep the costliest, with every caller of a kept node: a caller made before its callees, so that
- * numbering the kept ones in their old order keeps `parent` smaller than the node. */
+/* Keeps the most expensive paths and all their callers. Callers precede callees, so renumbering the
+ * kept ones in their old order keeps `parent` smaller than the node. */
 static bool prune(op_tracing *t, uint32_t limit) {
     if (t->count <= limit)
         return true;

@@ -1,4 +1,4 @@
-/* Call paths while they are summed up: what was added may be let go. */
+/* Call paths while they are summed up; an added event may be discarded. */
 #ifndef OP_PATHS_H
 #define OP_PATHS_H
 
@@ -7,14 +7,15 @@
 #include <stdbool.h>
 
 typedef struct op_tracing {
-    op_path *paths; /* a caller before what it calls */
+    op_path *paths; /* callers before callees */
     uint64_t count, capacity;
     uint32_t *slots; /* path + 1; 0: empty */
     uint64_t mask;
-    int32_t *of_row; /* -1: outside of the steps, or none of the host's */
+    int32_t *of_row; /* -1: outside of steps, or not on the host */
 } op_tracing;
 
-bool op_tracing_find(op_tracing *t, const op_result *r, uint64_t row); /* its parent's is known */
+bool op_tracing_find(op_tracing *t, const op_result *r,
+                     uint64_t row); /* the parent's path must be known */
 void op_tracing_add(const op_tracing *t, const op_columns *c, uint64_t row);
 void op_tracing_release(op_tracing *t);
 

@@ -13,7 +13,7 @@ op_result *op_result_new(void) {
     return r;
 }
 
-/* Readers hold an id in 32 bits, as torch does: past these they begin anew. */
+/* Readers store ids in 32 bits, as torch does, so numbering restarts when they run out. */
 op_result *op_result_number(op_result *r) {
     static uint64_t given;
     if (given + r->columns.count > UINT32_MAX)
@@ -64,7 +64,7 @@ int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
     return op_columns_reserve(r, w, n, 0);
 }
 
-/* A column that most results lack. */
+/* For columns that most results lack. */
 static int extend_rare(uint32_t **column, uint64_t count, uint64_t more) {
     if (!*column)
         return OP_OK;

@@ -1,4 +1,4 @@
-/* Rows that are settled together: all of a result's, or those that a fold has at once. */
+/* Rows that are settled together: all rows of a result, or those that a fold holds at a time. */
 #ifndef OP_SEGMENT_H
 #define OP_SEGMENT_H
 
@@ -6,13 +6,13 @@
 
 #include <stdbool.h>
 
-/* `state` is by row, 0 for a new one: what is known of the rows inside of it. A row that `is_open`
- * stays, because rows inside of it are still to come. */
+/* `state` is by row, 0 for a new one: what is known about the rows inside it. A row in `is_open` stays,
+ * because more rows inside it will follow. */
 typedef struct op_segment {
     const op_result *r;
     const op_writable *w;
     uint64_t count;
-    uint64_t first_new; /* those before it have stayed */
+    uint64_t first_new; /* earlier rows stayed from the last segment */
     uint8_t *state;
     const uint8_t *is_open; /* NULL: none is */
 } op_segment;

@@ -8,10 +8,10 @@
 
 #define NONE UINT32_MAX
 
-/* ---- stacks, each kept once ---------------------------------------------------------------- */
+/* ---- stacks, each stored once ------------------------------------------------------------------ */
 
 typedef struct entry {
-    uint32_t rest; /* the stack without it; 0: it is the last */
+    uint32_t rest; /* the stack without this entry; 0: this is the last */
     uint32_t name, line;
 } entry;
 
@@ -71,9 +71,9 @@ static void free_entries(entries *s) {
     free(s->slots);
 }
 
-/* ---- what is not an entry ---------------------------------------------------------------------- */
+/* ---- hidden calls ------------------------------------------------------------------------------- */
 
-/* As _HIDDEN_FRAMES of pytest_opprof/events/names.py: a part of the file's name, and of the
+/* Must match _HIDDEN_FRAMES in pytest_opprof/events/names.py: a part of the file's name, and of the
  * function's. */
 static const char *const hidden[][2] = {{"autograd/__init__", "_make_grads"},
                                         {"autograd/__init__", "backward"},
@@ -99,16 +99,16 @@ static bool is_hidden(uint32_t name) {
 
 typedef struct finder {
     const op_result *r;
-    entries stacks;   /* outermost call first: the rest is what is around */
+    entries stacks;   /* outermost call first: `rest` is the calls around */
     uint32_t *ids;    /* by row: the calls around it */
-    uint32_t *calls;  /* by row: the call around it, NONE where there is none */
-    uint32_t *lines;  /* by row: the line that call was at; 0: not known */
-    uint8_t *visible; /* by name: 0 not looked at, 1 shown, 2 hidden */
+    uint32_t *calls;  /* by row: the call around it; NONE: none */
+    uint32_t *lines;  /* by row: the line of that call; 0: unknown */
+    uint8_t *visible; /* by name: 0 unknown, 1 shown, 2 hidden */
     uint32_t name_count;
     struct {
-        uint32_t thread, first, end; /* whose calls, and which these are */
-        int64_t from_ns, until_ns;   /* while these and no others are open */
-        uint32_t around, innermost;  /* all but the innermost as an id; NONE: none is open */
+        uint32_t thread, first, end; /* the thread, and its slice of the open calls */
+        int64_t from_ns, until_ns;   /* while exactly these are open */
+        uint32_t around, innermost;  /* id of all but the innermost; NONE: none is open */
     } open;
 } finder;
 
@@ -148,7 +148,7 @@ static void find_open_calls(finder *f, uint32_t thread, int64_t at_ns) {
     }
 }
 
-/* The calls that were open before the window, and still are. */
+/* The stack of calls that were open before the window and still are. */
 static uint32_t open_calls(finder *f, uint64_t row, uint32_t line) {
     const op_columns *c = &f->r->columns;
     uint32_t thread = c->thread[row];
@@ -161,7 +161,7 @@ static uint32_t open_calls(finder *f, uint64_t row, uint32_t line) {
     return push(f, f->open.around, innermost->name, line ? line : innermost->line);
 }
 
-/* A parent stands before what is inside it. The line of an op holds for all that runs in it. */
+/* A parent precedes what is inside it. The line of an op applies to all that runs in it. */
 static void find_calls(finder *f) {
     const op_columns *c = &f->r->columns;
     for (uint64_t row = 0; row < c->count && !f->stacks.failed; row++) {
@@ -182,7 +182,7 @@ static void find_calls(finder *f) {
 
 /* ---- backward ops -------------------------------------------------------------------------- */
 
-/* What runs in a backward op has the calls of its forward op; where that is not known, its own. */
+/* What runs in a backward op gets the calls of its forward op; if that is unknown, it keeps its own. */
 static bool hand_to_backward(const op_result *r, uint32_t *ids) {
     const op_columns *c = &r->columns;
     op_forwards forwards;
@@ -210,9 +210,9 @@ static bool hand_to_backward(const op_result *r, uint32_t *ids) {
     return worked;
 }
 
-/* ---- the innermost ------------------------------------------------------------------------- */
+/* ---- the innermost calls ----------------------------------------------------------------------- */
 
-/* Ids of whole stacks become those of what is left of them. */
+/* Replaces ids of whole stacks by ids of their `depth` innermost calls. */
 static bool cut(const entries *whole, uint32_t *ids, uint64_t count, uint32_t depth) {
     entries kept = {0}; /* innermost call first */
     uint32_t *cut_to = op_calloc((uint64_t)whole->count + 1, sizeof *cut_to);

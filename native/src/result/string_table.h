@@ -1,17 +1,17 @@
-/* Texts of one imported trace, each kept once: keys, repeated values, processes and threads. */
+/* Texts of an imported trace, each stored once: keys, repeated values, processes and threads. */
 #ifndef OP_STRING_TABLE_H
 #define OP_STRING_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that grow. */
+/* A growing array of bytes. */
 typedef struct op_buffer {
     char *bytes;
     size_t used, capacity;
 } op_buffer;
 
-char *op_buffer_extend(op_buffer *b, size_t bytes); /* where to write them; NULL: no memory */
+char *op_buffer_extend(op_buffer *b, size_t bytes); /* where to write `bytes`; NULL: no memory */
 int op_buffer_add(op_buffer *b, const void *bytes, size_t count); /* 0, or -1: no memory */
 void op_buffer_free(op_buffer *b);
 
@@ -28,7 +28,7 @@ typedef struct op_string_table {
     op_buffer arena;
 } op_string_table;
 
-/* Id of a text with one byte before it, which keeps kinds of texts apart; 0: no memory. */
+/* Id of a text and its mark, a byte that separates kinds of texts; 0: no memory. */
 uint32_t op_string_table_intern(op_string_table *t, char mark, const char *text, size_t length);
 const char *op_string_table_text(const op_string_table *t, uint32_t id,
                                  size_t *length); /* without the mark */

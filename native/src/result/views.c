@@ -10,19 +10,20 @@ static bool is_op(const op_writable *w, uint64_t row) {
     return w->kind[row] == OP_TORCH && w->scope[row] != OP_SCOPE_USER;
 }
 
-/* Of what autograd runs nothing has a schema. A node goes by what it runs; one without a forward op
- * (AccumulateGrad) keeps a gradient. */
+/* Nodes run by autograd have no schema, so a node is judged by what it runs. One without a forward op
+ * (AccumulateGrad) stores a gradient. */
 static bool is_node(const op_writable *w, uint64_t row) {
     return w->forward_thread[row] != 0 && w->sequence_nr[row] >= 0;
 }
 
-/* The engine's wrapper around a node goes by the node alone: which wrapper adds up the gradients of a
- * tensor that was used twice follows from the order of the nodes. */
+/* The engine's wrapper around a node is judged by the node alone: which wrapper adds up the gradients
+ * of a tensor used twice depends on the order of the nodes. */
 static bool is_wrapper(const op_writable *w, uint64_t row) {
     return is_node(w, row) && w->scope[row] != OP_SCOPE_BACKWARD;
 }
 
-/* What torch's own code records in an op, as it does of aten::detach: no op, and of no namespace. */
+/* What torch's own code records inside an op, such as aten::detach: not an op itself, and in no
+ * namespace. */
 static bool is_part_of_view(const op_writable *w, uint64_t row) {
     if (w->parent[row] < 0 || !(w->flags[w->parent[row]] & OP_FLAG_VIEW))
         return false;
@@ -31,7 +32,7 @@ static bool is_part_of_view(const op_writable *w, uint64_t row) {
     return memchr(text, ':', length) == NULL;
 }
 
-/* Whether it is a view, by what ran in it. What is around it is not settled yet. */
+/* Whether it is a view, judged by what ran in it. The rows around it are not settled yet. */
 static bool is_view(const op_writable *w, uint64_t row, uint8_t ran) {
     if (is_wrapper(w, row))
         return ran & OP_RAN_VIEW_NODE;
@@ -48,7 +49,7 @@ static bool may_have_views(const op_segment *s) {
     return s->is_open != NULL;
 }
 
-/* Children stand behind their parents. What is not an op (a range, a call) passes on what ran in it. */
+/* Children follow their parents. A row that is not an op (a range, a call) passes on what ran in it. */
 void op_views_settle(const op_segment *s) {
     const op_writable *w = s->w;
     for (uint64_t row = may_have_views(s) ? s->count : 0; row-- > 0;) {

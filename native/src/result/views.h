@@ -1,4 +1,4 @@
-/* Views: ops that give back what they were given, and run nothing else. */
+/* Views: ops that return their input and run nothing else. */
 #ifndef OP_VIEWS_H
 #define OP_VIEWS_H
 

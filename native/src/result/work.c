@@ -24,8 +24,8 @@ bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint3
     return true;
 }
 
-/* An op that runs others has what they have, or what it was given itself, whichever is more: `linear`
- * reads what the `addmm` in it reads, and only once. A view reads nothing. */
+/* An op that runs others has the larger of its own inputs and their total: `linear` reads what the
+ * `addmm` in it reads, and only once. A view reads nothing. */
 void op_work_settle(const op_segment *s) {
     op_work *work = s->r->work;
     for (uint64_t row = work ? s->count : 0; row-- > 0;) {
@@ -37,7 +37,7 @@ void op_work_settle(const op_segment *s) {
             own->bytes = own->inner_bytes;
         if (own->nodes < own->inner_nodes)
             own->nodes = own->inner_nodes;
-        if (own->flops == 0) /* a formula stands for all that is inside */
+        if (own->flops == 0) /* a formula covers all that is inside */
             own->flops = own->inner_flops;
         own->retained += own->inner_retained;
         if (parent >= 0) {

@@ -17,7 +17,7 @@ static bool grow(void *array, uint64_t count, size_t size) {
     return bigger != NULL;
 }
 
-/* As many as the columns have. */
+/* As much as the columns have. */
 static bool make_room(op_fold *f) {
     uint64_t room = f->rows.w->room;
     if (room == f->room)
@@ -48,10 +48,10 @@ void op_fold_release(op_fold *f) {
     free(f->place);
 }
 
-#define MOST_WAITING 1000 /* rows, which are looked through before each record */
+#define MOST_WAITING 1000 /* rows; they are searched before each record */
 
-/* Whether a wrapper of the autograd engine is open that has not met its node: until then nobody knows
- * which step what is in it belongs to. */
+/* Whether an open wrapper of the autograd engine has not run its node yet: until then the step of its
+ * contents is unknown. */
 static bool waits_for_node(const op_fold *f, const uint32_t *nearest, uint32_t depth) {
     for (uint32_t i = 0; i < depth; i++)
         if (nearest[i] && op_backward_waits(f->rows.w, nearest[i] - 1))
@@ -89,14 +89,14 @@ static int count_rows(op_fold *f) {
     return OP_OK;
 }
 
-/* Which steps and sites backward ops belong to. */
+/* Records the steps and sites of autograd's numbers. */
 static int take_numbers(op_fold *f) {
     if (f->groups.r->sites && !op_calling_note(&f->calling, &f->rows))
         return no_memory();
     return op_numbers_take(&f->numbers, &f->rows);
 }
 
-/* Only those that are open, in their order. */
+/* Keeps only the open rows, in their order. */
 static void keep_open(op_fold *f) {
     const op_writable *w = f->rows.w;
     uint64_t kept = 0;
@@ -108,7 +108,7 @@ static void keep_open(op_fold *f) {
         if (f->groups.r->work)
             f->groups.r->work[kept] = f->groups.r->work[row];
         int32_t parent = w->parent[kept];
-        /* Not where chunks are missing between them. */
+        /* -1 also if chunks between them are missing */
         w->parent[kept] = parent >= 0 && f->is_open[parent] ? (int32_t)f->place[parent] : -1;
         f->state[kept] = f->state[row];
         f->paths.of_row[kept] = f->paths.of_row[row];

@@ -1,6 +1,6 @@
-/* Sums of a window that has more events than anybody can look at: rows are made, summed up and let go,
- * so that memory is bounded by how many names and paths there are, and not by how much ran. What would
- * be read of the rows later is not there: only ops and ranges can be folded, without their inputs. */
+/* Sums of a window with too many events to look at: rows are built, summed up and discarded, so memory
+ * depends on the number of names and paths, not on how much ran. Details of rows are lost, so only ops
+ * and ranges can be folded, without their inputs. */
 #ifndef OP_FOLD_H
 #define OP_FOLD_H
 
@@ -16,21 +16,21 @@ typedef struct op_fold {
     op_calling calling;
     op_segment rows;
     uint8_t *state, *is_open;
-    uint32_t *place; /* by row: where it moves */
-    uint64_t room;   /* rows that the above hold */
-    uint64_t most;   /* rows at a time, and some more */
-    bool counts;     /* the first of two walks only finds the steps of autograd's numbers */
+    uint32_t *place; /* by row: its new index */
+    uint64_t room;   /* capacity in rows */
+    uint64_t most;   /* rows at a time, or slightly more */
+    bool counts; /* false in the first of two walks, which only finds the steps of autograd's numbers */
 } op_fold;
 
 int op_fold_open(op_fold *f, op_result *r, op_writable *w, uint64_t most);
-/* Before a record at `depth`, which `nearest` has the rows around of (tree.c), once there are `most`
- * rows: sums up those that have ended. */
+/* Before a record at `depth`: once there are `most` rows, sums up those that have ended. `nearest` has
+ * the rows around the record (walk.h). */
 int op_fold_rows(op_fold *f, uint64_t *count, uint32_t *nearest, uint32_t depth);
-/* All that are left: a thread's last record is read. */
+/* Sums up all remaining rows, after a thread's last record. */
 int op_fold_thread(op_fold *f, uint64_t *count, uint32_t *nearest);
-/* Between the walks. */
+/* Call this between the two walks. */
 void op_fold_begin_counting(op_fold *f);
-/* The result has the sums, and no rows. */
+/* Moves the sums to the result, which has no rows. */
 int op_fold_finish(op_fold *f);
 void op_fold_release(op_fold *f);
 

@@ -1,4 +1,4 @@
-/* Around a fork: no lock may be held in the child, and no thread of ours be left behind. */
+/* Fork handlers: the child must find no lock held, and no thread of ours may be running. */
 #include "core/collector.h"
 #include "core/names.h"
 #include "core/record.h"
@@ -42,8 +42,8 @@ static void after_fork_in_parent(void) {
     op_memory_paused = false;
 }
 
-/* The child records nothing until it opens a session of its own. Its window number never matches
- * one of the parent's, so ranges begun before the fork end as no-ops. */
+/* The child records nothing until it opens its own session. Its window number never matches one of the
+ * parent's, so ranges begun before the fork end as no-ops. */
 static void after_fork_in_child(void) {
     op_retained_unlock();
     op_retained_forget();

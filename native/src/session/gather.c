@@ -1,4 +1,4 @@
-/* What a window recorded, from wherever its chunks lie. */
+/* Collects what a window recorded, from wherever its chunks are. */
 #include "core/collector.h"
 #include "core/error.h"
 #include "core/fault.h"
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* To look at a chunk's header maps the pages around it too, a quarter of the file in all. */
+/* Looking at a chunk's header also maps the pages around it, in total a quarter of the file. */
 #define FORGET_AFTER 64 /* chunks */
 
 static op_collector *const self = &op_the_collector;
@@ -88,7 +88,7 @@ static void release(gathered *g) {
     free(g->raw);
 }
 
-/* A thread that ended has left its name behind; the living are named by whoever asks. */
+/* A thread that ended left its name behind; the caller names the living ones. */
 static void name_threads(op_result *r) {
     for (uint32_t i = 0; i < r->thread_count; i++)
         for (op_thread *t = self->threads; t; t = t->link)
@@ -115,7 +115,7 @@ static void count_losses(uint32_t window, op_stats *stats) {
     stats->crash_recovery = self->pool.file.fd >= 0;
 }
 
-/* The threads by CUPTI's handles. */
+/* Lists the threads by CUPTI's handles. */
 static int list_handles(op_cuda_window *out) {
     uint32_t count = 0;
     for (const op_thread *t = self->threads; t; t = t->link)

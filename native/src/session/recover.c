@@ -1,5 +1,5 @@
-/* Reads the session file of a process that died. Nothing in it is trusted: every length is
- * checked against the file before it is used. */
+/* Reads the session file of a dead process. Nothing in it is trusted: every length is checked against
+ * the file before use. */
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/name_text.h"
@@ -22,11 +22,11 @@ typedef struct recovery {
     const op_file_header *header;
     op_raw *raw;
     uint32_t count, capacity;
-    uint32_t *ids; /* name id there -> here */
+    uint32_t *ids; /* name id in the file -> id here */
     uint32_t id_count;
 } recovery;
 
-/* Never wait: a path that is read from a file may lead to a pipe. */
+/* Do not block: a path read from a file may lead to a pipe. */
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
 static int map_file(const char *path, mapping *out) {
@@ -53,7 +53,7 @@ static void unmap(mapping *m) {
         munmap(m->base, m->bytes);
 }
 
-/* The writer holds a lock that the kernel drops when it dies. */
+/* The writer holds a lock, which the kernel releases when it dies. */
 static int find_writer(const char *path, bool *is_alive) {
     int fd = op_open_file(path, OPEN_FLAGS, 0);
     if (fd < 0)
@@ -169,7 +169,7 @@ static int read_pool(recovery *r) {
     return OP_OK;
 }
 
-/* Chunks one after the other; the last may be torn, and then its original is still in the pool. */
+/* Reads consecutive chunks. The last may be torn; then its original is still in the pool. */
 static int read_spill(recovery *r) {
     char path[sizeof r->header->spill_path];
     memcpy(path, r->header->spill_path, sizeof path);
@@ -189,7 +189,7 @@ static int read_spill(recovery *r) {
     return rc;
 }
 
-/* A chunk that was written but not yet given back is there twice. */
+/* A chunk that was spilled but not yet released exists twice. */
 static void drop_copies(recovery *r) {
     if (r->count)
         qsort(r->raw, r->count, sizeof *r->raw, op_raw_order);
@@ -206,8 +206,8 @@ static void drop_copies(recovery *r) {
     r->count = kept;
 }
 
-/* The end of the dead process's timeline is unknown; its clock still runs, unless the machine was
- * started anew, and then the rate seen between its own two calibrations serves. */
+/* The end of the dead process's timeline is unknown. Its clock still runs, unless the machine rebooted;
+ * then the rate between its own two calibrations is used. */
 static void two_pairs(const op_file_header *h, op_clock_pair out[2]) {
     out[0] = h->started;
     op_clock_choose();
@@ -297,7 +297,7 @@ int op_recover(const char *path, op_result **out) {
     return rc;
 }
 
-/* The paths end, whatever the file says. */
+/* The paths are NUL-terminated whatever the file says. */
 static void take_paths(const op_file_header *h, op_left *out) {
     memcpy(out->names_path, h->names_path, sizeof out->names_path - 1);
     memcpy(out->spill_path, h->spill_path, sizeof out->spill_path - 1);

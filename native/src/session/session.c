@@ -75,9 +75,9 @@ void op_session_note(const char *text, uint32_t bytes) {
     if (header) {
         uint32_t kept = bytes < OP_NOTE_BYTES ? bytes : OP_NOTE_BYTES;
         __atomic_store_n(&header->note_bytes, 0, __ATOMIC_RELEASE);
-        /* Else a process that dies in between leaves half of one note and half of another. */
+        /* Otherwise a process that dies in between leaves half of one note and half of another. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        if (kept > 0) /* no note is a null pointer, which memcpy refuses */
+        if (kept > 0) /* an empty note is a null pointer, which memcpy() must not get */
             memcpy(header->note, text, kept);
         __atomic_store_n(&header->note_bytes, kept, __ATOMIC_RELEASE);
     }
@@ -99,7 +99,7 @@ static int start_locked(void) {
         return rc;
     self->window_bytes = 0;
     self->uncounted = 0;
-    /* Threads that hold a chunk will use it again: their bytes count from their first event. */
+    /* Threads that hold a chunk will reuse it: its bytes count from their first event. */
     uint32_t window = ++self->last_window;
     self->pool.header->started = self->timeline.pairs[0];
     self->pool.header->truncated = 0;
@@ -112,7 +112,7 @@ static int start_locked(void) {
     return OP_OK;
 }
 
-/* What CUPTI records begins sooner, so that nothing in the window waits for that. */
+/* CUPTI starts first, so that nothing in the window waits for it. */
 int op_window_start(void) {
     bool with_cuda = !op_open_window() && op_cupti_window_start();
     pthread_mutex_lock(&self->lock);
@@ -144,10 +144,10 @@ static void end_step(void) {
     op_retained_step_end();
 }
 
-/* ---- the window's end, and what is asked of it meanwhile ------------------------------------- */
+/* ---- the window's end, and requests before it --------------------------------------------------- */
 
-/* With the lock held, which it drops while it waits; threads that end meanwhile leave their events
- * to the result. Whatever happens to it, the window is closed and its room is free afterwards. */
+/* Needs the lock, and drops it while it waits; the events of threads that end meanwhile stay for the
+ * result. Whatever goes wrong, afterwards the window is closed and its room is free. */
 static int stop_locked(uint64_t most_events, op_result **out) {
     uint32_t window = op_open_window();
     if (!window)

@@ -1,4 +1,4 @@
-/* What a source has beside its events, on its way into a result: argument blocks, threads. */
+/* The parts of a source besides events that go into a result: argument blocks and threads. */
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/prefault.h"

@@ -1,4 +1,4 @@
-/* Threads: their first event in a window, a full chunk, exit. */
+/* Threads: first event in a window, full chunk, exit. */
 #include "core/chunks.h"
 #include "core/collector.h"
 #include "core/error.h"
@@ -16,11 +16,11 @@
 
 static op_collector *const self = &op_the_collector;
 static pthread_key_t exit_key;
-/* What op_self is after a thread's own destructor ran: destructors of others may still record,
- * and must not make a second op_thread that nobody would ever release. */
+/* Value of op_self after a thread's own destructor: later destructors may still record, but must not
+ * create a second op_thread that nobody would release. */
 static op_thread gone = {.dead = 1, .window = UINT32_MAX};
 
-/* With the lock held, so that a fork finds it listed or not made yet. */
+/* Needs the lock, so that a fork finds the thread either listed or not yet created. */
 static op_thread *create(void) {
     op_thread *t = op_aligned_alloc(_Alignof(op_thread), sizeof *t);
     op_open *stack = op_malloc(FIRST_STACK * sizeof *stack);
@@ -76,7 +76,7 @@ static bool make_ready(op_thread *t, uint32_t window, uint32_t arg_words) {
     if (t->window != window)
         enter_window(t, window);
     op_thread_sweep(t);
-    if (t->depth == t->capacity) /* else not: the observer has chosen a context for this depth */
+    if (t->depth == t->capacity) /* not otherwise: the observer has chosen a context for this depth */
         op_thread_trim(t);
     if (t->exhausted || (t->depth == t->capacity && !deepen(t)))
         return false;
@@ -87,14 +87,14 @@ static bool make_ready(op_thread *t, uint32_t window, uint32_t arg_words) {
     return has_room(t, arg_words);
 }
 
-/* The session file is written with the lock held, which not every drop shall wait for: of the first
- * ones each is told there, then every thousandth. */
+/* Drops are written to the session file under the lock, which not every drop should wait for: each of
+ * the first ones is written, then one in OP_DROPS_TOLD. */
 static bool is_told(uint64_t dropped) {
     return dropped <= OP_DROPS_TOLD || dropped % OP_DROPS_TOLD == 0;
 }
 
 static void count_drop(op_thread *t) {
-    if (!t) { /* no memory to note it in */
+    if (!t) { /* no memory for a thread */
         self->pool.header->dropped++;
         return;
     }
@@ -119,7 +119,7 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
         __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
         return NULL;
     }
-    /* Who is cancelled while it writes or waits would take the lock with it. */
+    /* A thread cancelled while it writes or waits would never release the lock. */
     int cancelling;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
     bool paused = op_memory_pause();
@@ -179,7 +179,7 @@ static void at_thread_exit(void *value) {
     pthread_mutex_unlock(&self->lock);
 }
 
-/* After a window's columns were made. */
+/* After a window's columns were built. */
 void op_thread_release_window(uint32_t window) {
     for (op_thread *t = self->threads, *next; t; t = next) {
         next = t->link;
@@ -192,8 +192,8 @@ void op_thread_release_window(uint32_t window) {
     op_chunks_release(window);
 }
 
-/* The session's end. Other threads learn of it by its number, at their next begin: until then they
- * may be in the middle of a record. The caller certainly is not, so its chunks go back. */
+/* The end of the session. Other threads notice it by its number at their next begin; until then they
+ * may be in the middle of a record. The caller is not, so its chunks are returned. */
 void op_thread_release_session(void) {
     op_thread *t = op_self;
     if (t && t != &gone) {
@@ -205,14 +205,14 @@ void op_thread_release_session(void) {
     self->session++;
 }
 
-/* With the lock held: descriptors of the counters of all threads, which a window ends with. */
+/* Needs the lock. Closes the counters of all threads at the window's end. */
 void op_thread_stop_counting(void) {
     for (op_thread *t = self->threads; t; t = t->link)
         op_counters_close(t->counters);
 }
 
-/* The other threads do not exist here. What torch's observer keeps for them may be half written,
- * so it is left where it is. */
+/* The other threads do not exist here. What torch's observer keeps for them may be half written, so it
+ * is leaked. */
 void op_thread_after_fork(void) {
     for (op_thread *t = self->threads, *next; t; t = next) {
         next = t->link;

@@ -1,5 +1,5 @@
-/* Events to columns: one pass over each thread (walk.c), and one over all for what crosses threads; or
- * to sums (fold.c). */
+/* Turns events into columns: one pass over each thread (walk.c), then one over all for what crosses
+ * threads; or into sums (fold.c). */
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/names.h"
@@ -21,7 +21,7 @@ int op_raw_order(const void *a, const void *b) {
     return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-#define MOST_ROWS (256u << 10) /* of a fold, at a time: some 18 MB */
+#define MOST_ROWS (256u << 10) /* rows that a fold holds at a time: some 18 MB */
 
 static int convert_steps(const op_source *s, op_result *r, const op_tick_map *time) {
     r->steps = op_calloc(s->steps->count + 1, sizeof *r->steps);
@@ -39,7 +39,7 @@ static int convert_steps(const op_source *s, op_result *r, const op_tick_map *ti
     return OP_OK;
 }
 
-/* About so many will follow: what ran, and the ranges that it was launched in. */
+/* An estimate: device work, and the ranges it was launched in. */
 static uint64_t rows_of_devices(const op_source *s) {
     uint64_t work = s->cuda ? s->cuda->records->work_count : 0;
     return work + work / 4;
@@ -102,7 +102,7 @@ static int build_rows(const op_source *s, op_result *r, op_walk *k, uint64_t n) 
     return rc == OP_OK ? settle(r, k) : rc;
 }
 
-/* Sums alone. Not done where records are met that it takes rows for. */
+/* Makes only sums. Leaves *done false if there are records that need rows. */
 static int build_sums(const op_source *s, op_result *r, op_walk *k, bool *done) {
     op_fold fold;
     uint64_t most = s->most_events < MOST_ROWS ? s->most_events : MOST_ROWS;
@@ -152,7 +152,7 @@ static int build(const op_source *s, op_result *r, op_walk *k) {
     return build_rows(s, r, k, n);
 }
 
-/* With the calls of CUDA among the events, and after these what ran on devices. */
+/* Merges CUDA calls into the events and appends what ran on devices. */
 static int build_with_cuda(const op_source *s, op_result *r, op_walk *k) {
     op_cuda_window *cuda = s->cuda;
     int rc = op_cuda_place_calls(cuda, s->raw, s->raw_count);
@@ -175,7 +175,7 @@ static int build_with_cuda(const op_source *s, op_result *r, op_walk *k) {
     return rc;
 }
 
-/* Those that began, whenever it was that their names found no room: who keeps an id begins many. */
+/* Counts events with that name, not names: a program that keeps an id uses it many times. */
 static uint64_t count_overflowed(const op_columns *c) {
     uint64_t overflowed = 0;
     for (uint64_t row = 0; row < c->count; row++)

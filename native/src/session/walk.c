@@ -12,7 +12,7 @@
 #include "result/work.h"
 #include "sources/retained.h"
 
-/* The record below it, or the nearest further down where that one is async. */
+/* The record below it, or the nearest one further down if that is async. */
 static int32_t parent_of(const op_walk *k, uint32_t depth, uint64_t first_row) {
     uint32_t row = depth ? k->nearest[depth - 1] : 0;
     return row > first_row ? (int32_t)(row - 1) : -1;
@@ -41,13 +41,14 @@ static void read_torch_args(op_walk *k, const op_raw *raw, const uint32_t *block
     op_inputs inputs;
     if (!op_inputs_of(block, raw->args + raw->arg_words, &inputs))
         return;
-    if (k->w.sequence_nr[row] >= 0) /* a node without a forward (AccumulateGrad) names a thread too */
+    if (k->w.sequence_nr[row] >=
+        0) /* a node without a forward op (AccumulateGrad) names a thread too */
         k->w.forward_thread[row] = block[1];
     if (!op_work_note(k->result, row, block, raw->args + raw->arg_words, k->w.room))
         k->no_memory = true;
 }
 
-/* Blocks read from a file hold the file's ids; the copy that the result owns gets ours. */
+/* Blocks read from a file contain its ids; the result's copy gets ours. */
 static void rename_args(const op_walk *k, uint32_t args) {
     const op_source *s = k->source;
     uint32_t *block = k->result->args + args - 1;
@@ -64,7 +65,7 @@ static uint32_t name_here(const op_source *s, uint32_t name) {
     return name < s->name_count ? s->names[name] : OP_NAME_NONE;
 }
 
-/* No event: where it began is not known, only what it is around. */
+/* Not an event: it is unknown where it began, only what it contains. */
 static void add_open_call(op_walk *k, const op_raw *raw, const op_event *e) {
     uint64_t end = __atomic_load_n(&e->end, __ATOMIC_RELAXED);
     uint32_t line = k->line;
@@ -75,8 +76,8 @@ static void add_open_call(op_walk *k, const op_raw *raw, const op_event *e) {
                                   .end_ns = end ? op_tick_map_ns(&k->time, &line, end) : -1});
 }
 
-/* No event either: its block belongs to the op around it, in a column of which most results need none.
- */
+/* Not an event either: its block belongs to the op around it, in a column that most results do not
+ * need. */
 static void add_to_op(op_walk *k, uint32_t **column, const op_raw *raw, const op_event *e,
                       uint64_t first_row) {
     int32_t op = parent_of(k, e->depth, first_row);
@@ -105,7 +106,7 @@ static void put_record(op_walk *k, const op_raw *raw, const op_event *e, uint64_
     w->self_ns[row] = end && !(flags & OP_FLAG_ASYNC) ? w->duration_ns[row] : 0;
     w->name[row] = name_here(k->source, e->name);
     w->thread[row] = raw->thread;
-    /* What else stands in a damaged session file no reader knows. */
+    /* A damaged session file may contain other kinds, which no reader knows. */
     w->kind[row] = e->kind >= OP_RANGE && e->kind <= OP_DEVICE_RANGE ? e->kind : OP_RANGE;
     w->scope[row] = flags & OP_SCOPE_MASK;
     w->flags[row] = (uint8_t)((flags & OP_FLAG_ASYNC) | (end ? 0 : OP_FLAG_UNFINISHED));
@@ -121,8 +122,8 @@ static void put_record(op_walk *k, const op_raw *raw, const op_event *e, uint64_
         k->result->work[row] = (op_work){0};
 }
 
-/* Blocks that steps left in use, which stand in the order of the thread's records. One whose record is
- * not there, such as one that a flight recorder forgot, is nobody's. */
+/* Credits blocks retained by steps, which are in the order of the thread's records. A block without its
+ * record, as after a flight recorder forgot it, belongs to nobody. */
 static void take_blocks(op_walk *k, const op_event *e, uint64_t row) {
     while (k->block < k->blocks_end && k->block->start < e->start)
         k->block++;
@@ -140,7 +141,7 @@ static void take_self_time(op_walk *k, uint64_t row) {
         w->self_ns[w->parent[row]] -= w->duration_ns[row];
 }
 
-/* A call of CUDA, put among the events by cuda_calls.c: around nothing but calls of its own kind. */
+/* A CUDA call, inserted by cuda_calls.c: it contains only calls of its own kind. */
 static void add_cuda_call(op_walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
     uint64_t row = k->row++;
     put_record(k, raw, e, row);
@@ -170,7 +171,7 @@ static void add_device_memory(op_walk *k, const op_raw *raw, const op_event *e, 
     w->flags[row] |= (w->flags[call] & OP_FLAG_BACKGROUND) | op_memory_note(k->result, row);
 }
 
-/* The stack of the event just before it. */
+/* The stack of the preceding event. */
 static void add_stack(op_walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
     bool has_args = e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words;
     const uint32_t *block = has_args ? k->result->args + k->arg_base + (e->args - raw->args_at) : NULL;
@@ -228,7 +229,7 @@ static void add_event(op_walk *k, const op_raw *raw, const op_event *e, uint64_t
     }
     w->parent[row] =
         is_call ? op_nest_call(&k->calls, e->depth, row, first_row) : parent_of(k, e->depth, first_row);
-    if (e->kind == OP_MEMORY) /* around nothing */
+    if (e->kind == OP_MEMORY) /* contains nothing */
         w->flags[row] |= op_memory_note(k->result, row);
     else if (!is_call)
         k->nearest[e->depth] =
@@ -237,8 +238,8 @@ static void add_event(op_walk *k, const op_raw *raw, const op_event *e, uint64_t
     place_in_step(k, raw->os_tid, e->start, row);
 }
 
-/* Chunks before this one are not there: a flight recorder forgot them, or they were torn. What had
- * ended by then is around nothing that follows. */
+/* Chunks before this one are missing: a flight recorder forgot them, or they were torn. Rows that had
+ * ended by then contain nothing that follows. */
 static void skip_gap(op_walk *k, const op_raw *raw) {
     if (!raw->count)
         return;
@@ -309,7 +310,7 @@ int op_walk_threads(op_walk *k) {
     }
     if (rc == OP_OK && k->fold)
         rc = op_fold_thread(k->fold, &k->row, k->nearest);
-    /* A parent without an end has no duration for its children to leave. */
+    /* A parent without an end has no duration, so it has no self time. */
     for (uint64_t row = 0; row < k->row; row++)
         if (k->w.flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC))
             k->w.self_ns[row] = 0;

@@ -1,4 +1,4 @@
-/* From the records of each thread, which stand in preorder, to rows. */
+/* Turns the records of each thread, which are in preorder, into rows. */
 #ifndef OP_WALK_H
 #define OP_WALK_H
 
@@ -17,18 +17,18 @@ typedef struct op_walk {
     uint32_t line;
     uint32_t arg_base;
     uint64_t row;
-    uint64_t last;     /* 1 + row of the last event that is not a call of CUDA */
+    uint64_t last;     /* 1 + row of the last event that is not a CUDA call */
     uint16_t depth;    /* and its depth */
-    uint32_t *nearest; /* by depth: 1 + row of what may be a parent, there or below; 0: none */
-    uint32_t step;     /* the last that began before the event, + 1 */
+    uint32_t *nearest; /* by depth: 1 + row of a possible parent, at that depth or below; 0: none */
+    uint32_t step;     /* 1 + the last step that began before the event */
     bool takes_part;
     bool no_memory;
-    const op_block *block, *blocks_end; /* the next of the thread's that its step left in use */
+    const op_block *block, *blocks_end; /* the thread's retained blocks that are left */
     op_nest calls;
-    uint64_t cuda_row, cuda_end; /* the last call of CUDA on the thread, and its end in ticks */
+    uint64_t cuda_row, cuda_end; /* the last CUDA call of the thread, and its end in ticks */
     uint64_t cuda_args;          /* word offset of CUDA's argument blocks */
     op_fold *fold;               /* NULL: all rows are kept */
-    bool cannot_fold;            /* there are records that rows of others follow from */
+    bool cannot_fold;            /* there are records that need rows */
 } op_walk;
 
 int op_walk_threads(op_walk *k);

@@ -1,8 +1,7 @@
 /* Python and C calls: a second tree among a thread's events, with a stack of its own.
- *
- * A call's end says which code ended. Where that is not the innermost open call, those above it
- * ended unseen (a greenlet was switched, a tracer was off for a moment) and end with it; where no
- * open call is of that code, the end is ignored. So a tree is always a tree. */
+ * The end of a call names the code that ended. If that is not the innermost open call, those above it
+ * ended unseen (a greenlet switched, a tracer was off for a moment) and end with it. If no open call
+ * has that code, the end is ignored. So a tree always stays a tree. */
 #ifndef OP_CALL_H
 #define OP_CALL_H
 
@@ -15,39 +14,39 @@ extern "C" {
 #endif
 
 typedef struct op_call {
-    op_event *event; /* NULL: open, but not recorded: no room, or of no interest */
+    op_event *event; /* NULL: open but not recorded, for lack of room or interest */
     op_chunk *chunk;
-    const void *code; /* what runs: tells the end of one call from that of another */
+    const void *code; /* what runs; distinguishes the ends of calls */
     uint32_t depth;   /* recorded calls around it */
-    bool hidden;      /* of no interest, and so are the C functions that it calls */
+    bool hidden;      /* uninteresting, as are the C functions that it calls */
 } op_call;
 
 enum op_caller {
     OP_CALLED_BY_PYTHON,
-    OP_CALLED_BY_ENGINE /* of autograd, which calls node after node */
+    OP_CALLED_BY_ENGINE /* autograd's engine, which calls node after node */
 };
 
 typedef struct op_lines {
     void (*note)(const op_slot *slot, enum op_caller caller); /* NULL while no lines are noted */
     bool has_calls;                                           /* calls are recorded too */
-    bool has_callers; /* a site is noted with those that it is reached from */
-    uint64_t epoch;   /* of call sites: see sites.h */
+    bool has_callers; /* a site is noted together with the sites it is reached from */
+    uint64_t epoch;   /* of call sites, see sites.h */
 } op_lines;
 
 extern op_lines op_lines_noted;
 
-/* Room for one more call, which may need memory; false: there is none, and the call is not noted.
- * Calls of a window gone by are forgotten. */
+/* Makes room for one more call; false: no memory, and the call is not noted. Forgets the calls of
+ * earlier windows. */
 bool op_calls_grow(op_thread *t, uint32_t window);
-/* The end of a call that is not the innermost one. */
+/* Ends a call that is not the innermost one. */
 void op_call_end_deeper(op_thread *t, const void *code);
 
-/* This thread's calls belong to the open window; false where it has none yet. */
+/* Whether this thread's calls belong to the open window; false if it has none yet. */
 static inline bool op_calls_are_of(const op_thread *t, uint32_t window) {
     return t != NULL && t->call_window == window;
 }
 
-/* The place for one more call, which has room; not recorded so far. */
+/* Pushes one more call, for which there is room; it is not recorded so far. */
 static inline op_call *op_call_push(op_thread *t, const void *code) {
     op_call *call = &t->calls[t->call_depth++];
     const op_call *around = t->call_depth > 1 ? call - 1 : NULL;
@@ -105,14 +104,14 @@ static inline void op_call_end(op_thread *t, const void *code) {
 enum op_line {
     OP_LINE_OWN,
     OP_LINE_SHARED, /* that of the op around it */
-    OP_LINE_IN_NODE /* of autograd: its own where Python runs in that */
+    OP_LINE_IN_NODE /* of autograd: its own if Python runs inside that */
 };
 
 static inline bool op_is_node(const op_event *e) {
     return e->flags & OP_FLAG_ENGINE || (e->flags & OP_SCOPE_MASK) == OP_SCOPE_BACKWARD;
 }
 
-/* Of what has lines: an op that is no node. */
+/* An op that is not a node, out of those that have lines. */
 static inline bool op_is_plain(const op_event *e) {
     return !(e->flags & (OP_SCOPE_MASK | OP_FLAG_ENGINE));
 }
@@ -121,16 +120,16 @@ static inline bool op_is_op(const op_event *e) {
     return e->kind == OP_TORCH && (e->flags & OP_SCOPE_MASK) != OP_SCOPE_USER;
 }
 
-/* What runs inside of an op, and not of a range, shares the op's line, unless Python came in between.
- * Between a node and its ops Python comes in a hook, in a `backward` of somebody's own and in a forward
- * that is computed again, recorded or not. */
+/* What runs inside an op (not a range) shares the op's line, unless Python ran in between. Between a
+ * node and its ops Python runs in a hook, in a user-defined `backward` and in a recomputed forward,
+ * recorded or not. */
 static inline enum op_line op_line_of(const op_slot *slot, enum op_caller caller) {
     const op_thread *t = slot->thread;
     const op_event *e = slot->event, *around = e->depth ? t->stack[e->depth - 1].event : NULL;
     if (!around)
         return OP_LINE_OWN;
     if (caller == OP_CALLED_BY_ENGINE && around->flags & ~e->flags & OP_FLAG_ENGINE)
-        return OP_LINE_SHARED; /* a node's, with the range around it */
+        return OP_LINE_SHARED; /* a node shares that of the range around it */
     if (!op_is_op(around))
         return OP_LINE_OWN;
     const op_event *call = t->call_depth ? t->calls[t->call_depth - 1].event : NULL;
@@ -139,8 +138,8 @@ static inline enum op_line op_line_of(const op_slot *slot, enum op_caller caller
     return op_is_node(around) ? OP_LINE_IN_NODE : OP_LINE_SHARED;
 }
 
-/* Notes the line of an event that is called from Python. Most are ops inside of another one: they cost
- * two comparisons, for which a processor has no code to fetch that it did not run anyhow. */
+/* Notes the line of an event called from Python. Most events are ops inside another op: they cost two
+ * comparisons and no instruction fetch beyond what runs anyway. */
 static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
     const op_event *e = slot->event;
     if (e == NULL)

@@ -15,10 +15,10 @@ static op_collector *const self = &op_the_collector;
 typedef struct definition {
     const char *name;
     uint32_t type, config;
-    bool in_kernel; /* it happens in the kernel alone, where not every user may count */
+    bool in_kernel; /* counts only in the kernel, where not every user may count */
 } definition;
 
-/* Torch's names (torch/csrc/profiler/perf.cpp), for what it has none those of perf(1). */
+/* Torch's names (torch/csrc/profiler/perf.cpp), or else those of perf(1). */
 static const definition definitions[] = {
     {"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
     {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
@@ -35,29 +35,29 @@ static const definition definitions[] = {
 #define DEFINITIONS (sizeof definitions / sizeof *definitions)
 
 typedef struct start {
-    const op_event *event; /* NULL: nothing could be read */
+    const op_event *event; /* NULL: reading failed */
     uint64_t values[OP_COUNTERS_MAX];
 } start;
 
 struct op_counters {
     pthread_mutex_t lock; /* of the descriptors */
     int fds[OP_COUNTERS_MAX];
-    uint32_t count; /* of them; 0: closed, or refused */
+    uint32_t count; /* of the descriptors; 0: closed, or refused */
     uint32_t keys[OP_COUNTERS_MAX];
     uint32_t capacity; /* of `starts` */
-    start *starts;     /* one for each place in the thread's stack of open records */
+    start *starts;     /* one per place in the thread's stack of open records */
 };
 
 uint32_t op_counted;
-static uint32_t chosen[OP_COUNTERS_MAX], keys[OP_COUNTERS_MAX]; /* keys: ids of their names */
+static uint32_t chosen[OP_COUNTERS_MAX], keys[OP_COUNTERS_MAX]; /* keys: ids of the counters' names */
 
 const char *op_counter_name(uint32_t counter) {
     return counter < DEFINITIONS ? definitions[counter].name : NULL;
 }
 
-/* Whoever may profile at all may count what happens outside of the kernel. Each stands alone: of a
- * group with a clock in it Linux 6.18 counts that clock only. Pinned, it is counted all the time or is
- * read as nothing; one that took turns with others would be an estimate. */
+/* Whoever may profile at all may count what happens outside the kernel. Each counter stands alone,
+ * because Linux 6.18 counts only the clock of a group that contains one. A pinned counter either counts
+ * all the time or reads as nothing; a multiplexed one would be an estimate. */
 static int open_counter(uint32_t counter) {
     const definition *d = &definitions[counter];
     struct perf_event_attr attributes = {.type = d->type,
@@ -145,7 +145,7 @@ uint32_t op_counters_chosen(uint32_t out[OP_COUNTERS_MAX]) {
     return op_counts();
 }
 
-/* ---- of a thread -------------------------------------------------------------------------- */
+/* ---- of one thread -------------------------------------------------------------------------- */
 
 static op_counters *create(void) {
     op_counters *c = op_calloc(1, sizeof *c);
@@ -161,8 +161,8 @@ static void be_open(op_counters *c) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Once for each thread and window; with the collector's lock, so that none is opened that the
- * window's end would miss. */
+/* Once per thread and window. Under the collector's lock, so that the window's end misses no open
+ * counter. */
 static void enter_window(op_thread *t, uint32_t window) {
     pthread_mutex_lock(&self->lock);
     if (op_open_window() == window) {
@@ -178,7 +178,7 @@ static void enter_window(op_thread *t, uint32_t window) {
     pthread_mutex_unlock(&self->lock);
 }
 
-/* How many there are; 0: closed, or refused. */
+/* Returns how many counters it read; 0: closed, refused or failed. */
 static uint32_t read_here(op_counters *c, uint64_t *values) {
     pthread_mutex_lock(&c->lock);
     uint32_t count = c->count && read_all(c->fds, c->count, values) ? c->count : 0;
@@ -214,7 +214,7 @@ void op_count_end(const op_slot *slot) {
     op_thread *t = op_self;
     if (!slot->event || t != slot->thread || t->window != slot->window)
         return;
-    op_thread_trim(t); /* what other threads ended may lie above it */
+    op_thread_trim(t); /* records that other threads ended may lie above it */
     op_counters *c = t->counters;
     if (!op_is_innermost(slot) || !c || t->depth > c->capacity ||
         c->starts[t->depth - 1].event != slot->event ||

@@ -12,8 +12,9 @@
 
 uint32_t op_emitting;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows; not held while emitting */
-static uint32_t started[2]; /* by target: op_emit_start less op_emit_stop */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* guards the following; not held while emitting */
+static uint32_t started[2];    /* by target: op_emit_start() calls minus op_emit_stop() calls */
 static __thread uint32_t depths[2];
 
 static void *open_tool(const char *variable) {
@@ -35,7 +36,7 @@ static int refuse(const char *variable) {
 /* ---- ITT -------------------------------------------------------------------------------- */
 
 #define ITT_VARIABLE "INTEL_LIBITTNOTIFY64"
-#define ITT_DOMAIN "PyTorch" /* under which tools look for torch's own ranges */
+#define ITT_DOMAIN "PyTorch" /* where tools look for torch's own ranges */
 #define ITT_GROUP_ALL (-1)
 
 static void (*itt_task_begin)(const itt_domain *, itt_id, itt_id, itt_string *);
@@ -47,7 +48,7 @@ static itt_domain *domain;
 
 static void itt_none(void) {}
 
-/* A function pointer through `void *`, as the ABI has it. */
+/* A function pointer through `void *`, as in the ABI. */
 #define API(symbol, pointer) {.name = "__itt_" symbol, .func_ptr = (void **)&(pointer)}
 static itt_api_info functions[] = {
     API("task_begin", itt_task_begin),
@@ -58,7 +59,7 @@ static itt_api_info functions[] = {
     {0},
 };
 
-/* What a tool finds behind the fields that it and we agree on: empty lists. */
+/* Fields that the tool expects after those we declare: empty lists. */
 static struct {
     itt_global global;
     void *rest[16];
@@ -70,7 +71,7 @@ static struct {
                         .mutex = PTHREAD_MUTEX_INITIALIZER,
                         .api_list_ptr = functions}};
 
-/* Tools of the older protocol export the functions by name. */
+/* Tools with the older protocol export the functions by name. */
 static void bind_by_name(void *tool) {
     for (itt_api_info *api = functions; api->name; api++)
         *api->func_ptr = dlsym(tool, api->name);
@@ -99,7 +100,7 @@ static int open_itt(void) {
     return domain ? OP_OK : refuse(ITT_VARIABLE);
 }
 
-/* A domain with no flags is one that the tool has switched off. */
+/* The tool has switched off a domain whose flags are 0. */
 static bool itt_listens(void) { return domain && domain->flags; }
 
 static void itt_push(const char *text) {
@@ -127,7 +128,7 @@ static void itt_mark(const char *text) {
 enum { MARK_A = 2, PUSH_A = 9, POP = 11, CORE_SIZE = 16 }; /* NvtxCallbackIdCore */
 
 static nvtx_function core[CORE_SIZE];
-static nvtx_function *core_slots[CORE_SIZE + 1]; /* ends at a NULL */
+static nvtx_function *core_slots[CORE_SIZE + 1]; /* NULL-terminated */
 static bool nvtx_is_open;
 
 static int functions_of(int module, nvtx_function ***table, unsigned *count) {
@@ -164,7 +165,7 @@ static int open_nvtx(void) {
     return OP_OK;
 }
 
-/* A tool may leave out what it has no use for. */
+/* A tool may leave out callbacks that it does not use. */
 static void nvtx_push(const char *text) {
     if (core[PUSH_A])
         ((int (*)(const char *))core[PUSH_A])(text);

@@ -1,7 +1,6 @@
-/* The ITT collector: what INTEL_LIBITTNOTIFY64 names. Each copy of ittnotify in the process calls
- * __itt_api_init once, at its first ITT call, and we point its functions at ours.
- *
- * Ops and ranges are told apart by domain: torch's emit_itt names its ops in "PyTorch". */
+/* The ITT collector that INTEL_LIBITTNOTIFY64 names. Each copy of ittnotify in the process calls
+ * __itt_api_init once, at its first ITT call, and we replace its functions with ours.
+ * Domains distinguish ops from ranges: torch's emit_itt names its ops in "PyTorch". */
 #include "core/fault.h"
 #include "core/fields.h"
 #include "core/names.h"
@@ -11,14 +10,15 @@
 
 #include <string.h>
 
-enum owner { UNKNOWN = 0, TORCH = 1, OTHER = 2 }; /* in a domain's extra1 */
+enum owner { UNKNOWN = 0, TORCH = 1, OTHER = 2 }; /* stored in a domain's extra1 */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the two lists; never with another */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* guards the two lists; never held with another lock */
 static itt_domain *domains;
 static itt_string *strings;
 
-/* A copy of ittnotify makes domains and handles of its own before it has loaded us (torch's first
- * ones are such): their extra fields are 0 until we see them. */
+/* A copy of ittnotify creates domains and handles before it loads us (torch's first ones among them).
+ * Their extra fields are 0 until we see them. */
 static int owner_of(itt_domain *domain) {
     if (!domain)
         return OTHER;
@@ -43,9 +43,9 @@ static uint32_t name_id(itt_string *name) {
 
 /* ---- tasks ------------------------------------------------------------------------------ */
 
-#define ROOM_FOR_METADATA 64u /* words kept free behind each task's own block */
+#define ROOM_FOR_METADATA 64u /* words kept free after each task's own block */
 
-static uint32_t domain_key; /* what a task's block calls its domain */
+static uint32_t domain_key; /* key of the domain in a task's block */
 
 static void put_domain(op_fields *fields, itt_domain *domain) {
     op_fields_clear(fields);
@@ -63,7 +63,7 @@ static uint32_t source_of(itt_domain *domain) {
     return owner_of(domain) == TORCH ? OP_INJECTED_TORCH : OP_INJECTED_ITT;
 }
 
-/* Whether the open window wants what this domain emits. */
+/* Whether the open window accepts events of this domain. */
 static bool is_accepted(itt_domain *domain) { return op_accepts(source_of(domain)); }
 
 static op_slot begin_in(itt_domain *domain, itt_string *name) {
@@ -103,12 +103,12 @@ static void marker(itt_domain *domain, itt_id id, itt_string *name, int scope) {
     op_instant(name_id(name), OP_MARK, OP_SCOPE_USER, fields.words, words);
 }
 
-/* ---- metadata: of the task that is open on this thread ------------------------------------- */
+/* ---- metadata of the task that is open on this thread ----------------------------------------- */
 
 enum { U64 = 1, S64, U32, S32, U16, S16, FLOAT, DOUBLE };
-#define METADATA_MAX 64 /* numbers of one key */
+#define METADATA_MAX 64 /* numbers per key */
 
-/* The numbers of an array, each as 64 bits of the field type that is returned; 0: an unknown type. */
+/* Widens an array's numbers to 64 bits. Returns their field type; 0: unknown type. */
 static uint32_t widen(int type, const void *data, size_t count, uint64_t *out) {
     for (size_t i = 0; i < count; i++) {
         int64_t number = 0;
@@ -148,8 +148,8 @@ static uint32_t widen(int type, const void *data, size_t count, uint64_t *out) {
     return type >= FLOAT ? OP_FIELD_DOUBLE : is_signed ? OP_FIELD_SIGNED : OP_FIELD_UNSIGNED;
 }
 
-/* The task's block so far, to be written again with more in it. What its chunk has no room for any
- * more is left out: metadata follows its task's begin, and comes in time. */
+/* Copies the task's block, to be written again with more in it. What the chunk has no room for is left
+ * out; metadata normally follows its task's begin in time. */
 static const op_range_stack *reopen(itt_domain *domain, itt_id id, op_fields *fields) {
     unsigned long long number[3] = {id.d1, id.d2, id.d3};
     const op_range_stack *p = is_accepted(domain) ? op_range_stack_find(number) : NULL;
@@ -203,7 +203,8 @@ static itt_domain *domain_create(const char *name) {
     return d;
 }
 
-/* torch makes a handle a push, from few names: found by id, not by walking a list of strings. */
+/* torch creates a handle per push, from few names, so they are found by id and not by walking a
+ * list. */
 static itt_string *string_create(const char *text) {
     if (!text)
         return NULL;
@@ -263,7 +264,8 @@ static void set_up(void) {
 void __itt_api_init(itt_global *global, int groups);
 void __itt_api_fini(itt_global *global);
 
-/* What we do not record goes to the library's own no-op: its initial function would call us again. */
+/* Functions that we do not record get the library's own no-op, because its initial function would call
+ * us again. */
 void __itt_api_init(itt_global *global, int groups) {
     (void)groups;
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,6 +1,6 @@
-/* The ITT ABI, as far as we are on either side of it: layouts of ittnotify_config.h of ITT API 3.x
- * (struct ___itt_global up to api_list_ptr, ___itt_domain, ___itt_string_handle), which no 3.x release
- * has changed up to these fields. */
+/* The ITT ABI, as far as either of our sides uses it: layouts from ittnotify_config.h of ITT API 3.x
+ * (struct ___itt_global up to api_list_ptr, ___itt_domain, ___itt_string_handle). No 3.x release has
+ * changed them up to these fields. */
 #ifndef OP_ITT_ABI_H
 #define OP_ITT_ABI_H
 

@@ -1,5 +1,5 @@
-/* The malloc family, as the loaded libraries call it: each one's table of imported functions is made
- * to point here. What a library loaded later takes is not seen, nor what the C library takes itself. */
+/* Hooks the malloc family as loaded libraries call it, by pointing each library's table of imported
+ * functions here. Allocations of the C library itself, and of libraries loaded later, are not seen. */
 #include "sources/malloc_watch.h"
 
 #include "core/error.h"
@@ -33,7 +33,7 @@ static void changed(uint32_t name, uintptr_t address, int64_t bytes) {
     errno = saved;
 }
 
-/* This thread has called a hook while nothing was recorded. */
+/* This thread called a hook while nothing was recorded. */
 static __thread bool came_by
 #if defined(__GLIBC__)
     __attribute__((tls_model("initial-exec")))
@@ -48,7 +48,7 @@ static void *taken(void *block, size_t bytes) {
     return block;
 }
 
-/* Before it is given back: once it is, another thread may get the same address. */
+/* Recorded before the block is freed: afterwards another thread may get the same address. */
 static void give_back(const void *block) {
     if (block && is_watching())
         changed(memory_name, (uintptr_t)block, OP_BYTES_UNKNOWN);
@@ -83,9 +83,9 @@ static void hook_free(void *block) {
 
 typedef void (*function)(void);
 
-/* In a program at a fixed address, as some distributions link Python, the address of a function may be
- * that of a stub in the program, which jumps to where the program's table of imports says. Tables of
- * calls never have that address: what they have is what our own has. */
+/* In a program at a fixed address, as some distributions link Python, a function's address may be that
+ * of a stub in the program, which jumps to the target in the program's import table. Call tables never
+ * contain that address; they contain what our own does. */
 static struct {
     const char *name;
     function hook, address, called;
@@ -100,20 +100,20 @@ static struct {
 
 enum { FAMILY = sizeof family / sizeof *family };
 
-/* ---- one library's table ------------------------------------------------------------------ */
+/* ---- one library's import table ----------------------------------------------------------------- */
 
 typedef struct library library;
 
-/* What to do with an entry for family[i]; `is_call`: only calls go through it. */
+/* Handles an entry for family[i]; `is_call`: it is only used for calls. */
 typedef void visitor(library *l, function *entry, size_t i, bool is_call);
 
 struct library {
-    uintptr_t base, from, to;         /* its addresses */
-    uintptr_t sealed_from, sealed_to; /* what is read-only once it is loaded */
+    uintptr_t base, from, to;         /* its address range */
+    uintptr_t sealed_from, sealed_to; /* read-only once it is loaded */
     const ElfW(Sym) * symbols;
     const char *strings;
     visitor *visit;
-    uint32_t failures; /* entries that cannot be written */
+    uint32_t failures; /* entries that could not be written */
 };
 
 enum { NO_IMPORT, CALL, ADDRESS };
@@ -150,7 +150,7 @@ static void learn(library *l, function *entry, size_t i, bool is_call) {
         family[i].called = read_entry(entry);
 }
 
-/* An entry that was not needed yet points into the library itself, to the code that looks it up. */
+/* An entry that was not needed yet points into the library itself, at the code that resolves it. */
 static void watch(library *l, function *entry, size_t i, bool is_call) {
     (void)is_call;
     function now = read_entry(entry);
@@ -185,8 +185,7 @@ static void read_dynamic(library *l, const ElfW(Dyn) * dynamic) {
     size_t plt_bytes = 0, rela_bytes = 0;
     for (; dynamic->d_tag != DT_NULL; dynamic++) {
         uintptr_t value = dynamic->d_un.d_ptr;
-        uintptr_t address =
-            value < l->base ? l->base + value : value; /* musl leaves them as they are */
+        uintptr_t address = value < l->base ? l->base + value : value; /* musl leaves them relative */
         switch (dynamic->d_tag) {
         case DT_SYMTAB:
             l->symbols = (const ElfW(Sym) *)address;
@@ -216,7 +215,8 @@ static void read_dynamic(library *l, const ElfW(Dyn) * dynamic) {
     visit_entries(l, rela, rela_bytes);
 }
 
-/* Not the loader, nor the kernel's page. The C library imports nothing of the family: it defines it. */
+/* Skips the loader and the kernel's page. The C library defines the family, so it imports none of
+ * it. */
 static bool is_watched(const char *name) {
     return strstr(name, "/ld-") == NULL && strstr(name, "linux-vdso") == NULL;
 }
@@ -251,7 +251,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     return 0;
 }
 
-/* How many entries could not be written. */
+/* Returns how many entries could not be written. */
 static uint32_t visit_all(visitor *what) {
     pass p = {what, 0};
     dl_iterate_phdr(visit, &p);

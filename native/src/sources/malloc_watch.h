@@ -6,16 +6,16 @@
 
 #include <stdbool.h>
 
-/* While it is set, what this thread takes is not recorded: one allocator at work for another, or
- * whoever holds the collector's lock and calls the C library (in a program at a fixed address what that
- * takes is seen too), or a fork, which holds it while handlers of other libraries run. */
+/* While set, this thread's allocations are not recorded: when one allocator works for another, when the
+ * holder of the collector's lock calls the C library (whose allocations are seen in a program at a
+ * fixed address), and during a fork, which holds the lock while other libraries' handlers run. */
 extern __thread bool op_memory_paused
 #if defined(__GLIBC__)
     __attribute__((tls_model("initial-exec")))
 #endif
     ;
 
-/* Sets it; what it was. */
+/* Sets it and returns the previous value. */
 static inline bool op_memory_pause(void) {
     bool before = op_memory_paused;
     op_memory_paused = true;

@@ -1,9 +1,7 @@
-/* The NVTX injection library: what NVTX_INJECTION64_PATH names. Each shared object that embeds the
- * NVTX headers has function pointers of its own and calls InitializeInjectionNvtx2 at its first
- * NVTX call.
- *
- * The pointers stay set outside of windows, where a call finds that nothing is recorded and returns:
- * taking them back would write into libraries that may have been unloaded since. */
+/* The NVTX injection library that NVTX_INJECTION64_PATH names. Each shared object that embeds the NVTX
+ * headers has its own function pointers and calls InitializeInjectionNvtx2 at its first NVTX call.
+ * The pointers stay set outside of windows, where a call returns because nothing is recorded: resetting
+ * them would write into libraries that may have been unloaded since. */
 #include "sources/nvtx_abi.h"
 #include "sources/nvtx_attributes.h"
 #include "sources/nvtx_domains.h"
@@ -13,9 +11,9 @@
 
 #include <pthread.h>
 
-/* A domain is NULL where the caller named none: op_nvtx_domain_of() says which that is. */
+/* A domain is NULL if the caller named none; op_nvtx_domain_of() resolves it. */
 
-/* ---- push and pop: nested on a thread, for each domain ------------------------------------- */
+/* ---- push and pop: nested per thread and domain ------------------------------------------------ */
 
 static int push(op_nvtx_domain *d, uint32_t name, const nvtx_attributes *a) {
     op_range_stack *p = op_range_stack_add(op_nvtx_domain_of(d));
@@ -51,9 +49,9 @@ static int core_push_w(const wchar_t *message) {
 
 static int core_pop(void) { return pop(NULL); }
 
-/* ---- start and end: by a number, on any thread, in any order ------------------------------- */
+/* ---- start and end: by number, on any thread, in any order -------------------------------------- */
 
-/* Such a range overlaps others as it likes, so it is around none of them. */
+/* Such a range may overlap others in any way, so it is never their parent. */
 static uint64_t start(op_nvtx_domain *d, uint32_t name, const nvtx_attributes *a) {
     op_fields fields;
     uint32_t words = op_nvtx_describe(&fields, op_nvtx_domain_of(d), a);
@@ -113,7 +111,7 @@ static void core_mark_w(const wchar_t *message) {
         mark(NULL, op_nvtx_wide(message), NULL);
 }
 
-/* ---- domains, categories, strings: also outside of windows ---------------------------------- */
+/* ---- domains, categories, strings: outside of windows too --------------------------------------- */
 
 static op_nvtx_domain *domain_create_a(const char *name) {
     return op_nvtx_domain_named(op_nvtx_text(name));
@@ -151,7 +149,8 @@ static uintptr_t register_w(op_nvtx_domain *d, const wchar_t *text) {
 
 /* ---- the library's entry point -------------------------------------------------------------- */
 
-/* By NvtxCallbackIdCore and NvtxCallbackIdCore2. What we do not record stays the header's no-op. */
+/* By NvtxCallbackIdCore and NvtxCallbackIdCore2. Callbacks that we do not record keep the header's
+ * no-op. */
 static const nvtx_function core[] = {[1] = (nvtx_function)core_mark,
                                      [2] = (nvtx_function)core_mark_a,
                                      [3] = (nvtx_function)core_mark_w,
@@ -198,7 +197,7 @@ static void set_up(void) {
 
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t));
 
-/* 1: injected; 0: NVTX goes on without us. */
+/* 1: injected; 0: NVTX continues without us. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t)) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, set_up);

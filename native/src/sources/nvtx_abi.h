@@ -1,4 +1,4 @@
-/* The NVTX 3 ABI, as far as we are on either side of it: layouts and numbers of nvtxDetail/nvtxTypes.h
+/* The NVTX 3 ABI, as far as either of our sides uses it: layouts and numbers of nvtxDetail/nvtxTypes.h
  * and nvToolsExt.h, which NVTX 3 has frozen. */
 #ifndef OP_NVTX_ABI_H
 #define OP_NVTX_ABI_H
@@ -33,7 +33,7 @@ typedef struct nvtx_attributes { /* nvtxEventAttributes_v2 */
     union {
         const char *ascii;
         const wchar_t *unicode;
-        uintptr_t registered; /* what the tool made of it */
+        uintptr_t registered; /* handle returned by the tool */
     } message;
 } nvtx_attributes;
 _Static_assert(sizeof(nvtx_attributes) == 48, "nvtxEventAttributes_v2");

@@ -70,7 +70,7 @@ uint32_t op_nvtx_message(const nvtx_attributes *a) {
     }
 }
 
-/* ---- what a range carries ----------------------------------------------------------------- */
+/* ---- attributes of a range -------------------------------------------------------------------- */
 
 static void put_category(op_fields *f, const op_nvtx_domain *d, uint32_t number) {
     const op_nvtx_category *c = op_nvtx_category_of(d, number);
@@ -111,7 +111,7 @@ static void put_payload(op_fields *f, const nvtx_attributes *a) {
     op_fields_put_numbers(f, keys.payload, type, &bits, 1);
 }
 
-/* A caller with an older, shorter structure says so in `size`. */
+/* `size` shows whether the caller has an older, shorter structure. */
 uint32_t op_nvtx_describe(op_fields *f, const op_nvtx_domain *d, const nvtx_attributes *a) {
     op_fields_clear(f);
     if (d->name)

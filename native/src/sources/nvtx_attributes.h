@@ -1,4 +1,4 @@
-/* What an NVTX range says of itself: its message, and the values that it carries. */
+/* The attributes of an NVTX range: its message and its values. */
 #ifndef OP_NVTX_ATTRIBUTES_H
 #define OP_NVTX_ATTRIBUTES_H
 
@@ -8,12 +8,13 @@
 
 void op_nvtx_attributes_setup(void);
 
-/* Names of what is recorded; OP_NAME_NONE: there is none. */
+/* Name ids; OP_NAME_NONE: none. */
 uint32_t op_nvtx_text(const char *text);
 uint32_t op_nvtx_wide(const wchar_t *text);
 uint32_t op_nvtx_message(const nvtx_attributes *a);
 
-/* Domain, category, colour and payload as fields, of which it returns the words; `a` may be NULL. */
+/* Writes domain, category, colour and payload as fields and returns their length in words; `a` may be
+ * NULL. */
 uint32_t op_nvtx_describe(op_fields *out, const op_nvtx_domain *d, const nvtx_attributes *a);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never with another */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never held with another lock */
 static op_nvtx_domain default_domain;
 static op_nvtx_domain *domains;
 
@@ -27,7 +27,7 @@ op_nvtx_domain *op_nvtx_domain_named(uint32_t name) {
 void op_nvtx_name_category(op_nvtx_domain *d, uint32_t number, uint32_t name) {
     op_nvtx_category *c = op_malloc(sizeof *c);
     if (!c)
-        return; /* it keeps its number */
+        return; /* the category keeps its number */
     pthread_mutex_lock(&lock);
     *c = (op_nvtx_category){.number = number, .name = name, .next = d->categories};
     __atomic_store_n(&d->categories, c, __ATOMIC_RELEASE);

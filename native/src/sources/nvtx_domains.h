@@ -1,5 +1,4 @@
-/* NVTX domains and their categories. A library may make them at any time, and none is ever taken out.
- */
+/* NVTX domains and their categories. Libraries may create them at any time; none is ever removed. */
 #ifndef OP_NVTX_DOMAINS_H
 #define OP_NVTX_DOMAINS_H
 
@@ -12,16 +11,17 @@ typedef struct op_nvtx_category {
 
 typedef struct op_nvtx_domain {
     uint32_t name;                /* 0: the default domain */
-    op_nvtx_category *categories; /* grows in front */
+    op_nvtx_category *categories; /* newest first */
     struct op_nvtx_domain *next;
 } op_nvtx_domain;
 
-int op_nvtx_domains_setup(void); /* 0, or what pthread_atfork() gave */
+int op_nvtx_domains_setup(void); /* 0, or pthread_atfork()'s error */
 
 op_nvtx_domain *op_nvtx_domain_named(uint32_t name);       /* NULL: no memory */
-op_nvtx_domain *op_nvtx_domain_of(op_nvtx_domain *handle); /* NULL is the default domain's */
+op_nvtx_domain *op_nvtx_domain_of(op_nvtx_domain *handle); /* NULL means the default domain */
 
 void op_nvtx_name_category(op_nvtx_domain *d, uint32_t number, uint32_t name);
-const op_nvtx_category *op_nvtx_category_of(const op_nvtx_domain *d, uint32_t number); /* or NULL */
+const op_nvtx_category *op_nvtx_category_of(const op_nvtx_domain *d,
+                                            uint32_t number); /* NULL: no name */
 
 #endif

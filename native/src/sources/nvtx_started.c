@@ -4,12 +4,12 @@
 
 #include <pthread.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never with another */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never held with another lock */
 
 typedef struct started {
     op_slot slot;
-    uint32_t turn; /* how often this place was taken: the upper half of its number */
-    uint32_t next; /* free place + 1 */
+    uint32_t turn; /* how often this place was used: the upper half of its number */
+    uint32_t next; /* 1 + the next free place */
 } started;
 
 static struct {
@@ -18,7 +18,7 @@ static struct {
     uint32_t window;
 } ranges; /* under the lock */
 
-/* Those of a window gone by are forgotten: their numbers must not end a range of this one. */
+/* Forgets the ranges of earlier windows, whose numbers must not end a range of this one. */
 static void forget_old_ranges(void) {
     if (ranges.window == op_open_window())
         return;

@@ -7,7 +7,7 @@
 typedef struct pushed {
     op_range_stack *entries;
     size_t count, room;
-    size_t skipped; /* begun on top of those, for want of memory without an entry */
+    size_t skipped; /* begun on top of those without an entry, for lack of memory */
     uint32_t window;
 } pushed;
 
@@ -31,7 +31,7 @@ int op_range_stack_setup(void) {
     return setup_result;
 }
 
-/* Ranges begun in a window gone by were ended outside of one, or never will be. */
+/* Ranges of earlier windows are dropped: they ended outside of a window, or never will. */
 static pushed *here(bool make) {
     pushed *p = pthread_getspecific(key);
     if (!p && make) {

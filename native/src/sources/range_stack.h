@@ -1,4 +1,4 @@
-/* What each thread has begun and not ended, for the APIs that end "the last one of this domain". */
+/* The open ranges of each thread, for APIs that end "the last one of this domain". */
 #ifndef OP_RANGE_STACK_H
 #define OP_RANGE_STACK_H
 
@@ -11,7 +11,7 @@ typedef struct op_range_stack {
     op_slot slot;
     const void *domain;
     uint32_t level;           /* ranges of this domain below it on this thread */
-    unsigned long long id[3]; /* ITT's name for the instance; zeros: none */
+    unsigned long long id[3]; /* ITT's id of the instance; zeros: none */
 } op_range_stack;
 
 extern uint32_t op_accepted; /* bits of op_injected */
@@ -20,19 +20,19 @@ static inline bool op_accepts(uint32_t injected) {
     return op_recording() && (__atomic_load_n(&op_accepted, __ATOMIC_RELAXED) & injected);
 }
 
-/* What it was told to begin, it may be told to end while the window is paused. */
+/* An accepted range may also end while the window is paused. */
 static inline bool op_accepts_ends(uint32_t injected) {
     return op_open_window() && (__atomic_load_n(&op_accepted, __ATOMIC_RELAXED) & injected);
 }
 
-/* Once, before all else; 0 or an errno. */
+/* Call this first; 0 or an errno. */
 int op_range_stack_setup(void);
-/* Room for one more, with its domain and level filled in; NULL: no memory, so its end is skipped too.
- * Only while a window is open: what was begun in another one is forgotten here. */
+/* Adds a range, with its domain and level filled in; NULL: no memory, and its end is skipped too. Only
+ * while a window is open; ranges of earlier windows are dropped. */
 op_range_stack *op_range_stack_add(const void *domain);
-/* The last of this domain goes, and the record it had is in `out`; false: there is none. */
+/* Removes the last range of this domain and copies it to `out`; false: there is none. */
 bool op_range_stack_take(const void *domain, op_range_stack *out);
-/* The last with this id, or the last of all where the id is zeros; NULL: none. It stays. */
+/* The last range with this id, or the last of all if the id is zeros; NULL: none. It stays. */
 op_range_stack *op_range_stack_find(const unsigned long long id[3]);
 
 #endif

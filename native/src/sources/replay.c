@@ -1,5 +1,5 @@
-/* What a process does that QEMU counts the instructions of: it marks where they begin and end, and
- * names the functions that they lie in. */
+/* For processes whose instructions QEMU counts: marks where counting begins and ends, and names the
+ * functions that contain addresses. */
 #include "opprof.h"
 
 #include "core/error.h"
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Names those of one file, from the first on; how many they are. */
+/* Names the leading addresses that lie in one file; returns how many. */
 static uint32_t name_file(const uint64_t *addresses, uint32_t count, op_symbol *symbols,
                           uint32_t *files, uint32_t *functions) {
     op_module module;
@@ -41,7 +41,7 @@ int op_code_names(const uint64_t *addresses, uint32_t count, uint32_t *files, ui
     return OP_OK;
 }
 
-/* The call does nothing, and does not look at what it is given. */
+/* The call has no effect and ignores its arguments. */
 static void mark(uint64_t which) { (void)syscall(SYS_getppid, OP_REPLAY_MAGIC, which); }
 
 void op_replay_begin(void) { mark(OP_REPLAY_BEGIN); }

@@ -14,7 +14,7 @@ static struct {
     bool in_step;
     bool lost; /* there was no memory for a block */
     op_block *places;
-    uint64_t mask, count; /* no places: the mask is 0 */
+    uint64_t mask, count; /* mask 0: no places */
     op_block *left;
     uint64_t left_count, left_room;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -23,7 +23,7 @@ static uint64_t place_of(uint64_t address) {
     return (address * UINT64_C(0x9e3779b97f4a7c15)) >> 20 & self.mask;
 }
 
-/* Where it is, or the empty place where it would be. */
+/* The block's place, or the empty one where it would go. */
 static uint64_t find(uint64_t address) {
     uint64_t at = place_of(address);
     while (self.places[at].address && self.places[at].address != address)
@@ -47,7 +47,7 @@ static bool make_room(void) {
     return true;
 }
 
-/* What stands behind it moves up, so that a lookup may end at the first empty place. */
+/* Later entries move up, so that a lookup may stop at the first empty place. */
 static void remove_at(uint64_t at) {
     uint64_t hole = at;
     for (uint64_t i = (at + 1) & self.mask; self.places[i].address; i = (i + 1) & self.mask) {

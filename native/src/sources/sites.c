@@ -14,7 +14,7 @@ op_instructions *op_sites_known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static op_site *places;
 static uint32_t place_count, place_room;
-static uint16_t *reached; /* places with a caller, by it and the place itself; 0: empty */
+static uint16_t *reached; /* places with a caller, hashed by both; 0: empty */
 static uint32_t window_with_sites;
 
 static void put(op_instructions *table, const op_instruction *met) {
@@ -35,7 +35,7 @@ static op_instructions *make_table(uint32_t room) {
     return table;
 }
 
-/* Less than half of a table is taken, so that a lookup ends soon. */
+/* Less than half of a table is used, so that a lookup ends soon. */
 static op_instructions *table_with_room(void) {
     op_instructions *now = op_sites_known;
     if (now && now->count < now->mask / 2)
@@ -51,7 +51,7 @@ static op_instructions *table_with_room(void) {
     return more;
 }
 
-/* The number of one more place. */
+/* Assigns the next number to a place. */
 static uint16_t number_of(const op_site *place) {
     if (place_count == OP_SITE_BEYOND - 1)
         return OP_SITE_BEYOND;
@@ -83,7 +83,7 @@ uint16_t op_sites_add(const op_instruction *met, const op_site *place) {
     return fresh.site;
 }
 
-#define REACHED_MASK (2u * (UINT16_MAX + 1) - 1) /* of twice as many entries as there are numbers */
+#define REACHED_MASK (2u * (UINT16_MAX + 1) - 1) /* twice as many entries as numbers */
 
 uint16_t op_sites_under(uint16_t site, uint16_t caller) {
     if (!caller)

@@ -1,10 +1,9 @@
-/* Call sites: a place in the user's own code that ops are called from has a number, its site. What runs
- * Python (pysite.c) gives places their numbers; a result says which ops were called from which
+/* Call sites: a place in the user's own code that calls ops has a number, its site. The code that knows
+ * Python (pysite.c) assigns the numbers; a result says which ops were called from which
  * (called_from.h).
- *
- * Instructions that were met stand in one table for the process. A lookup takes no lock. What a thread
- * looked up lately is in a memo of its own, which goes by addresses alone and therefore ends with any
- * code object: most frames around an op are of installed files, and known by one word. */
+ * Known instructions are in one table per process, and a lookup takes no lock. Recent lookups of a
+ * thread are in its memo, which compares addresses alone and is therefore invalidated whenever a code
+ * object ends: most frames around an op are of installed files and recognized by one word. */
 #ifndef OP_SITES_H
 #define OP_SITES_H
 
@@ -15,12 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of entries, besides the numbers of sites, which begin at 1. */
-#define OP_SITE_NONE 0u           /* no user's code: ask what called it */
+/* Special values of entries; the numbers of sites begin at 1. */
+#define OP_SITE_NONE 0u           /* not the user's code: look at its caller */
 #define OP_SITE_BEYOND UINT16_MAX /* no number was left */
 
-/* An instruction of a code object. One that took another's address is told from it by its table of
- * lines, and by a mark of what is in it. */
+/* An instruction of a code object. Its line table and a mark of its content distinguish it from an
+ * earlier one at the same address. */
 typedef struct op_instruction {
     const void *code, *lines;
     uint64_t mark;
@@ -45,9 +44,9 @@ typedef struct op_trail {
 typedef struct op_site_memo {
     uint64_t epoch;
     uint32_t trail_length;
-    op_trail trail[1 + OP_MEMO_TRAIL]; /* the last walk's frames that are not the user's, outermost
-                                        * first, after one that is none */
-    const void *libraries[OP_MEMO_LIBRARIES]; /* code objects that are not the user's */
+    op_trail trail[1 + OP_MEMO_TRAIL]; /* the last walk's frames of library code, outermost first, after
+                                          one of the user's */
+    const void *libraries[OP_MEMO_LIBRARIES]; /* code objects of libraries */
     struct {
         const void *at; /* an instruction of the user's */
         uint16_t site;
@@ -65,7 +64,7 @@ static inline bool op_instruction_is(const op_instruction *a, const op_instructi
     return a->offset == b->offset && a->lines == b->lines && a->mark == b->mark;
 }
 
-/* The instruction as it was met before; NULL: it is new. */
+/* The known instruction; NULL: it is new. */
 static inline const op_instruction *op_sites_look(const op_instruction *wanted) {
     const op_instructions *known = __atomic_load_n(&op_sites_known, __ATOMIC_ACQUIRE);
     if (__builtin_expect(known == NULL, 0))
@@ -80,12 +79,12 @@ static inline const op_instruction *op_sites_look(const op_instruction *wanted) 
     }
 }
 
-/* An address or a number may have another meaning from here on. */
+/* From here on an address or a number may have another meaning. */
 static inline void op_sites_forget(void) {
     __atomic_fetch_add(&op_lines_noted.epoch, 1, __ATOMIC_RELEASE);
 }
 
-/* The memo of the calling thread, empty where an epoch ended since; NULL: there is no memory. */
+/* The calling thread's memo, empty if an epoch ended since; NULL: no memory. */
 op_site_memo *op_site_memo_anew(op_thread *t, uint64_t epoch);
 
 static inline op_site_memo *op_site_memo_of(op_thread *t) {
@@ -104,18 +103,17 @@ static inline uint32_t op_site_memo_slot(const void *at) {
     return (uint32_t)(address >> 1 ^ address >> 6) % OP_MEMO_OWN;
 }
 
-/* Notes an instruction, and gives its site: that of `place`, or OP_SITE_NONE where that is NULL.
- * Without memory it is new the next time too. */
+/* Adds an instruction and returns its site: that of `place`, or OP_SITE_NONE if that is NULL. Without
+ * memory it is new the next time again. */
 uint16_t op_sites_add(const op_instruction *met, const op_site *place);
 
-/* A site where it is reached from another one, each such pair with a number of its own; the site itself
- * where no number is left for it. */
+/* The number of a site as reached from another one; each such pair has its own. The site itself if no
+ * number is left. */
 uint16_t op_sites_under(uint16_t site, uint16_t caller);
 
-/* Sites are noted in the open window from here on. Where few numbers are left, all are given anew. */
+/* From here on, the open window records sites. If few numbers are left, numbering restarts. */
 void op_sites_begin(void);
-/* A copy of all places, by their numbers less 1, where the window noted sites; NULL: it did not, or
- * there was no memory. */
+/* A copy of all places, by number minus 1; NULL: the window did not record sites, or no memory. */
 op_site *op_sites_take(uint32_t window, uint32_t *count);
 
 void op_sites_lock(void); /* for fork */

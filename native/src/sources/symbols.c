@@ -16,7 +16,7 @@ typedef struct image {
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* Never wait: a path that is read from a dead process's file may lead to a pipe. */
+/* Do not block: a path from a dead process's file may lead to a pipe. */
 static image map_file(const char *path) {
     image m = {0};
     int fd = path[0] == '/' ? op_open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
@@ -32,7 +32,7 @@ static image map_file(const char *path) {
     return m;
 }
 
-/* NULL: not inside of the file. */
+/* NULL: not inside the file. */
 static const void *at(const image *m, uint64_t offset, uint64_t bytes) {
     return offset <= m->bytes && bytes <= m->bytes - offset ? m->base + offset : NULL;
 }
@@ -66,7 +66,7 @@ static bool is_the_same(const image *m, const ElfW(Ehdr) * header, const op_modu
 
 typedef char *demangler(const char *, char *, size_t *, int *);
 
-/* The first that is not below the address. */
+/* The first symbol that is not below the address. */
 static uint32_t lower_bound(const op_symbol *symbols, uint32_t count, uint64_t address) {
     uint32_t from = 0, to = count;
     while (from < to) {
@@ -79,7 +79,7 @@ static uint32_t lower_bound(const op_symbol *symbols, uint32_t count, uint64_t a
     return from;
 }
 
-/* Where the process has no C++ library, names stay as the linker has them. */
+/* If the process has no C++ library, names stay mangled. */
 static demangler *find_demangler(void) {
     void *found = dlsym(RTLD_DEFAULT, "__cxa_demangle");
     void *library = found ? NULL : dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
@@ -99,7 +99,7 @@ static uint32_t name_of(const char *text, demangler *demangle) {
     return id;
 }
 
-/* What is looked for, and in which symbols of the file. */
+/* The symbols to name, and which ones of the file to search. */
 typedef struct search {
     op_symbol *symbols; /* by address */
     uint32_t count;
@@ -159,8 +159,8 @@ static void search_tables(const search *s, uint32_t type) {
     }
 }
 
-/* .dynsym has the functions that others may call, .symtab all of them where it was not stripped.
- * Compilers make local names for what has a better one. */
+/* .dynsym has exported functions; .symtab has all of them unless stripped. Local symbols come last,
+ * because compilers create local names for functions that have better ones. */
 void op_symbols_find(uint32_t path, const op_module *module, op_symbol *symbols, uint32_t count) {
     uint32_t length;
     image m = map_file(op_names_text(path, &length));

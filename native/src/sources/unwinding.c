@@ -27,22 +27,22 @@ typedef struct place {
 
 struct op_known_frames {
     uint32_t window;
-    uint32_t count; /* numbers given */
-    /* The last stack, outermost first: the next one mostly differs at its end. */
+    uint32_t count; /* numbers assigned */
+    /* The last stack, outermost first: the next one mostly differs at its inner end. */
     uint32_t last_count, last_root;
     uint64_t last[OP_STACK_FRAMES];
     uint32_t last_numbers[OP_STACK_FRAMES];
     uint32_t file_count;
-    range files[FILES]; /* that are on record, by turns */
+    range files[FILES]; /* recorded files, in a ring */
     place places[PLACES];
 };
 
 uint32_t op_unwinding;
 
-/* ---- taking ------------------------------------------------------------------------------- */
+/* ---- taking a stack ----------------------------------------------------------------------------- */
 
-/* The modules that call op_unwind_take(): ours, which are never unloaded. Their frames on top of a
- * stack are not part of the program. */
+/* Modules that call op_unwind_take(): ours, which are never unloaded. Their frames on top of a stack
+ * are not part of the program. */
 static range askers[ASKERS];
 static uint32_t asker_count;
 
@@ -75,7 +75,7 @@ typedef struct walk {
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *data) {
     walk *w = data;
-    int is_exact = 0; /* a frame that a signal interrupted returns to the instruction itself */
+    int is_exact = 0; /* a frame interrupted by a signal returns to the instruction itself */
     uint64_t address = _Unwind_GetIPInfo(context, &is_exact);
     uint64_t cfa = _Unwind_GetCFA(context);
     if (address == 0)
@@ -90,7 +90,7 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *data
     op_frames *out = w->out;
     if (out->count == 0 && is_in(&w->asker, address))
         return _URC_NO_REASON;
-    /* What unwinds to itself would do so for ever. */
+    /* A frame that unwinds to itself would do so forever. */
     if (out->count && cfa == w->last_cfa && address == out->at[out->count - 1])
         return _URC_END_OF_STACK;
     w->last_cfa = cfa;
@@ -110,7 +110,7 @@ void op_unwind_take(op_frames *out) {
         _Unwind_Backtrace(add_frame, &w);
 }
 
-/* What the unwinder needs for its first stack it gets now. */
+/* Makes the unwinder set up now what it needs for its first stack. */
 static _Unwind_Reason_Code go_on(struct _Unwind_Context *context, void *data) {
     uint64_t *sum = data;
     *sum += _Unwind_GetIP(context);
@@ -134,7 +134,7 @@ int op_window_unwind(uint32_t frames) {
     return rc;
 }
 
-/* ---- noting ------------------------------------------------------------------------------- */
+/* ---- recording a stack --------------------------------------------------------------------------- */
 
 static place *place_of(op_known_frames *k, uint32_t caller, uint64_t address) {
     uint64_t h = (address ^ (uint64_t)caller << 40 ^ caller) * 0x9e3779b97f4a7c15u;
@@ -157,7 +157,7 @@ static op_known_frames *frames_of(op_thread *t) {
     return k;
 }
 
-/* How many frames, from the outermost, are known, and the number of the last of them. */
+/* How many frames are known, from the outermost on, and the number of the last of them. */
 static uint32_t follow(op_known_frames *k, const op_frames *f, uint32_t root, uint32_t *number) {
     uint32_t known = 0;
     uint32_t shared = root == k->last_root ? k->last_count : 0;
@@ -183,7 +183,8 @@ static bool has_file(const op_known_frames *k, uint64_t address) {
     return false;
 }
 
-/* Puts the file around an address on record. Out of line: few frames need its path's room. */
+/* Records the file that contains an address. Out of line, because few frames need the path's stack
+ * space. */
 static __attribute__((noinline)) void note_file(op_known_frames *k, uint64_t address) {
     op_module module;
     char path[OP_LOADED_PATH];
@@ -216,7 +217,7 @@ void op_unwind_note(const op_slot *slot, const op_frames *f) {
     uint32_t word_count = fresh ? 2 + 2 * fresh : 0;
     k->last_count = known;
     k->last_root = root;
-    if (!op_thread_ready(slot->window, word_count)) /* then these frames have no numbers */
+    if (!op_thread_ready(slot->window, word_count)) /* these frames get no numbers */
         return;
     for (uint32_t i = 0; i < fresh; i++) {
         uint64_t address = f->at[fresh - 1 - i];
