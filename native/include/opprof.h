@@ -1,7 +1,6 @@
 /* The collector's control plane: sessions, windows and their settings. opprof_result.h declares what a
- * window yields, opprof_trace.h trace files, src/core/record.h the recording path. cffi reads the parts
- * between the marks. Unless stated otherwise, a function returns 0 or an op_error code and sets
- * op_last_error(). */
+ * window yields, opprof_trace.h trace files, src/core/record.h the recording path. cffi reads between
+ * the marks. Unless stated otherwise, a function returns 0 or an op_error and sets op_last_error(). */
 #ifndef OPPROF_H
 #define OPPROF_H
 
@@ -72,8 +71,8 @@ void op_window_accept(uint32_t injected); /* op_injected bits, for all later win
 void op_window_sample(double sampling);
 /* Whether later windows record the inputs of ops. The text of a range is one. */
 void op_window_keep_inputs(uint32_t on);
-/* Whether later windows are flight recorders: they use the pool alone, and the newest events overwrite
- * the oldest. */
+/* Whether later windows are flight recorders: the pool alone, whose newest events replace the
+ * oldest. */
 void op_window_keep_last(uint32_t on);
 int op_window_stop(op_result **out); /* the caller frees it */
 /* The same. If there are more than `most_events` events, all of them ops or ranges, the result has
@@ -157,11 +156,9 @@ int op_cuda_synchronize(void);
 /* Nanoseconds that a fixed amount of integer work takes right now, about 30 us on a machine of 2020. */
 uint64_t op_speed_probe(void);
 
-/* Names of the file and the function that contain each address of this process; 0: unknown. `addresses`
- * is sorted. */
+/* File and function names for each address of this process; 0: unknown. `addresses` is sorted. */
 int op_code_names(const uint64_t *addresses, uint32_t count, uint32_t *files, uint32_t *functions);
-/* Tell native/replay/count_instructions.c where to start and stop counting; otherwise they do
- * nothing. */
+/* Tell native/replay/count_instructions.c where to start and stop counting; otherwise no-ops. */
 void op_replay_begin(void);
 void op_replay_end(void);
 

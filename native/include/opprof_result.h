@@ -229,8 +229,8 @@ enum op_group_by {
  * op_group_column(). The result owns both until the next call. */
 int op_result_groups(op_result *result, int by, uint32_t stack_depth, const op_group **rows,
                      uint64_t *count, const int64_t **samples);
-/* Name of a column of the samples, and of the op_group member that is its sum over all events. NULL:
- * past the last. */
+/* Name of a sample column, and of the op_group member with its sum over all events; NULL: past the
+ * last. */
 const char *op_group_column(uint32_t index);
 /* What devices did for an op, including the ops inside it. Times are in nanoseconds. */
 enum op_use_of_device {
@@ -270,13 +270,12 @@ int op_result_device_use(op_result *result, op_device_use *out);
  * trace's start. The result owns them until the next call. */
 int op_result_device_spans(op_result *result, const int64_t *bounds, uint64_t windows,
                            const op_device_span **spans, uint64_t *count);
-/* Rows of kernels in which ranks wait for each other, if they have a time. The result owns them until
- * the next call. */
+/* Timed rows of kernels in which ranks wait for each other. The result owns them until the next
+ * call. */
 int op_result_collectives(op_result *result, const uint32_t **rows, uint64_t *count);
 /* Whether a kernel of this name is such a collective. */
 int op_name_is_collective(const char *utf8, size_t length);
-/* FLOPs of each row of the last groups by inputs; negative: unknown. Later groups include their
- * sums. */
+/* FLOPs per row of the last groups by inputs; negative: unknown. Later groups include their sums. */
 #define OP_FLOPS_BY_FORMULA -2 /* use the collector's own formula */
 int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t count);
 /* Two columns, NULL until counted: FLOPs of each event including what runs inside it, and the part not

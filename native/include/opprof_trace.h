@@ -13,9 +13,9 @@ extern "C" {
 int op_result_write_trace(const op_result *result, int fd, const char *metadata,
                           const char *trace_name);
 
-/* Reads a trace in Kineto's format, fed in pieces of any size. A limit of 0 leaves only the format's
- * own. OP_EFORMAT names the invalid byte, OP_ELIMIT the exceeded limit; after either, feed no more. The
- * caller owns the result. */
+/* Reads a trace in Kineto's format, fed in pieces of any size. Limits of 0 leave only the format's own.
+ * OP_EFORMAT names the invalid byte, OP_ELIMIT the exceeded limit; then feed no more. The caller owns
+ * the result. */
 typedef struct op_trace_reader op_trace_reader;
 int op_trace_open(op_trace_reader **out, uint64_t max_events, uint64_t max_bytes);
 int op_trace_feed(op_trace_reader *reader, const char *bytes, uint64_t count);
@@ -28,8 +28,7 @@ int op_result_event_args(op_result *result, uint64_t row, const char **text, uin
 /* Events that the columns cannot hold, kept unchanged. */
 uint64_t op_result_other_events(const op_result *result);
 
-/* Events listed by a program, such as torch.profiler's results. They are nested by their times, as
- * those of a file are. */
+/* Events listed by a program, as torch.profiler's results do; nested by time like those of a file. */
 typedef struct op_listed_event {
     int64_t start_ns, end_ns; /* from the window's start */
     int64_t sequence_nr;      /* -1: none */
@@ -59,8 +58,8 @@ typedef struct op_event_list {
 int op_events_read(const op_event_list *list, uint32_t *order, op_result **out);
 
 /* Several imported results as one trace, side by side. A mark applies to the events of one name:
- * `label` is appended to the name, `category` to the category, and `args` is a member of their args.
- * "": nothing. */
+ * `label` is appended to the name, `category` to the category; `args` is a member of their args; "":
+ * none. */
 typedef struct op_trace_mark {
     const char *label, *category, *color, *args;
 } op_trace_mark;
@@ -73,8 +72,7 @@ typedef struct op_trace_side {
     uint64_t points;
     const int64_t *pids, *tids; /* by thread */
 } op_trace_side;
-/* Index of an event's mark: by its name, whether it ran on a device, and whether it is an
- * annotation. */
+/* Index of an event's mark, by its name, whether it ran on a device and whether it is an annotation. */
 uint64_t op_trace_mark_slot(uint32_t name, int on_device, int is_annotation);
 /* `members` is like `metadata` above; `events` are further events, separated by commas, or "". */
 int op_trace_write_sides(const op_trace_side *sides, uint32_t count, int fd, const char *members,

@@ -18,8 +18,7 @@ static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
 
-/* Not free() itself: if this library took its address, malloc_watch.c could not find the slot of its
- * call. */
+/* Not free() itself: if the library took its address, malloc_watch.c could not find its call's slot. */
 static void free_text(void *text) { free(text); }
 
 static void make_key(void) { has_key = pthread_key_create(&key, free_text) == 0; }

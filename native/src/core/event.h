@@ -24,10 +24,9 @@ enum op_kind {
     OP_DEVICE_RANGE = 15, /* from the first to the last kernel launched in a range */
     OP_OUTPUTS = 16,      /* records only: outputs of the op around it (OP_ARGS_OUTPUTS) */
     OP_COUNTERS = 17,     /* records only: counters of the event around it (OP_ARGS_FIELDS) */
-    OP_STACK = 18, /* records only, after an event's begin: aux is the number of the innermost frame of
-                      its C++ stack (OP_ARGS_STACK) */
-    OP_MODULE =
-        19, /* records only: a file that contains such frames, named by its path (OP_ARGS_MODULE) */
+    OP_STACK = 18,  /* records only, after an event's begin: aux is the number of the innermost frame of
+                       its C++ stack (OP_ARGS_STACK) */
+    OP_MODULE = 19, /* records only: a file with such frames, named by its path (OP_ARGS_MODULE) */
     OP_DEVICE_MEMORY = 20 /* only before the columns exist: OP_MEMORY from CUPTI; aux is its index */
 };
 
@@ -41,16 +40,14 @@ enum op_kind {
 #define OP_FLAG_BACKGROUND                                                                             \
     0x40 /* during a step, on a thread that does not take part in it (columns only) */
 #define OP_FLAG_ENGINE 0x40   /* a range of autograd's engine around a node (records only) */
-#define OP_FLAG_CREDITED 0x80 /* memory credited to the event around it, or to nothing (columns only)  \
-                               */
+#define OP_FLAG_CREDITED 0x80 /* memory of another event, or of none (columns only) */
 #define OP_FLAG_BEFORE 0x80   /* a call that was open before the window (records only) */
 #define OP_FLAG_ALIASES 0x80  /* an op whose schema has aliases (records only) */
 #define OP_NO_SEQUENCE UINT32_MAX
 
 /* Written in place when the event begins; `end` is filled in later. A thread's events are in order of
- * begin, which together with `depth` gives the tree in preorder. Python and C calls form a second tree
- * in the same order: a context manager's range outlives the call that began it, and neither tree may
- * break the other. */
+ * begin, which with `depth` gives the tree in preorder. Python and C calls form a second tree in the
+ * same order: a context manager's range outlives its call, and neither tree may break the other. */
 typedef struct op_event {
     uint64_t start; /* ticks (clock.h) */
     uint64_t end;   /* ticks; 0 while open */
@@ -68,8 +65,7 @@ typedef struct op_event {
 #define OP_CHUNK_MAX (256u << 10)
 
 /* Events grow up from the header, argument blocks down from the end. A reader of a dead process's file
- * relies on the fields above the line: `count` and `arg_words` are stored with release order after the
- * data they count. */
+ * relies on the fields above the line: `count` and `arg_words` are stored with release order last. */
 typedef struct op_chunk {
     uint32_t magic; /* OP_CHUNK_MAGIC while owned by a thread, else 0 */
     uint32_t bytes; /* of the chunk, this header included */
@@ -80,16 +76,14 @@ typedef struct op_chunk {
     uint32_t count;     /* number of events */
     uint32_t arg_words; /* words of argument blocks, at the end of the chunk */
     /* ---- this process only ---- */
-    uint32_t open; /* records without an end, counted by the owner; while there are any, the chunk stays
-                      in memory */
-    uint32_t unit; /* place in the pool */
+    uint32_t open;         /* records without an end; while there are any, the chunk stays in memory */
+    uint32_t unit;         /* place in the pool */
     struct op_chunk *next; /* in the list of full chunks */
     uint64_t torch_thread; /* torch's number of the owner; 0 until it ran a torch op */
     uint64_t reserved;
 } op_chunk;
 
-/* Argument block: a header word (type in the low byte, number of following words above it), then the
- * words. */
+/* Argument block: a header word (type in the low byte, length in words above it), then the words. */
 enum op_args_type {
     OP_ARGS_TEXT = 1,  /* byte length, then the bytes */
     OP_ARGS_TORCH = 2, /* forward thread (2 words), then one token per input */
@@ -115,8 +109,7 @@ enum op_args_type {
 #define OP_STACK_BEYOND 1u /* caller of the outermost frame kept of a stack that was too deep */
 #define OP_STACK_FIRST 2u
 #define OP_ARGS_MEMORY_WORDS 10u
-/* Bytes of a freed block, before the result fills them in: those allocated, or 0 if that was before the
- * window. */
+/* Bytes of a freed block until the result fills them in; 0 if it was allocated before the window. */
 #define OP_BYTES_UNKNOWN INT64_MIN
 #define OP_ARGS_HEADER(type, words) ((uint32_t)(type) | ((uint32_t)(words) << 8))
 #define OP_ARGS_MAX_WORDS 1024u
@@ -142,8 +135,8 @@ enum op_input_tag {
      * TensorImpl, the address of its storage. One each: the device's type and index. Two: its offset
      * into the storage, in elements. */
     OP_INPUT_IDENTITY = 15,
-    /* Before the inputs and not an input: the name id of the op's overload, if it has one and it was
-     * requested. */
+    /* Before the inputs, not an input: the name id of the op's overload, if it has one and is asked
+     * for. */
     OP_INPUT_OVERLOAD = 16,
     /* Also before the inputs, after an overload: `length` words, a block of named values
      * (OP_ARGS_FIELDS) that were passed by keyword. */

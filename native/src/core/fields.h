@@ -1,5 +1,5 @@
-/* Argument blocks of named values (OP_ARGS_FIELDS), which ranges of other libraries carry: a domain, a
- * colour, a payload. */
+/* Argument blocks of named values (OP_ARGS_FIELDS) of other libraries' ranges: domain, colour,
+ * payload. */
 #ifndef OP_FIELDS_H
 #define OP_FIELDS_H
 

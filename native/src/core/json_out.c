@@ -64,9 +64,9 @@ char *op_json_escape(char *out, const char *text, size_t n) {
             *out++ = '\\';
             *out++ = (char)code;
         } else if (code < 0x20 || code == 0x7f || is_surrogate(code) || !length) {
-            /* Invalid UTF-8 becomes the replacement character. A surrogate becomes the six ASCII
-             * characters of its escape, because readers that store text as UTF-8 (Arrow's, Perfetto's)
-             * reject surrogates. */
+            /* Invalid UTF-8 becomes the replacement character. A surrogate becomes the six characters
+             * of its escape: readers that store text as UTF-8 (Arrow's, Perfetto's) reject
+             * surrogates. */
             *out++ = '\\';
             if (is_surrogate(code))
                 *out++ = '\\';

@@ -271,8 +271,7 @@ __attribute__((noinline)) static uint32_t intern_long(const char *utf8, size_t b
     return intern(text, op_name_shortened(text, utf8, bytes), group, loans);
 }
 
-/* Returns the process's name if there is one; else lends one to `loans`, or without `loans` adds
- * one. */
+/* Returns the process's name if it exists; else lends one to `loans`, or adds one if that is NULL. */
 static uint32_t intern(const char *utf8, size_t bytes, uint32_t group, op_name_loans *loans) {
     if (group == OP_NAME_OVERFLOW)
         return OP_NAME_OVERFLOW;

@@ -31,15 +31,14 @@ typedef struct op_name_loans {
 } op_name_loans;
 
 /* Like op_names_intern_in() and op_names_intern_call(), but a new name is on loan; without a group a
- * name is its own. Lending a name twice to one holder counts twice, so ask once. OP_NAME_NONE: no
+ * name is its own. A name lent twice to one holder counts twice, so ask once. OP_NAME_NONE: no
  * memory. */
 uint32_t op_names_lend(const char *utf8, size_t length, uint32_t group, op_name_loans *loans);
 uint32_t op_names_lend_call(const char *utf8, size_t length, op_name_loans *loans);
 void op_names_return(op_name_loans *loans); /* do not use its ids afterwards */
 
 const char *op_names_text(uint32_t id, uint32_t *length);
-/* The id under which events of this name are grouped: `ProfilerStep#7` becomes `ProfilerStep*`, a call
- * its function. */
+/* The id that groups events of this name: `ProfilerStep*` for `ProfilerStep#7`, a call's function. */
 uint32_t op_names_group(uint32_t id);
 uint32_t op_names_count(void); /* the greatest id */
 

@@ -1,10 +1,9 @@
 /* The recording path: begin, end. No lock, no allocation, no system call, unless a chunk is full or the
  * thread is new to the window; then op_thread_prepare() takes the collector's lock.
- * Who may write what, so that no fence is needed:
- * - only a thread itself begins events in its current chunk and counts the chunk's open records;
- * - `count` is released after the event it counts, `arg_words` after the words, `open` after the end:
- * whoever reads them with acquire order sees whole events;
- * - an end from another thread takes the lock (op_end_elsewhere) and writes only `end` and a flag.
+ * Who may write what, so that no fence is needed: a thread alone begins events in its current chunk and
+ * counts the chunk's open records. `count` is released after the event it counts, `arg_words` after the
+ * words, `open` after the end, so whoever reads them with acquire order sees whole events. An end from
+ * another thread takes the lock (op_end_elsewhere) and writes only `end` and a flag.
  * A chunk is reused by its owner, or by others once it is full and has no open record. */
 #ifndef OP_RECORD_H
 #define OP_RECORD_H
@@ -33,9 +32,8 @@ typedef struct __attribute__((aligned(64))) op_thread { /* the first members sha
     op_event *next;                                     /* where the next event goes */
     uint32_t *tail;                                     /* lowest word of the chunk's argument blocks */
     op_chunk *chunk;                                    /* the current chunk; NULL before the first */
-    op_open *stack; /* open records, outermost first; ended ones below the top are holes; the owner sets
-                       `event` to NULL in its own */
-    uint32_t depth; /* of the stack */
+    op_open *stack;    /* open records, outermost first; ended ones below the top are holes */
+    uint32_t depth;    /* of the stack */
     uint32_t capacity; /* of the stack */
     uint32_t window;   /* the window that this state belongs to */
     uint32_t holes;    /* in the stack; other threads write it too, under the lock */
@@ -101,8 +99,8 @@ const uint32_t *op_args_of(const op_slot *slot);
 bool op_args_replace(const op_slot *slot, const uint32_t *words, uint32_t word_count);
 void op_thread_trim(op_thread *t);
 void op_thread_tidy(op_thread *t);
-/* The contexts of a thread that ended, or NULL. They are never freed, because torch may still destroy
- * one on another thread. */
+/* The contexts of a thread that ended, or NULL. Never freed: torch may destroy one on another
+ * thread. */
 void *op_contexts_take(void);
 
 static inline bool op_keeps_inputs(void) {

@@ -9,8 +9,7 @@
 enum { ROUNDS = 20000 };
 
 uint64_t op_speed_probe(void) {
-    /* Independent chains: together they need more than one hardware thread gets while its neighbour
-     * computes. */
+    /* Independent chains need more units than one hardware thread gets while its neighbour computes. */
     uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
     uint64_t began = op_clock_now(CLOCK_MONOTONIC);
     for (uint64_t i = 0; i < ROUNDS; i++) {

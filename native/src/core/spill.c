@@ -203,8 +203,7 @@ void op_spill_start_drain(void) {
     /* If it fails, whoever needs a chunk spills one itself. */
 }
 
-/* A joined thread briefly stays in the process's thread count, on which Python's os.fork() bases a
- * warning. */
+/* A joined thread briefly stays in the process's thread count, which makes Python's os.fork() warn. */
 void op_wait_until_unlisted(int tid) {
     for (int tries = 0; tries < 10000 && syscall(SYS_tgkill, getpid(), tid, 0) == 0; tries++)
         sched_yield();

@@ -13,8 +13,7 @@ typedef struct op_tick_map {
 int op_tick_map_make(op_tick_map *out, const op_timeline *pairs);
 void op_tick_map_free(op_tick_map *lines);
 
-/* Nanoseconds since the window's start. `at`, initially 0, is the line last used: times are looked up
- * in order, or nearly. */
+/* Since the window's start. `at`, initially 0, is the line last used: lookups are nearly in order. */
 static inline int64_t op_tick_map_ns(const op_tick_map *l, uint32_t *at, uint64_t ticks) {
     while (*at + 1 < l->count && ticks >= l->lines[*at + 1].from_ticks)
         ++*at;

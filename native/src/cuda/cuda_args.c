@@ -1,4 +1,4 @@
-/* What calls of CUDA and work of devices say of themselves: argument blocks, as of any event. */
+/* Argument blocks of CUDA calls and device work, as for any event. */
 #include "cuda/cuda_args.h"
 
 #include "cuda/cuda_window.h"
@@ -26,7 +26,7 @@ void op_cuda_put_call_args(const op_cuda_window *w, uint32_t *words) {
     }
 }
 
-/* What is in use by then is summed up once all of it is in order (memory.c). */
+/* memory.c fills in the totals once all changes are in order. */
 void op_cuda_put_memory_args(const op_cuda_window *w, uint32_t *words) {
     const op_cuda_records *r = w->records;
     for (uint64_t i = 0; i < r->memory_count; i++) {

@@ -1,6 +1,5 @@
-/* Calls of CUDA to where they belong: the thread that made them, and there the innermost event that was
- * open. One sweep over each thread's events, which stand in preorder, and its calls, in order of begin.
- */
+/* Places CUDA calls on the threads that made them, in the innermost event open at the time. One sweep
+ * over each thread's events, which are in preorder, and its calls, in order of begin. */
 #include "cuda/cuda_calls.h"
 
 #include "core/error.h"
@@ -15,18 +14,18 @@ typedef struct placing {
     op_cuda_window *window;
     const op_cuda_call *calls;
     uint64_t count;
-    op_cuda_thread *threads; /* the known ones by handle, then those that were met */
+    op_cuda_thread *threads; /* the known ones by handle, then newly seen ones */
     uint32_t known, thread_count, thread_capacity;
     uint32_t next_index;
     uint32_t *thread_of; /* by call; OP_CUDA_OUTSIDE: not in the window */
-    uint32_t *order;     /* calls by thread, and there by begin */
-    uint64_t *from;      /* by thread: its first in `order`; one more at the end */
-    uint64_t *ends;      /* by depth: of the event that is open there */
+    uint32_t *order;     /* calls by thread, then by begin */
+    uint64_t *from;      /* by thread: index of its first call in `order`; one extra entry at the end */
+    uint64_t *ends;      /* by depth: end of the event that is open there */
 } placing;
 
 static int no_memory(void) { return op_error_set(OP_ENOMEM, "no memory to place calls of CUDA"); }
 
-/* ---- which belong to the window, and whose they are ---------------------------------------- */
+/* ---- calls of the window, and their threads ----------------------------------------------------- */
 
 static bool is_outside(const op_cuda_window *w, const op_cuda_call *c) {
     if (c->start < w->from)
@@ -44,8 +43,8 @@ static int by_handle(const void *a, const void *b) {
     return (x->born > y->born) - (x->born < y->born);
 }
 
-/* Of the threads that had the handle: the last that was there by then, else the next to come, as a
- * thread is first seen with its first event. */
+/* Of the threads that had the handle: the last that existed by then, else the next, because a thread is
+ * first seen at its first event. */
 static uint32_t find_known(const placing *p, const op_cuda_call *c) {
     uint32_t low = 0, high = p->known;
     while (low < high) {
@@ -105,7 +104,7 @@ static int find_threads(placing *p) {
 
 /* ---- in order ------------------------------------------------------------------------------ */
 
-/* A call around another begins no later and ends no sooner. */
+/* An outer call begins no later and ends no earlier. */
 static int in_order(const void *a, const void *b, void *calls) {
     uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
     const op_cuda_call *x = (const op_cuda_call *)calls + i, *y = (const op_cuda_call *)calls + j;
@@ -118,7 +117,7 @@ static int in_order(const void *a, const void *b, void *calls) {
     return (i > j) - (i < j);
 }
 
-/* CUPTI delivers a thread's calls in the order of their ends, which is nearly that of their begins. */
+/* CUPTI delivers a thread's calls in order of end, which is nearly the order of begin. */
 static void sort_calls(const placing *p, uint32_t *order, uint64_t count) {
     uint64_t moves = 0;
     for (uint64_t i = 1; i < count; i++) {
@@ -150,16 +149,16 @@ static int order_calls(placing *p) {
     return OP_OK;
 }
 
-/* ---- what their work finds them by ----------------------------------------------------------- */
+/* ---- index by correlation id --------------------------------------------------------------------- */
 
 static bool lies_in(const op_cuda_call *inner, const op_cuda_call *outer) {
     return outer && inner->kind == OP_DRIVER && inner->end <= outer->end &&
            (outer->role != OP_CALL_OTHER || inner->role == OP_CALL_OTHER);
 }
 
-/* The runtime does its work by calls of the driver. Whether these are on record, with an id of their
- * own or the same one, depends on CUPTI's release: a launch is one launch, so what the runtime's call
- * is carried out by is that call. */
+/* The runtime works by calling the driver. Whether CUPTI records those calls, and under which id,
+ * depends on its release. A launch is one launch, so they are merged into the runtime call around
+ * them. */
 static void fold_nested(placing *p) {
     op_cuda_window *w = p->window;
     for (uint64_t i = 0; i < p->count; i++)
@@ -186,9 +185,9 @@ static void fold_nested(placing *p) {
     }
 }
 
-/* ---- among the events ------------------------------------------------------------------------ */
+/* ---- merging with the events --------------------------------------------------------------------- */
 
-/* `end` and `flags` may be written to by another thread. */
+/* Another thread may be writing `end` and `flags`. */
 static void copy_event(op_event *to, const op_event *e) {
     *to = (op_event){.start = e->start,
                      .end = __atomic_load_n(&e->end, __ATOMIC_RELAXED),
@@ -253,7 +252,7 @@ static void put_event(sweep *s, const op_event *e) {
     s->out++;
 }
 
-/* One thread's chunks, with its calls. */
+/* Merges one thread's chunks with its calls. */
 static void merge_thread(placing *p, uint32_t thread, const op_raw *raw, uint32_t raw_count,
                          op_event **out) {
     op_cuda_window *w = p->window;
@@ -271,7 +270,7 @@ static void merge_thread(placing *p, uint32_t thread, const op_raw *raw, uint32_
     *out = s.out;
 }
 
-/* The chunks of threads that called nothing go along as they are. */
+/* Chunks of threads without calls are copied unchanged. */
 static void merge_all(placing *p, const op_raw *raw, uint32_t raw_count, uint8_t *merged) {
     op_cuda_window *w = p->window;
     op_event *out = w->events;

@@ -13,7 +13,7 @@ const char *const op_device_attributes[OP_DEVICE_ATTRIBUTES] = {"computeMajor",
                                                                 "numSms",
                                                                 "sharedMemPerBlockOptin",
                                                                 "sharedMemPerMultiprocessor"};
-/* CUdevice_attribute of the same, cuda.h of CUDA 12 and 13. */
+/* CUdevice_attribute numbers, from cuda.h of CUDA 12 and 13. */
 static const int numbers[OP_DEVICE_ATTRIBUTES] = {75, 76, 1, 39, 12, 82, 10, 8, 16, 97, 81};
 
 static bool describe(const op_cuda_functions *cuda, int ordinal, op_cuda_device *out) {

@@ -15,7 +15,7 @@ int op_cuda_index_make(op_cuda_index *index, uint64_t count) {
                                       : op_error_set(OP_ENOMEM, "no memory to find calls of CUDA");
 }
 
-/* The ids of a process are numbers in order: they are their own hash. The last that is said counts. */
+/* A process's ids are consecutive, so an id is its own hash. The last call stored for an id wins. */
 void op_cuda_index_put(op_cuda_index *index, uint32_t id, uint32_t call) {
     uint64_t at = id & index->mask;
     while (index->calls[at] && index->ids[at] != id)

@@ -1,10 +1,10 @@
-/* Calls by the correlation ids that they have. */
+/* Finds calls by correlation id. */
 #ifndef OP_CUDA_INDEX_H
 #define OP_CUDA_INDEX_H
 
 #include <stdint.h>
 
-/* From a correlation id to the call that has it: 1 + its place; 0: none is on record. */
+/* From a correlation id to its call: 1 + the call's index; 0: not recorded. */
 typedef struct op_cuda_index {
     uint32_t *ids, *calls;
     uint64_t mask;

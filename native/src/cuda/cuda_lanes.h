@@ -1,4 +1,4 @@
-/* Streams of devices, as places of events: one a device and stream, as in Kineto's traces. */
+/* Device streams as lanes of events: one per device and stream, as in Kineto's traces. */
 #ifndef OP_CUDA_LANES_H
 #define OP_CUDA_LANES_H
 
@@ -8,9 +8,9 @@
 
 typedef struct op_cuda_lane {
     uint32_t device, stream;
-    uint64_t work, ranges; /* on it */
-    uint64_t last_start;   /* ticks; of its work so far */
-    bool is_unsorted;      /* some of its work began no later than what came before */
+    uint64_t work, ranges; /* on this lane */
+    uint64_t last_start;   /* ticks; of the latest work */
+    bool is_unsorted;      /* some work did not begin after its predecessor */
 } op_cuda_lane;
 
 typedef struct op_cuda_lanes {
@@ -18,16 +18,16 @@ typedef struct op_cuda_lanes {
     uint32_t count, capacity;
     uint32_t *slots; /* lane + 1, by hash; 0: empty */
     uint32_t mask;
-    uint32_t last; /* that was asked for */
+    uint32_t last; /* the last lookup */
     struct op_cuda_context {
         uint32_t context, device;
-    } *contexts; /* of which the device is known */
+    } *contexts; /* contexts with a known device */
     uint32_t context_count;
 } op_cuda_lanes;
 
-/* A synchronization names its context, not its device: what ran there tells that. */
+/* A synchronization names its context but not its device; other work of the context shows that. */
 bool op_cuda_lanes_learn(op_cuda_lanes *l, const op_cuda_work *work);
-/* Its number; -1: no memory. */
+/* The lane's number; -1: no memory. */
 int64_t op_cuda_lanes_find(op_cuda_lanes *l, const op_cuda_work *work);
 void op_cuda_lanes_free(op_cuda_lanes *l);
 

@@ -11,7 +11,7 @@ static uint64_t time_of(const op_cuda_window *w, uint32_t record) {
 }
 
 int op_cuda_memory_list(const op_cuda_window *w, op_cuda_memory_lists *out) {
-    static const char name[] = "[memory]"; /* torch's */
+    static const char name[] = "[memory]"; /* torch's name */
     const op_cuda_records *r = w->records;
     if (!r->memory_count)
         return OP_OK;
@@ -21,7 +21,7 @@ int op_cuda_memory_list(const op_cuda_window *w, op_cuda_memory_lists *out) {
     out->caller = op_calloc(r->memory_count, sizeof *out->caller);
     if (!out->first || !out->next || !out->caller)
         return op_error_set(OP_ENOMEM, "no memory to place the memory of devices");
-    for (uint64_t i = r->memory_count; i-- > 0;) { /* each before those that were listed so far */
+    for (uint64_t i = r->memory_count; i-- > 0;) { /* each is put before those already listed */
         uint32_t call = op_cuda_index_find(&w->index, r->memory[i].correlation);
         out->adrift += call == 0;
         if (call == 0 || call == OP_CUDA_OUTSIDE)
@@ -41,7 +41,7 @@ void op_cuda_memory_free(op_cuda_memory_lists *lists) {
     *lists = (op_cuda_memory_lists){0};
 }
 
-/* Behind those of the same time: a call frees what it had before it takes anew. */
+/* After those of the same time, because a call frees what it had before it allocates again. */
 static void insert(const op_cuda_window *w, op_cuda_memory_queue *queue, uint32_t record) {
     uint32_t *at = queue;
     while (*at && time_of(w, *at - 1) <= time_of(w, record))

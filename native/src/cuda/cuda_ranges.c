@@ -27,8 +27,7 @@ int op_cuda_ranges_open(op_cuda_ranges *out, const op_columns *c) {
     return OP_OK;
 }
 
-/* Ranges begin and are asked for in the order of their rows: those that stand near each other have
- * slots in one cache line. */
+/* Ranges begin and are looked up in the order of rows, so neighbouring rows share a cache line. */
 static uint32_t *slot_of(const op_cuda_ranges *r, uint32_t row, uint32_t lane) {
     uint64_t h = ((uint64_t)(row / SLOTS_A_LINE) << 32 | lane) * 0x9e3779b97f4a7c15u;
     uint32_t at = ((uint32_t)(h >> 32) * SLOTS_A_LINE + row % SLOTS_A_LINE) & r->mask;
@@ -57,7 +56,7 @@ static bool make_room(op_cuda_ranges *r) {
     return true;
 }
 
-/* 1 + its place, made where there is none yet, with those of the ranges around it; 0: no memory. */
+/* 1 + its index, created if necessary together with those of the ranges around it; 0: no memory. */
 static uint32_t extent_of(op_cuda_ranges *r, uint32_t row, uint32_t lane) {
     uint32_t first = 0, inner = 0;
     if (r->last && r->extents[r->last - 1].row == row && r->extents[r->last - 1].lane == lane)

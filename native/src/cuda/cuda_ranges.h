@@ -1,5 +1,5 @@
-/* How long each range of the host lasted on a device: from the first to the last that was launched in
- * it, stream by stream, as Kineto's gpu_user_annotation. */
+/* How long each host range lasted on a device: per stream, from the first to the last work launched in
+ * it, like Kineto's gpu_user_annotation. */
 #ifndef OP_CUDA_RANGES_H
 #define OP_CUDA_RANGES_H
 
@@ -8,7 +8,7 @@
 typedef struct op_cuda_extent {
     uint32_t row; /* of the range */
     uint32_t lane;
-    uint32_t around;     /* 1 + the extent on this lane of the range around it; 0: there is none */
+    uint32_t around;     /* 1 + this lane's extent of the enclosing range; 0: none */
     uint64_t start, end; /* ticks */
 } op_cuda_extent;
 
@@ -17,13 +17,13 @@ typedef struct op_cuda_ranges {
     uint32_t count, capacity;
     uint32_t *slots; /* extent + 1, by hash; 0: empty */
     uint32_t mask;
-    uint32_t last;     /* extent + 1 that was asked for last; 0: none */
-    uint32_t *nearest; /* by row of the host: 1 + the row of the range that it is in, or is; 0: none */
+    uint32_t last;     /* 1 + the extent last looked up; 0: none */
+    uint32_t *nearest; /* by host row: 1 + the row of the range that it is or is in; 0: none */
     const op_columns *columns;
 } op_cuda_ranges;
 
 int op_cuda_ranges_open(op_cuda_ranges *out, const op_columns *columns);
-/* Work on a lane, launched by a row; its extent is that of all ranges around. */
+/* Extends all ranges around the launcher by this work. */
 int op_cuda_ranges_extend(op_cuda_ranges *r, uint32_t launcher, uint32_t lane, uint64_t start,
                           uint64_t end);
 void op_cuda_ranges_close(op_cuda_ranges *r);

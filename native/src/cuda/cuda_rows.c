@@ -1,5 +1,5 @@
-/* What ran on devices, as rows: stream by stream, each in the order of begin. It belongs to the call
- * that launched it, and so to that call's step, however late it ran. */
+/* Device work as rows: per stream, in order of begin. Work belongs to the call that launched it, and so
+ * to that call's step, however late it ran. */
 #include "cuda/cuda_rows.h"
 
 #include "core/error.h"
@@ -14,10 +14,10 @@
 #include <string.h>
 
 typedef struct item {
-    uint64_t start, end; /* ticks; end 0: not known */
+    uint64_t start, end; /* ticks; end 0: unknown */
     uint32_t lane;
-    uint32_t launcher; /* row; OP_CUDA_OUTSIDE: none is known */
-    uint32_t place;    /* of the record of work, or of the extent */
+    uint32_t launcher; /* row; OP_CUDA_OUTSIDE: unknown */
+    uint32_t place;    /* index of the work record, or of the extent */
     bool is_range;
 } item;
 
@@ -25,19 +25,19 @@ typedef struct adding {
     const op_cuda_rows *rows;
     const op_cuda_work *work;
     op_cuda_lanes lanes;
-    bool knows_contexts; /* what the lanes learn from is learnt */
+    bool knows_contexts; /* the lanes have learned all contexts */
     op_cuda_ranges ranges;
     op_cuda_waits waits;
     item *items;
-    uint32_t *order; /* items by lane, and there by begin */
-    uint64_t count;  /* the ranges are last */
+    uint32_t *order; /* items by lane, then by begin */
+    uint64_t count;  /* ranges come last */
 } adding;
 
 static int no_memory(void) { return op_error_set(OP_ENOMEM, "no memory for what ran on devices"); }
 
-/* ---- what becomes a row --------------------------------------------------------------------- */
+/* ---- selecting items ---------------------------------------------------------------------------- */
 
-/* Its row, OP_CUDA_OUTSIDE where it is not on record; false: the work does not belong to the window. */
+/* The launching row, OP_CUDA_OUTSIDE if it was not recorded. False: the work is not of this window. */
 static bool launcher_of(const adding *a, const op_cuda_work *w, uint32_t *launcher) {
     op_cuda_window *window = a->rows->window;
     uint32_t call = op_cuda_index_find(&window->index, w->work.correlation);
@@ -64,7 +64,7 @@ static void note_on_lane(op_cuda_lane *lane, uint64_t start) {
     lane->work++;
 }
 
-/* What is waited for has no device but that of what else ran in its context, before or after it. */
+/* The device of a synchronization is only known from other work of its context, before or after it. */
 static bool learn_contexts(adding *a) {
     uint64_t n = a->knows_contexts ? 0 : a->rows->window->records->work_count;
     for (uint64_t i = 0; i < n; i++)
@@ -91,7 +91,7 @@ static int add_work(adding *a, uint32_t place) {
         return no_memory();
     if (!launcher_of(a, w, &i->launcher))
         return OP_OK;
-    if (!w->end) /* it stands where it was launched */
+    if (!w->end) /* it is placed at its launch */
         i->start = launched_at(a, w);
     if (w->kind == OP_SYNC && !learn_contexts(a))
         return no_memory();
@@ -135,7 +135,7 @@ static int list_items(adding *a) {
     return OP_OK;
 }
 
-/* ---- in order ------------------------------------------------------------------------------- */
+/* ---- sorting ------------------------------------------------------------------------------------ */
 
 static int in_order(const void *a, const void *b, void *items) {
     const item *x = (const item *)items + *(const uint32_t *)a;
@@ -157,7 +157,7 @@ static void sort(const adding *a, uint32_t *order, uint64_t count) {
         }
 }
 
-/* Work comes in order nearly always, and there is much of it; of ranges there are few, behind it. */
+/* Work is plentiful and nearly always in order; the ranges after it are few. */
 static void sort_lane(const adding *a, const op_cuda_lane *lane, uint32_t *order, uint32_t *spare) {
     uint64_t work = lane->work, ranges = lane->ranges, at = work + ranges;
     if (lane->is_unsorted)
@@ -213,7 +213,7 @@ static int add_lanes(const adding *a) {
     return OP_OK;
 }
 
-/* The last step that had begun, where it had not ended: of work whose launch is not on record. */
+/* The last step that had begun, unless it had ended. For work without a recorded launch. */
 static int32_t step_at(const op_result *r, int64_t at_ns) {
     uint32_t step = r->step_count;
     while (step > 0 && r->steps[step - 1].start_ns > at_ns)
@@ -260,7 +260,7 @@ static void put_row(const adding *a, uint64_t row, const item *i, uint32_t *line
     put_launcher(a, row, i);
 }
 
-/* What is the same in all of them. */
+/* The columns that are the same in all rows. */
 static void put_constants(const adding *a, uint64_t first) {
     const op_writable *w = a->rows->columns;
     memset(w->self_ns + first, 0, a->count * sizeof *w->self_ns);

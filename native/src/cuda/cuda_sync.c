@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-/* CUresult of cuda.h, the same in CUDA 12 and 13: there is no CUDA here, or none any more. */
+/* CUresult values from cuda.h of CUDA 12 and 13; the three in the middle mean that there is no CUDA. */
 enum { DONE = 0, NOT_INITIALIZED = 3, DEINITIALIZED = 4, NO_DEVICE = 100, IMPLICITLY_CAPTURED = 906 };
 #define LEGACY_STREAM ((void *)(uintptr_t)1) /* CU_STREAM_LEGACY */
 
@@ -16,7 +16,7 @@ static int refuse(const op_cuda_functions *cuda, const char *call, int code) {
     return op_error_set(OP_EIO, "CUDA cannot be waited for: %s gave %d (%s)", call, code, name);
 }
 
-/* Of the streams that wait for the legacy one: what asks about it breaks no capture, a wait does. */
+/* Checks the streams that synchronize with the legacy one; unlike a wait, this breaks no capture. */
 static bool is_captured(const op_cuda_functions *cuda) {
     int status = 0;
     return cuda->StreamIsCapturing &&
@@ -40,8 +40,8 @@ static int wait_for(const op_cuda_functions *cuda, void *context) {
     return waited;
 }
 
-/* The primary context, in which CUDA's runtime works. Retained meanwhile, since its owner may give it
- * back; one that nobody has is not made. */
+/* Waits for the primary context, which CUDA's runtime uses. It is retained meanwhile, because its owner
+ * may release it; an inactive one is not created. */
 static int wait_for_device(const op_cuda_functions *cuda, int ordinal, const void *current) {
     int device = 0, active = 0;
     unsigned flags = 0;
@@ -69,7 +69,7 @@ int op_cuda_wait(const op_cuda_functions *cuda) {
         return 0;
     if (code != DONE)
         return refuse(cuda, "cuDeviceGetCount", code);
-    /* The thread's own: one that the program made for itself is known only as that. */
+    /* The thread's current context: one that the program created itself is known only this way. */
     void *current = NULL;
     code = cuda->CtxGetCurrent(&current);
     if (code != DONE)
@@ -85,7 +85,7 @@ int op_cuda_wait(const op_cuda_functions *cuda) {
 int op_cuda_synchronize(void) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static op_cuda_functions cuda;
-    static _Atomic bool found; /* for good: the library is not unloaded after that */
+    static _Atomic bool found; /* permanent: the library is never unloaded afterwards */
     if (!found) {
         pthread_mutex_lock(&lock);
         found = found || op_cuda_find(&cuda) == OP_CUDA_READY;

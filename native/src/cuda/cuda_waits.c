@@ -25,7 +25,7 @@ static bool sort(op_cuda_waits *w, const op_cuda_records *r) {
     return w->is_sorted = true;
 }
 
-/* The numbers of calls grow: the last record before the wait is the one with the largest below its. */
+/* The numbers of calls grow, so the last record before the wait has the largest smaller number. */
 static const op_cuda_event *last_before(const op_cuda_waits *w, const op_device_work *sync) {
     const op_cuda_event wait = {
         .context = sync->context, .event = sync->value, .correlation = sync->correlation};

@@ -1,4 +1,4 @@
-/* What was waited for: an event stands for the work of the stream that recorded it last. */
+/* Resolves waits: an event stands for the work of the stream that last recorded it. */
 #ifndef OP_CUDA_WAITS_H
 #define OP_CUDA_WAITS_H
 
@@ -10,8 +10,8 @@ typedef struct op_cuda_waits {
     bool is_sorted;
 } op_cuda_waits;
 
-/* Says of a synchronization which stream recorded its event, and by which call; once calls have rows.
- * False: no memory. */
+/* Adds the stream and the call that recorded a synchronization's event. Calls must have rows. False: no
+ * memory. */
 bool op_cuda_waits_tell(op_cuda_waits *waits, const op_cuda_window *window, op_device_work *sync);
 void op_cuda_waits_free(op_cuda_waits *waits);
 

@@ -11,31 +11,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_RECORD_BYTES (2ull << 30) /* of a window, as of its events */
+#define MOST_RECORD_BYTES (2ull << 30) /* per window, like the limit of its events */
 
 static struct {
     pthread_mutex_t control;
     op_cupti_library library;
     op_cupti_clock clock; /* fixed when CUPTI was found */
     bool ready, recording;
-    int wanted, recorded_parts; /* enum op_cuda_part */
-    bool forked;                /* a child of a process that had started CUDA: it must not touch it */
+    int wanted, recorded_parts; /* op_cuda_part bits */
+    bool forked;                /* a child of a process that had started CUDA; it must not use CUDA */
     uint32_t recorded;
-    op_cuda_device *devices; /* found with CUPTI, and not asked for again */
+    op_cuda_device *devices; /* found together with CUPTI, only once */
     uint32_t device_count;
     char problem[768];
 } self = {.control = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t now(void) { return op_cupti_clock_ns(&self.clock, op_ticks()); }
 
-/* CUPTI's own, for whoever uses it next: a callback cannot be taken back, only replaced. */
+/* Equals CUPTI's own clock, for its next user: the callback can only be replaced, not removed. */
 static uint64_t realtime(void) { return op_clock_now(CLOCK_REALTIME); }
 
 static void ignore(void *data, int domain, uint32_t callback, const void *more) {
     (void)data, (void)domain, (void)callback, (void)more;
 }
 
-/* ---- whether it can be used ---------------------------------------------------------------- */
+/* ---- whether CUPTI can be used ------------------------------------------------------------------ */
 
 static int refuse(int code) {
     const char *words = op_cupti_words(&self.library, code);
@@ -59,7 +59,7 @@ static int refuse(int code) {
     }
 }
 
-/* A driver serves every CUDA of its own major release and of those before. */
+/* A driver supports CUDA up to its own major release. */
 static int check_driver(void) {
     int driver = 0;
     uint32_t major = self.library.version >= 100000 ? self.library.version / 10000 : 12;
@@ -72,7 +72,7 @@ static int check_driver(void) {
         driver / 1000, driver % 1000 / 10, self.library.path, driver / 1000);
 }
 
-/* Two clients at once take each other's records, and the later one has no way to tell. */
+/* Two clients at once take each other's records, and the later one cannot detect it. */
 static int check_alone(void) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");
     if (injected && *injected)
@@ -93,7 +93,7 @@ static int check_alone(void) {
 
 static void choose_clock(void) {
     op_clock_pair from, to;
-    struct timespec moment = {.tv_nsec = 2000000}; /* its rate need only be near */
+    struct timespec moment = {.tv_nsec = 2000000}; /* the rate need only be approximate */
     op_clock_choose();
     op_clock_calibrate(&from);
     nanosleep(&moment, NULL);
@@ -101,7 +101,7 @@ static void choose_clock(void) {
     self.clock = op_cupti_clock_through(&from, &to);
 }
 
-/* The first time that a kind is enabled costs most, and says whether it can be at all. */
+/* Enabling a kind for the first time is the slowest, and shows whether it is possible at all. */
 static int try_once(void) {
     int rc = self.library.cupti.ActivityEnable(OP_CUPTI_KERNEL);
     if (rc == OP_CUPTI_SUCCESS)
@@ -185,7 +185,7 @@ static void set_recorded(uint32_t recorded) {
 
 /* ---- windows ------------------------------------------------------------------------------- */
 
-/* Each time anew, as another client may have put its own in place since. */
+/* For each window, because another client may have replaced them since. */
 static int register_callbacks(void) {
     const op_cupti_functions *cupti = &self.library.cupti;
     uint8_t zeroed = 1;
@@ -193,12 +193,12 @@ static int register_callbacks(void) {
     int rc = cupti->ActivityRegisterTimestampCallback(now);
     if (rc != OP_CUPTI_SUCCESS)
         return rc;
-    if (cupti->ActivitySetAttribute) /* else CUPTI does it, on the program's threads */
+    if (cupti->ActivitySetAttribute) /* otherwise CUPTI does it, on the program's threads */
         cupti->ActivitySetAttribute(OP_CUPTI_ZEROED_BUFFERS, &size, &zeroed);
     return cupti->ActivityRegisterCallbacks(op_cupti_buffers_request, op_cupti_buffers_complete);
 }
 
-/* What CUPTI refuses of it takes nothing from the rest. */
+/* If CUPTI refuses memory, the rest is still recorded. */
 static int start_memory(void) {
     if (!(self.wanted & OP_CUDA_MEMORY))
         return 0;
@@ -248,7 +248,7 @@ static void note_taken(void) {
              "record is a part; run one at a time");
 }
 
-/* Nobody can tell which records. */
+/* It is unknown which records are missing. */
 static void note_kept_back(int code) {
     set_recorded(OP_CUDA_PARTIAL);
     snprintf(
@@ -258,10 +258,10 @@ static void note_kept_back(int code) {
         op_cupti_words(&self.library, code));
 }
 
-/* A wait for a context breaks the capture of any of its streams. Without it, what devices still do has
- * no times, and is counted as that. Gives what a flush of CUPTI gave. */
+/* Waiting for a context breaks the capture of any of its streams, so during a capture it is skipped,
+ * and work still running has no times and is counted so. Returns the result of CUPTI's flush. */
 static int wait_for_devices(void) {
-    int flushed = self.library.cupti.ActivityFlushAll(0); /* the calls that say what is captured */
+    int flushed = self.library.cupti.ActivityFlushAll(0); /* delivers the calls that show captures */
     op_cupti_drain_now();
     if (!op_cupti_drain_is_capturing())
         op_cuda_wait(&self.library.cuda);
@@ -273,10 +273,9 @@ static void stop_locked(void) {
     size_t dropped = 0;
     self.recording = false;
     bool ours = op_cupti_kinds_are_enabled(&self.library, self.recorded_parts & OP_CUDA_MEMORY);
-    op_cupti_drain_until(now()); /* in case that the next does not help */
+    op_cupti_drain_until(now()); /* in case the next call does not help */
     op_cupti_kinds_disable_host(&self.library);
-    /* A flush waits for nothing. A device that failed for good says so at once: its work has no times.
-     */
+    /* A flush does not wait. A permanently failed device returns at once, and its work has no times. */
     int early = wait_for_devices();
     int flushed = cupti->ActivityFlushAll(0);
     flushed = early != OP_CUPTI_SUCCESS ? early : flushed;
@@ -339,7 +338,7 @@ void op_cupti_after_fork_in_parent(void) {
     pthread_mutex_unlock(&self.control);
 }
 
-/* Nothing here calls CUPTI again. What it holds of the parent's memory stays where it is. */
+/* The child never calls CUPTI again. What CUPTI holds of the parent's memory is left alone. */
 void op_cupti_after_fork_in_child(void) {
     op_cupti_buffers_after_fork();
     op_cupti_buffers_unlock();

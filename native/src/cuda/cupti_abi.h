@@ -1,8 +1,8 @@
-/* CUPTI's ABI, as far as we are on either side of it: numbers and layouts of cupti_result.h,
+/* CUPTI's ABI, as far as either of our sides uses it: numbers and layouts of cupti_result.h,
  * cupti_activity.h and cupti_callbacks.h of CUPTI 12.9 (API 28), 13.0 (130001) and 13.5 (130500), which
- * agree in all that stands here. Records are longer than what is declared of them, and longer in each
- * release: they are walked by cuptiActivityGetNextRecord() alone, which knows the library's own stride.
- * What is declared has kept its place since the release that is named beside it. */
+ * agree in everything here. Real records are longer than declared, and longer in each release, so only
+ * cuptiActivityGetNextRecord() walks them, which knows the library's stride. Declared fields have not
+ * moved since the release named beside them. */
 #ifndef OP_CUPTI_ABI_H
 #define OP_CUPTI_ABI_H
 
@@ -19,8 +19,7 @@ typedef enum op_cupti_code { /* CUptiResult, cupti_result.h */
                              OP_CUPTI_OUT_OF_MEMORY = 8,
                              OP_CUPTI_MAX_LIMIT_REACHED = 12, /* GetNextRecord: the end of the buffer */
                              OP_CUPTI_NOT_INITIALIZED = 15,
-                             OP_CUPTI_INVALID_KIND =
-                                 21, /* GetNextRecord: a record that is not there whole */
+                             OP_CUPTI_INVALID_KIND = 21, /* GetNextRecord: an incomplete record */
                              OP_CUPTI_NOT_SUPPORTED = 27,
                              OP_CUPTI_INSUFFICIENT_PRIVILEGES = 35,
                              OP_CUPTI_OLD_PROFILER = 36,
@@ -37,7 +36,7 @@ typedef enum op_cupti_kind { /* CUpti_ActivityKind, cupti_activity.h */
                              OP_CUPTI_KERNEL = 10, /* CONCURRENT_KERNEL; KERNEL (3) would make kernels
                                                       wait for each other */
                              OP_CUPTI_OVERHEAD = 17,
-                             OP_CUPTI_PEER_COPY = 22, /* MEMCPY2: from device to device */
+                             OP_CUPTI_PEER_COPY = 22, /* MEMCPY2: between devices */
                              OP_CUPTI_EVENT = 36,     /* CUDA_EVENT: a stream records an event */
                              OP_CUPTI_SYNC = 38,      /* SYNCHRONIZATION */
                              OP_CUPTI_MEMORY = 49     /* MEMORY2 */
@@ -248,14 +247,14 @@ typedef void (*op_cupti_complete)(void *context, uint32_t stream, uint8_t *buffe
 typedef uint64_t (*op_cupti_timestamp)(void); /* nanoseconds, says 13.5 */
 typedef void (*op_cupti_callback)(void *data, int domain, uint32_t callback, const void *more);
 
-/* By their names in the library, less "cupti"; NULL: this release has none. */
+/* By their names in the library without "cupti"; NULL: missing in this release. */
 typedef struct op_cupti_functions {
     int (*GetVersion)(uint32_t *version);
-    int (*GetResultString)(int code, const char **text); /* may leave `text` as it is */
+    int (*GetResultString)(int code, const char **text); /* may leave `text` unchanged */
     int (*GetCallbackName)(int domain, uint32_t callback, const char **name);
     int (*ActivityRegisterCallbacks)(op_cupti_request request, op_cupti_complete complete);
     int (*ActivityRegisterTimestampCallback)(op_cupti_timestamp now); /* 11.6 */
-    int (*ActivityEnable)(int kind); /* forgets what was said of single functions */
+    int (*ActivityEnable)(int kind); /* resets settings of single functions */
     int (*ActivityDisable)(int kind);
     int (*ActivityFlushAll)(uint32_t flag);
     int (*ActivityGetNextRecord)(uint8_t *buffer, size_t valid, op_cupti_record **record);

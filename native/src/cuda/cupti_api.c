@@ -57,7 +57,7 @@ static const entry of_cuda[] = {
     {NULL, 0, false},
 };
 
-/* Name of the first that is missing and may not be; NULL: none. */
+/* Binds the table. Returns the name of the first missing function that is required; NULL: none. */
 static const char *bind(void *handle, const entry *entries, void *table) {
     for (const entry *e = entries; e->name; e++) {
         void *found = dlsym(handle, e->name);
@@ -76,8 +76,8 @@ static int note_loads(struct dl_phdr_info *info, size_t size, void *out) {
     return 1;
 }
 
-/* Asked before each window, and the loader looks through all folders for what is not there: it is asked
- * again once it has loaded something. */
+/* Asked before each window. The loader searches all folders for a missing library, so the search is
+ * only repeated after it has loaded something. */
 int op_cuda_is_loaded(void) {
     static unsigned long long searched;
     unsigned long long loads = 0;
@@ -86,7 +86,7 @@ int op_cuda_is_loaded(void) {
         return 0;
     void *handle = loaded("libcuda.so.1");
     if (handle)
-        dlclose(handle); /* it was not ours to keep */
+        dlclose(handle); /* drop the reference just taken */
     else
         __atomic_store_n(&searched, loads, __ATOMIC_RELAXED);
     return handle != NULL;
@@ -102,7 +102,7 @@ static int find_loaded(struct dl_phdr_info *info, size_t size, void *out) {
     return 1;
 }
 
-/* The one that CUDA's own or another profiler's code uses already: two instances exclude each other. */
+/* The instance already used by CUDA or another profiler, because two instances exclude each other. */
 static void *in_process(char path[PATH_MAX]) {
     path[0] = 0;
     dl_iterate_phdr(find_loaded, path);
@@ -111,7 +111,7 @@ static void *in_process(char path[PATH_MAX]) {
 
 static void *load(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
 
-/* A driver serves the CUDA of its own major release, and those before. */
+/* A driver supports CUDA up to its own major release. */
 static bool is_served(const char *path, const op_cuda_functions *cuda) {
     int driver = 0;
     const char *so = strstr(path, ".so.");
@@ -132,7 +132,7 @@ static void *find_cupti(char path[PATH_MAX], const op_cuda_functions *cuda, cons
     return handle;
 }
 
-/* Of the file that was loaded, whatever it was asked for as. */
+/* Notes the file that was actually loaded. */
 static void note_path(op_cupti_library *out, const char *asked) {
     Dl_info info;
     union {
@@ -149,7 +149,7 @@ int op_cuda_find(op_cuda_functions *out) {
         return op_error_set(OP_CUDA_ABSENT, "nothing in this process has loaded CUDA (libcuda.so.1)");
     const char *missing = bind(handle, of_cuda, out);
     if (!missing)
-        return OP_CUDA_READY; /* and the library is kept */
+        return OP_CUDA_READY; /* and keeps the library */
     dlclose(handle);
     return op_error_set(OP_CUDA_TOO_OLD, "libcuda.so.1 has no %s: a driver for CUDA 12 has it",
                         missing);

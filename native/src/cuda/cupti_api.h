@@ -1,5 +1,4 @@
-/* The libcupti and the libcuda of this process, by their entry points: found, never brought in where
- * the process does no CUDA. */
+/* Entry points of the process's libcupti and libcuda. A process without CUDA never loads libcupti. */
 #ifndef OP_CUPTI_API_H
 #define OP_CUPTI_API_H
 
@@ -7,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Of libcuda (cuda.h of CUDA 12 and 13), to wait for devices. By their names less "cu". */
+/* Functions of libcuda (cuda.h of CUDA 12 and 13), to wait for devices. By their names without "cu". */
 typedef struct op_cuda_functions {
     int (*CtxGetCurrent)(
         void **context); /* OP_CUDA_NOT_STARTED: before cuInit(), or in a forked child */
@@ -36,13 +35,12 @@ typedef struct op_cupti_library {
     char path[512];
 } op_cupti_library;
 
-/* The libcuda of this process: OP_CUDA_READY, or that there is none or an old one. */
+/* Finds this process's libcuda. OP_CUDA_READY, or the error: there is none, or it is too old. */
 int op_cuda_find(op_cuda_functions *out);
-/* OP_CUDA_READY, or why not (enum op_cuda), which op_last_error() says in words. Where `named` is not
- * NULL, that file alone; else the one in the process, else the first of `paths` that can be loaded.
- * What was loaded stays loaded. */
+/* Loads libcupti: `named` alone unless NULL; else the one in the process, else the first of `paths`
+ * that loads. OP_CUDA_READY, or an enum op_cuda and op_last_error(). A loaded library stays loaded. */
 int op_cupti_load(op_cupti_library *out, const char *named, const char *const *paths, uint32_t count);
-/* CUPTI's words for a code; it leaves none for some. */
+/* CUPTI's text for a code, or else a number. */
 const char *op_cupti_words(const op_cupti_library *library, int code);
 
 #endif

@@ -10,8 +10,8 @@ enum { READY_AT_START = 4 };
 static struct {
     pthread_mutex_t lock;
     const op_cupti_library *library;
-    op_cupti_buffer *empty, *full, **full_end, *out; /* `out`: those that CUPTI has */
-    size_t limit, bytes; /* of all but those past the limit, and stale ones */
+    op_cupti_buffer *empty, *full, **full_end, *out; /* `out`: those that CUPTI holds */
+    size_t limit, bytes; /* of all buffers except stale ones and those past the limit */
     uint32_t full_count;
     uint64_t dropped;
     pthread_cond_t filled;
@@ -66,7 +66,7 @@ static op_cupti_buffer *make_within_limit(void) {
     return b;
 }
 
-/* A library before CUDA 12.9 crashes without a buffer. */
+/* Before CUDA 12.9 the library crashes if it gets no buffer. */
 static op_cupti_buffer *make_past_limit(void) {
     if (!self.library || self.library->version >= OP_CUPTI_MAY_REFUSE_BUFFERS)
         return NULL;
@@ -87,7 +87,7 @@ void op_cupti_buffers_prepare(void) {
         op_cupti_buffer *b = make_within_limit();
         if (!b)
             break;
-        memset(b->data, 0, OP_CUPTI_BUFFER_BYTES); /* so that it is memory already */
+        memset(b->data, 0, OP_CUPTI_BUFFER_BYTES); /* so that its pages exist */
         b->next = self.empty;
         self.empty = b;
     }

@@ -1,7 +1,6 @@
-/* The clock that CUPTI is given, and back. It wants nanoseconds, while events are recorded in ticks
- * whose rate is known for sure only later: so it gets nanoseconds by a line that is fixed once and need
- * only be near, from which the ticks are found again, to a nanosecond. CUPTI's times and events' then
- * have one clock. */
+/* The clock given to CUPTI. CUPTI wants nanoseconds, but events are recorded in ticks, whose exact rate
+ * is known only later. So CUPTI gets nanoseconds by a fixed, approximate line, which is inverted to
+ * recover the ticks to a nanosecond. This way CUPTI's times and events share one clock. */
 #ifndef OP_CUPTI_CLOCK_H
 #define OP_CUPTI_CLOCK_H
 
@@ -30,7 +29,7 @@ static inline uint64_t op_cupti_clock_ticks(const op_cupti_clock *c, uint64_t ns
     return c->line.from_ticks + (uint64_t)(int64_t)(product >> 48);
 }
 
-/* A nanosecond is several ticks. The last of them: a call that began in the same nanosecond as the op
+/* The last of the several ticks in a nanosecond: a call that began in the same nanosecond as the op
  * around it began after it. */
 static inline uint64_t op_cupti_clock_last_tick(const op_cupti_clock *c, uint64_t ns) {
     __int128 product = (__int128)((int64_t)ns + 1 - c->line.base_ns) * (__int128)c->ticks_a_ns;

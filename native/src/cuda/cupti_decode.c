@@ -1,4 +1,4 @@
-/* CUPTI's records to ours, 6 to 8 ns each (most of it is CUPTI's own walk). */
+/* Converts CUPTI's records to ours, in 6 to 8 ns each (mostly CUPTI's own walk). */
 #include "cuda/cupti_decode.h"
 
 #include "core/event.h"
@@ -11,7 +11,7 @@
 
 enum { FIRST = 1024 };
 
-/* Room for one more, in an array that grows to twice its size; NULL: it is dropped. */
+/* Room for one more in an array that doubles when it is full; NULL: drop it. */
 static void *next_of(void **array, uint64_t count, uint64_t *capacity, size_t size, uint64_t *left) {
     if (count == *capacity) {
         uint64_t larger = *capacity ? *capacity * 2 : FIRST;
@@ -45,7 +45,7 @@ static op_cuda_work *next_work(decoding *d) {
     return w;
 }
 
-/* Past this there is a record, whole. */
+/* From here on the record counts. */
 static void keep(decoding *d, op_cuda_work *w, uint64_t start, uint64_t end) {
     if (start != 0 && end >= start) {
         w->start = op_cupti_clock_ticks(&d->decoder->clock, start);
@@ -194,8 +194,8 @@ static void take_event(decoding *d, const op_cupti_event *e) {
     r->event_count++;
 }
 
-/* Pinned and other memory of the host is none of a device's; managed memory may be either's, and is
- * counted as CUPTI does, for the device that was current. */
+/* Excludes pinned and other host memory. Managed memory may be on either side; like CUPTI, it counts
+ * for the device that was current. */
 static bool is_of_device(const op_cupti_memory *m) {
     return m->memory_kind == OP_CUPTI_ON_DEVICE || m->memory_kind == OP_CUPTI_ARRAY ||
            m->memory_kind == OP_CUPTI_MANAGED;
@@ -253,7 +253,7 @@ static void take(decoding *d, const op_cupti_record *record) {
         d->out->overhead_ns += o->end > o->start ? o->end - o->start : 0;
         break;
     }
-    default: /* of a kind that somebody else has enabled */
+    default: /* a kind that another client enabled */
         break;
     }
 }
@@ -269,7 +269,7 @@ void op_cupti_decode(op_cupti_decoder *decoder, uint8_t *data, size_t valid, op_
     int rc;
     while (!(rc = decoder->library->cupti.ActivityGetNextRecord(data, valid, &record)))
         take(&d, record);
-    out->dropped += rc != OP_CUPTI_MAX_LIMIT_REACHED; /* how many follow it does not say */
+    out->dropped += rc != OP_CUPTI_MAX_LIMIT_REACHED; /* it is unknown how many were to follow */
 }
 
 void op_cuda_records_clear(op_cuda_records *r) {

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* Past so much CUPTI's own memory on the devices runs out, and kernels have no times. */
+/* With longer intervals CUPTI's own memory on the devices runs out, and kernels have no times. */
 #define FLUSH_EVERY_NS 1000000000u
 
 static struct {
@@ -19,7 +19,7 @@ static struct {
     op_cuda_records records;
     op_cuda_pause *pauses;
     uint32_t pause_count, pause_capacity;
-    unsigned paused_for; /* as op_cupti_drain_pause has it */
+    unsigned paused_for; /* reasons, see op_cupti_drain_pause() */
     pthread_t thread;
     bool runs, stops;
     int tid;
@@ -49,7 +49,7 @@ bool op_cupti_drain_is_capturing(void) {
     for (uint64_t i = 0; i < self.records.call_count; i++) {
         const op_cuda_call *c = &self.records.calls[i];
         open += c->role == OP_CALL_BEGIN_CAPTURE && c->call.result == 0;
-        open -= c->role == OP_CALL_END_CAPTURE; /* one that fails ends it too */
+        open -= c->role == OP_CALL_END_CAPTURE; /* a failed one ends it too */
     }
     pthread_mutex_unlock(&self.lock);
     return open > 0;
@@ -67,8 +67,7 @@ void op_cupti_drain_clear(void) {
     pthread_mutex_lock(&self.lock);
     self.decoder.until = UINT64_MAX;
     op_cuda_records_clear(&self.records);
-    op_cupti_names_free(
-        &self.decoder.names); /* a module unloaded since may have taken its names along */
+    op_cupti_names_free(&self.decoder.names); /* a module unloaded since may have freed its names */
     free(self.pauses);
     self.pauses = NULL;
     self.pause_count = self.pause_capacity = 0;
@@ -78,7 +77,7 @@ void op_cupti_drain_clear(void) {
 
 static void *drain(void *unused) {
     (void)unused;
-    op_memory_paused = true; /* what it takes is not the program's */
+    op_memory_paused = true; /* its allocations are not the program's */
     __atomic_store_n(&self.tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
     uint64_t flushed = op_clock_now(CLOCK_MONOTONIC);
     while (!__atomic_load_n(&self.stops, __ATOMIC_ACQUIRE)) {
@@ -93,7 +92,7 @@ static void *drain(void *unused) {
     return NULL;
 }
 
-/* Without the thread a window holds what the buffers do; what is more is dropped, and counted. */
+/* If the thread does not start, a window holds what fits the buffers; the rest is dropped. */
 void op_cupti_drain_start(void) {
     sigset_t all, before;
     if (self.runs)
@@ -124,14 +123,14 @@ void op_cupti_drain_stop(uint64_t dropped) {
     pthread_mutex_unlock(&self.lock);
 }
 
-/* ---- the records, for who makes a result of them ---------------------------------------------- */
+/* ---- the records, for building a result -------------------------------------------------------- */
 
 static void begin_pause(uint64_t at) {
     if (self.pause_count == self.pause_capacity) {
         uint32_t capacity = self.pause_capacity ? self.pause_capacity * 2 : 16;
         op_cuda_pause *grown = op_realloc(self.pauses, capacity * sizeof *grown);
         if (!grown) {
-            self.records.dropped++; /* what is recorded from here on is not all the window's */
+            self.records.dropped++; /* from here on, records of the pause would count for the window */
             return;
         }
         self.pauses = grown;

@@ -1,6 +1,6 @@
 #include "cuda/cupti_kinds.h"
 
-/* Of devices first: work whose launch is not on record can still be told from a launch without work. */
+/* Device kinds first: work without a recorded launch can still be told from a launch without work. */
 static const struct {
     op_cupti_kind kind;
     bool of_host, optional;
@@ -11,9 +11,9 @@ static const struct {
              {OP_CUPTI_DRIVER, true, false}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Of the driver's what libraries call that go past the runtime: what starts work, takes memory or
- * waits. CUpti_driver_api_trace_cbid, cupti_driver_cbid.h of 12.9 and 13.5; each with its _ptsz and
- * _ptds twin. */
+/* Driver calls with which libraries bypass the runtime to start work, allocate or wait.
+ * CUpti_driver_api_trace_cbid, cupti_driver_cbid.h of 12.9 and 13.5; with their _ptsz and _ptds
+ * twins. */
 static const uint16_t driver_calls[] = {
     307, 442, 652, 653, 477, 478, 480,      /* cuLaunchKernel, -Ex, cuLaunchCooperativeKernel */
     514, 515, 495, 496, 539, 540, 720, 721, /* cuGraphLaunch, cuStreamBeginCapture */
@@ -31,9 +31,9 @@ static const uint16_t driver_calls[] = {
 };
 enum { DRIVER_CALLS = sizeof driver_calls / sizeof *driver_calls };
 
-/* Of what cupti_names.c ignores those that are called most: not recorded at all is cheaper. CUPTI of
- * CUDA 13.0 records no call of the driver that is enabled alone, though its header says that it does:
- * the kind is enabled, and these are not. */
+/* The most frequent calls among those that cupti_names.c ignores: not recording them is cheaper.
+ * Although its header says otherwise, CUPTI of CUDA 13.0 records no driver call that is enabled alone;
+ * so the kind is enabled, and these are disabled. */
 static const uint16_t ignored_of_runtime[] = {10, 16, 17, 133, 134, 136};
 /* cuCtxGetCurrent, cuDevicePrimaryCtxGetState, cuKernelGetName */
 static const uint16_t ignored_of_driver[] = {304, 392, 719};
@@ -65,7 +65,7 @@ int op_cupti_kinds_enable(const op_cupti_library *l) {
     }
     ignore_calls(l->cupti.ActivityEnableRuntimeApi, ignored_of_runtime, IGNORED_OF_RUNTIME);
     ignore_calls(l->cupti.ActivityEnableDriverApi, ignored_of_driver, IGNORED_OF_DRIVER);
-    if (l->cupti.ActivityEnableAllSyncRecords) /* a query that finds work unfinished did not wait */
+    if (l->cupti.ActivityEnableAllSyncRecords) /* a query that finds unfinished work did not wait */
         l->cupti.ActivityEnableAllSyncRecords(0);
     return OP_CUPTI_SUCCESS;
 }
@@ -99,7 +99,7 @@ bool op_cupti_kinds_are_enabled(const op_cupti_library *l, bool with_memory) {
     uint32_t size = sizeof enabled, count = 0;
     if (!l->cupti.ActivityGetEnabledKinds ||
         l->cupti.ActivityGetEnabledKinds(NULL, enabled, &size, &count) != OP_CUPTI_SUCCESS)
-        return true; /* it cannot be asked */
+        return true; /* it cannot be queried */
     for (int i = 0; i < KINDS; i++)
         if (!kinds[i].optional && !holds(enabled, count, kinds[i].kind))
             return false;

@@ -1,5 +1,5 @@
-/* Names of what CUPTI reports. A kernel's comes as the address of a text that CUPTI keeps as long as it
- * lives, so that each is looked at once; a call's as a number. */
+/* Names in CUPTI's records. A kernel's is the address of a text that lives as long as CUPTI, so each is
+ * looked up once; a call's is a number. */
 #include "cuda/cupti_names.h"
 
 #include "core/fault.h"
@@ -18,8 +18,7 @@ typedef struct op_cupti_kernel_name {
 
 typedef char *(*demangler)(const char *mangled, char *buffer, size_t *length, int *status);
 
-/* Of the C++ library that CUDA's users have loaded, or of the system's; NULL: names stay as they are.
- */
+/* From the C++ library that CUDA's users have loaded, or the system's; NULL: names stay mangled. */
 static demangler find_demangler(void) {
     union {
         void *address;
@@ -93,8 +92,8 @@ static bool ends_with(const char *name, size_t length, const char *end) {
     return length > n && memcmp(name + length - n, end, n) == 0;
 }
 
-/* As Kineto has them: cudaLaunchKernel of cudaLaunchKernel_v7000, also of cudaLaunchKernel_ptsz_v7000,
- * which is the same for a program that gives each thread a stream. */
+/* As in Kineto: cudaLaunchKernel for cudaLaunchKernel_v7000, and for cudaLaunchKernel_ptsz_v7000, which
+ * is the same call in a program with per-thread streams. */
 static size_t plain_length(const char *name) {
     size_t length = strlen(name), digits = 0;
     while (digits < length && name[length - 1 - digits] >= '0' && name[length - 1 - digits] <= '9')
@@ -107,7 +106,7 @@ static size_t plain_length(const char *name) {
     return length;
 }
 
-/* They only ask, and there are many: what Kineto leaves out too. */
+/* Frequent queries, which Kineto leaves out too. */
 static bool is_ignored(const char *name, size_t length) {
     static const char *const ignored[] = {"cudaGetDevice",    "cudaSetDevice",
                                           "cudaGetLastError", "cudaEventCreate",
@@ -118,7 +117,7 @@ static bool is_ignored(const char *name, size_t length) {
     return false;
 }
 
-/* A call that CUPTI itself has no name for is none that could be accounted for. */
+/* A call that CUPTI cannot name cannot be accounted for. */
 static bool look_up(const op_cupti_decoder *d, uint32_t domain, uint32_t callback,
                     op_cupti_call_name *out) {
     const char *name = NULL;
@@ -165,7 +164,7 @@ void op_cupti_names_free(op_cupti_names *n) {
     *n = (op_cupti_names){0};
 }
 
-/* ---- copies and the like: Kineto's words --------------------------------------------------- */
+/* ---- copies and similar: Kineto's names ------------------------------------------------------- */
 
 enum { MEMORY_KINDS = 8, COPY_KINDS = 11 };
 static const char *const memory_kinds[MEMORY_KINDS] = {
@@ -173,7 +172,7 @@ static const char *const memory_kinds[MEMORY_KINDS] = {
 
 static uint8_t known_kind(uint32_t kind) { return kind < MEMORY_KINDS ? (uint8_t)kind : 0; }
 
-/* Of each of the few there are, found once. */
+/* Interns a name of a small fixed set, once each. */
 static uint32_t once(uint32_t *known, const char *name) {
     uint32_t id = op_names_intern(name, strlen(name));
     __atomic_store_n(known, id, __ATOMIC_RELAXED);

@@ -1,4 +1,4 @@
-/* Names of what CUPTI tells by an address or by a number. */
+/* Names that CUPTI gives as an address or a number. */
 #ifndef OP_CUPTI_NAMES_H
 #define OP_CUPTI_NAMES_H
 

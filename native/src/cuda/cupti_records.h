@@ -1,4 +1,4 @@
-/* What CUPTI reported, as far as a recording needs it: calls of CUDA, and work of its devices. */
+/* CUPTI's records, reduced to what a recording needs: CUDA calls and device work. */
 #ifndef OP_CUPTI_RECORDS_H
 #define OP_CUPTI_RECORDS_H
 
@@ -9,7 +9,7 @@
 
 typedef struct op_cuda_call {
     uint64_t start, end; /* ticks */
-    uint32_t thread;     /* the low half of its pthread_self() */
+    uint32_t thread;     /* low half of its pthread_self() */
     uint32_t name;
     op_device_call call;
     uint8_t kind; /* OP_RUNTIME, OP_DRIVER */
@@ -17,30 +17,30 @@ typedef struct op_cuda_call {
 } op_cuda_call;
 
 typedef struct op_cuda_work {
-    uint64_t start, end; /* ticks; 0: not known */
+    uint64_t start, end; /* ticks; 0: unknown */
     uint32_t name;
-    uint32_t device; /* of a synchronization: not known */
+    uint32_t device; /* unknown for a synchronization */
     uint32_t stream;
     uint8_t kind; /* OP_KERNEL, OP_MEMCPY, OP_MEMSET, OP_SYNC */
     op_device_work work;
 } op_cuda_work;
 
-/* Memory of a device, taken or given back by a call. */
+/* Device memory that a call allocated or freed. */
 typedef struct op_cuda_memory {
     uint64_t at; /* ticks */
     uint64_t address;
-    int64_t bytes; /* negative: given back; OP_BYTES_UNKNOWN: the same, and how much is not said */
+    int64_t bytes; /* negative: freed; OP_BYTES_UNKNOWN: freed, but the size is unknown */
     uint32_t correlation, device;
 } op_cuda_memory;
 
-/* A stream has recorded an event. */
+/* A stream recorded an event. */
 typedef struct op_cuda_event {
     uint32_t context, event, stream, correlation;
 } op_cuda_event;
 
-/* Ids of names that are told by an address or by a number. */
+/* Ids of names that CUPTI gives as an address or a number. */
 typedef struct op_cupti_names {
-    struct op_cupti_kernel_name *slots; /* by the address of CUPTI's own copy, which stays */
+    struct op_cupti_kernel_name *slots; /* by address of CUPTI's own copy, which stays */
     uint64_t count, mask;
     struct op_cupti_call_name *calls[2]; /* of the runtime, of the driver; by callback */
     uint32_t call_capacity[2];
@@ -53,17 +53,17 @@ typedef struct op_cuda_records {
     op_cuda_event *events;
     uint64_t call_count, call_capacity, work_count, work_capacity, memory_count, memory_capacity;
     uint64_t event_count, event_capacity;
-    uint64_t dropped;     /* records for which there was no room, CUPTI's or here */
-    uint64_t untimed;     /* work whose times CUPTI does not know */
-    uint64_t overhead_ns; /* what CUPTI says it took itself */
+    uint64_t dropped;     /* records for which CUPTI or this table had no room */
+    uint64_t untimed;     /* work without times from CUPTI */
+    uint64_t overhead_ns; /* CUPTI's own overhead, as it reports it */
 } op_cuda_records;
 
 typedef struct op_cupti_decoder {
     const op_cupti_library *library;
     op_cupti_clock clock;
     op_cupti_names names;
-    uint64_t most_bytes; /* of the records that are kept; what is more is dropped */
-    uint64_t until;      /* CUPTI's time from which on calls are our own */
+    uint64_t most_bytes; /* limit for the kept records, past which they are dropped */
+    uint64_t until;      /* CUPTI's time from which calls are our own */
 } op_cupti_decoder;
 
 #endif

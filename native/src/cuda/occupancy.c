@@ -1,7 +1,7 @@
-/* The rules are those of CUDA's occupancy calculator: registers are given to warps, in portions, within
- * a quarter of a multiprocessor; shared memory to blocks, in portions, and from 8.0 on with 1 KiB for
- * CUDA itself ("Technical Specifications per Compute Capability" in the CUDA C++ Programming Guide, the
- * tuning guides of each architecture, cuda_occupancy.h). */
+/* Follows CUDA's occupancy calculator: registers are allocated to warps, in portions, within a quarter
+ * of a multiprocessor; shared memory to blocks, in portions, from 8.0 on with 1 KiB for CUDA itself
+ * ("Technical Specifications per Compute Capability" in the CUDA C++ Programming Guide, the tuning
+ * guides of each architecture, cuda_occupancy.h). */
 #include "cuda/occupancy.h"
 
 #include <stdint.h>
@@ -12,7 +12,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t divided_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t rounded_up(int64_t n, int64_t to) { return divided_up(n, to) * to; }
 
-/* That a multiprocessor can hold of the smallest blocks; 0: of an architecture to come. */
+/* Most blocks that a multiprocessor can hold; 0: unknown architecture. */
 static int64_t most_blocks(int major, int minor) {
     switch (major) {
     case 5:

@@ -1,7 +1,6 @@
-/* As Kineto draws them (torch/csrc/profiler/collection.cpp, generateForwardBackwardLinks): ops with
- * a sequence number are taken in the order in which they ended. Of the forward ops that share a
- * thread and a number the one that began last made the autograd node, and the first backward op
- * with that thread and number is the node. */
+/* As Kineto (torch/csrc/profiler/collection.cpp, generateForwardBackwardLinks): ops with a sequence
+ * number are taken in order of end. Of the forward ops with the same thread and number, the last to
+ * begin made the autograd node; the first backward op with them is the node. */
 #include "export/flows.h"
 
 #include "core/error.h"
@@ -24,7 +23,7 @@ static int earliest_end_first(const void *a, const void *b) {
     const numbered *x = a, *y = b;
     if (x->end_ns != y->end_ns)
         return x->end_ns < y->end_ns ? -1 : 1;
-    return (x->row < y->row) - (x->row > y->row); /* what is inside ends first */
+    return (x->row < y->row) - (x->row > y->row); /* inner ones end first */
 }
 
 static bool is_numbered(const op_columns *c, uint64_t row) {

@@ -1,4 +1,4 @@
-/* Which forward op each backward op comes from: the arrows of a trace. */
+/* The forward op of each backward op: the arrows of a trace. */
 #ifndef OP_FLOWS_H
 #define OP_FLOWS_H
 

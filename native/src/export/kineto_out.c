@@ -1,5 +1,4 @@
-/* A trace that was read, written again: its events from the columns and what was kept beside them,
- * and all else as it stood. */
+/* Writes an imported trace again: events from columns and extras, everything else unchanged. */
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/json_out.h"
@@ -11,8 +10,8 @@
 typedef struct rewriting {
     op_json json;
     const op_result *result;
-    const op_trace_side *side; /* NULL: the trace as it was; else beside others */
-    uint64_t first_id;         /* of the side's asynchronous events and arrows */
+    const op_trace_side *side; /* NULL: the trace alone; else beside others */
+    uint64_t first_id;         /* for the side's async events and arrows */
     op_buffer piece;           /* members of one event */
     bool no_memory;
 } rewriting;
@@ -31,7 +30,7 @@ static const op_trace_mark *mark_of(const rewriting *w, uint64_t row) {
     return mark ? &w->side->marks[mark - 1] : NULL;
 }
 
-/* The last point that lies before a time, or the first. */
+/* The last point at or before a time, or the first. */
 static uint64_t point_at(const op_trace_side *side, int64_t at_ns) {
     uint64_t low = 0, high = side->points;
     while (high - low > 1) {
@@ -52,8 +51,8 @@ static int64_t shown_at(const rewriting *w, int64_t at_ns) {
     return w->side->to_ns[point] + at_ns - w->side->from_ns[point];
 }
 
-/* Where a side waits for the others between two steps, what is around both lasts longer. What has
- * nothing inside it keeps its length. */
+/* If a side waits for the others between two steps, what contains both becomes longer. An event without
+ * contents keeps its length. */
 static int64_t shown_duration(const rewriting *w, uint64_t row) {
     const op_columns *c = &w->result->columns;
     int64_t start = c->start_ns[row], duration = c->duration_ns[row];
@@ -61,7 +60,7 @@ static int64_t shown_duration(const rewriting *w, uint64_t row) {
         duration = w->result->trace_duration - start;
     if (!w->side || c->kind[row] >= OP_KERNEL || duration == 0)
         return duration;
-    /* Its last instant: what ends where the next step begins does not wait for it. */
+    /* Its last instant: an event that ends where the next step begins does not wait for that. */
     return shown_at(w, start + duration - 1) + 1 - shown_at(w, start);
 }
 
@@ -108,7 +107,7 @@ static void put_lane(rewriting *w, uint32_t thread) {
         put_text(w, lane->tid);
 }
 
-/* Members of its own that an event has beside others: their numbers would be those of other files. */
+/* Members that an event beside others gets anew: its own numbers could clash with other files'. */
 static void put_side_members(rewriting *w, uint64_t row, const op_trace_mark *mark) {
     const op_columns *c = &w->result->columns;
     if (c->flags[row] & OP_FLAG_ASYNC) {
@@ -169,7 +168,7 @@ static void put_row(rewriting *w, uint64_t row) {
     }
 }
 
-/* Before the rows: ends whose begin stood behind them stay ends of nothing when it is read again. */
+/* Written before the rows, so that an unmatched end still matches nothing when it is read again. */
 static void put_others(rewriting *w) {
     const op_imported *i = w->result->imported;
     const char *at = i->others.bytes;
@@ -268,7 +267,7 @@ int op_trace_write_sides(const op_trace_side *sides, uint32_t count, int fd, con
     return finish(&w, opened);
 }
 
-/* ---- what was kept ---------------------------------------------------------------------- */
+/* ---- members and extras --------------------------------------------------------------------- */
 
 const char *op_result_members(const op_result *r, uint64_t *length) {
     *length = r->imported ? r->imported->members.used : 0;

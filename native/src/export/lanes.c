@@ -3,12 +3,12 @@
 #include "core/error.h"
 #include "core/fault.h"
 
-/* So many ranges one in the other; a range further in begins a track of its own. */
+/* Maximum nesting of ranges; a deeper range begins a track of its own. */
 enum { DEEPEST = 16 };
 
 typedef struct track {
     int64_t until;           /* end of the last slice that is not a range */
-    int64_t ranges[DEEPEST]; /* ends of those that are open, outermost first */
+    int64_t ranges[DEEPEST]; /* ends of the open ones, outermost first */
     uint32_t depth;
 } track;
 
@@ -28,7 +28,7 @@ static int by_place(const void *a, const void *b) {
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* A range may hold the work that was launched in it; nothing else on a track holds anything. */
+/* A range may contain the work launched in it; nothing else on a track contains anything. */
 static bool takes(track *t, const order *o, bool is_range) {
     while (t->depth && t->ranges[t->depth - 1] <= o->start_ns)
         t->depth--;

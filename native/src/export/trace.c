@@ -1,5 +1,5 @@
-/* Chrome trace events, as Kineto writes them, straight from the columns to a file descriptor.
- * Every name goes through one JSON string writer, escaped once however often it occurs. */
+/* Writes Chrome trace events like Kineto's, straight from the columns to a file descriptor. Each name
+ * is escaped once, however often it occurs. */
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/names.h"
@@ -11,12 +11,12 @@
 #include "export/trace_writer.h"
 #include "result/imported.h"
 
-/* Times count from the beginning of a week, so that the traces of the processes of one job have the
- * same zero, as with Kineto. Kineto's is up to three months back: there a reader that holds
- * microseconds in a double loses the last nanosecond, and slices no longer nest. */
+/* Times count from the beginning of a week, so that the traces of a job's processes have the same zero,
+ * as with Kineto. Kineto's zero is up to three months back: a reader that stores microseconds in a
+ * double then loses the last nanosecond, and slices no longer nest. */
 #define BASE_SECONDS (7 * 24 * 3600)
 
-/* ---- events of the host ------------------------------------------------------------------ */
+/* ---- host events ---------------------------------------------------------------------------- */
 
 static bool is_instant(uint8_t kind) { return kind == OP_MEMORY || kind == OP_MARK; }
 
@@ -67,14 +67,14 @@ static void put_call_args(op_trace *t, uint64_t row) {
     PUT(out, "\"Python id\":");
     op_json_unsigned(out, row + 1);
     PUT(out, ",\"Python parent id\":");
-    /* 0: none, where Kineto's null is not a number to readers */
+    /* 0 for none: readers reject Kineto's null as a number */
     op_json_unsigned(out, c->parent[row] >= 0 ? t->calls[c->parent[row]] : 0);
     PUT(out, ",");
     if (c->kind[row] == OP_PYTHON_CALL)
         put_module_id(out, c->name[row]);
 }
 
-/* What an op and its backward op are found by, and its place in an execution trace. */
+/* Ids that link an op to its backward op and to an execution trace. */
 static void put_op_args(op_trace *t, uint64_t row) {
     const op_columns *c = &t->r->columns;
     op_json *out = &t->out;
@@ -136,7 +136,7 @@ static void put_arrows(op_trace *t, uint64_t row, const op_place *at) {
         op_trace_arrow(t, OP_LAUNCH, row + 1, at, c->start_ns[row]);
 }
 
-/* With its overload, `aten::transpose.int`, as torch's traces have it. */
+/* Includes the overload, `aten::transpose.int`, as in torch's traces. */
 static void put_name(op_trace *t, uint64_t row) {
     op_trace_name(t, t->r->columns.name[row]);
     uint32_t overload = op_result_overload(t->r, row);
@@ -146,8 +146,8 @@ static void put_name(op_trace *t, uint64_t row) {
     }
 }
 
-/* A slice must nest in its track; what ended out of order, and a call that overlaps a range in part,
- * goes on a track of its own instead, as a pair of async events. */
+/* Slices must nest in their track. An event that ended out of order, and a call that partly overlaps a
+ * range, becomes a pair of async events on its own track. */
 static void put_async(op_trace *t, uint64_t row, const op_place *at) {
     const op_columns *c = &t->r->columns;
     for (int part = 0; part < 2; part++) {
@@ -238,7 +238,7 @@ static void put_trace(op_trace *t, const char *metadata, const char *name) {
 
 static int prepare(op_trace *t) {
     uint64_t frame_count;
-    int rc = op_result_cpp_frames(t->r, &t->frames, &frame_count); /* which may be called what is new */
+    int rc = op_result_cpp_frames(t->r, &t->frames, &frame_count); /* may intern new names */
     if (rc != OP_OK)
         return rc;
     t->name_count = op_names_count() + 2;

@@ -9,8 +9,8 @@
 
 enum input_part { DIMS, STRIDES, TYPES, VALUES };
 
-/* As torch prints a double (aten/src/ATen/core/ivalue.cpp), but for the sign of a zero, which torch
- * loses: what fits an integer ends in a point. */
+/* As torch prints a double (aten/src/ATen/core/ivalue.cpp), except for the sign of zero, which torch
+ * loses: an integral value ends in a point. */
 static void put_double(op_json *w, int64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
@@ -151,7 +151,7 @@ static void put_inputs(op_json *w, op_inputs inputs) {
 
 /* ---- named values -------------------------------------------------------------------------- */
 
-/* JSON has no word for what is not a number: it goes as a string. */
+/* JSON has no infinity or NaN; they become strings. */
 static void put_number(op_json *w, int64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
@@ -238,7 +238,7 @@ void op_trace_put_args(op_trace *t, uint64_t row) {
     }
 }
 
-/* Under the counters' names, as Kineto writes them. */
+/* Keyed by the counters' names, as in Kineto's traces. */
 void op_trace_put_counters(op_trace *t, uint64_t row) {
     const op_result *r = t->r;
     uint32_t at = op_result_counters(r, row);
@@ -246,7 +246,7 @@ void op_trace_put_counters(op_trace *t, uint64_t row) {
         put_fields(t, r->args + at - 1, r->args + r->arg_words);
 }
 
-/* As far as the interpreter: what called it is the Python that the trace shows anyway. */
+/* Up to the interpreter: its callers are the Python that the trace shows anyway. */
 void op_trace_put_stack(op_trace *t, uint64_t row) {
     static const char interpreter[] = "_PyEval_EvalFrameDefault";
     int32_t frame = (int32_t)op_result_cpp_stack(t->r, row) - 1;

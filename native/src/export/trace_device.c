@@ -5,7 +5,7 @@
 #include "export/trace_work.h"
 #include "export/trace_writer.h"
 
-/* A range on a device was not launched: it holds what was. */
+/* A range on a device was not launched; it contains what was. */
 static bool has_launch(const op_columns *c, uint32_t row) {
     return c->launcher[row] >= 0 && c->kind[row] != OP_DEVICE_RANGE;
 }
@@ -38,7 +38,7 @@ static const char *category(uint8_t kind) {
     }
 }
 
-/* As Kineto's: a range names no stream, by which readers would count it among the work. */
+/* Like Kineto's, a range names no stream, because readers would count it as work. */
 static void put_range_args(op_trace *t, uint32_t row) {
     int32_t range = t->r->columns.launcher[row];
     PUT(&t->out, ",\"args\":{");

@@ -1,4 +1,4 @@
-/* What ran on devices, as events of a trace. */
+/* Device events of a trace. */
 #ifndef OP_TRACE_DEVICE_H
 #define OP_TRACE_DEVICE_H
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* Between the tracks of one stream: more than any driver's numbers of streams. */
+/* Distance between the tracks of a stream: more than any driver's stream numbers. */
 #define TRACK_STRIDE 1000000
 
 static uint64_t device_of(const op_thread_info *stream) {

@@ -1,4 +1,4 @@
-/* Where events stand, what these places are called and how they are sorted. */
+/* Tracks of events: their ids, names and order. */
 #ifndef OP_TRACE_LABELS_H
 #define OP_TRACE_LABELS_H
 

@@ -1,6 +1,5 @@
-/* Which calls an event ran in, and which torch modules, as "Module Hierarchy": Kineto tells it of
- * TorchScript's modules, which the observer notes with the op; here it follows from the modules' calls.
- */
+/* The calls and torch modules that an event ran in, as "Module Hierarchy". Kineto reports it for
+ * TorchScript's modules, which the observer notes with the op; here the modules' calls show it. */
 #include "export/trace_modules.h"
 
 #include "core/fault.h"
@@ -22,8 +21,8 @@ static bool is_module(const op_columns *c, uint64_t row) {
 
 typedef bool condition(const op_columns *c, uint64_t row);
 
-/* By row 1 + the innermost such row at or around it, found once for all that is inside; NULL where
- * there is none. Parents stand before what is inside them. False: no memory. */
+/* By row, 1 + the innermost matching row at or around it; NULL: there is none. One pass suffices
+ * because parents precede their contents. False: no memory. */
 static bool find_around(const op_columns *c, condition *is_wanted, uint32_t **found) {
     uint64_t first = 0;
     while (first < c->count && !is_wanted(c, first))
@@ -59,7 +58,7 @@ static bool is_told(const op_trace *t, uint64_t row) {
     return false;
 }
 
-/* Outermost first, a point after each, as Kineto writes them; the innermost where there are many. */
+/* Outermost first, each followed by a point, as in Kineto's traces; of too many, the innermost. */
 void op_trace_put_modules(op_trace *t, uint64_t row) {
     const op_columns *c = &t->r->columns;
     uint32_t calls[DEEPEST], count = 0;

@@ -1,4 +1,4 @@
-/* The calls that an event ran in, and those of torch modules. */
+/* The calls and torch modules that an event ran in. */
 #ifndef OP_TRACE_MODULES_H
 #define OP_TRACE_MODULES_H
 

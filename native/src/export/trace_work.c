@@ -1,4 +1,4 @@
-/* What CUPTI said of calls and of work, as the args that Kineto writes. */
+/* CUPTI's data about calls and work, as the args that Kineto writes. */
 #include "export/trace_work.h"
 
 #include "cuda/cuda_devices.h"
@@ -43,7 +43,7 @@ static void put_graph(op_json *out, const op_device_work *w) {
     put_number(out, "graph node id", (int64_t)w->graph_node);
 }
 
-/* How far a kernel fills its device: blocks and warps a multiprocessor, and of all its threads. */
+/* How far a kernel fills its device: blocks and warps per multiprocessor, share of its threads. */
 static void put_load(op_trace *t, const op_device_work *w, int32_t device) {
     if (device < 0 || (uint32_t)device >= t->r->device_count)
         return;
@@ -73,7 +73,7 @@ static void put_kernel(op_trace *t, const op_device_work *w, int32_t device) {
 
 static void put_bytes(op_json *out, const op_device_work *w, int64_t duration_ns) {
     put_number(out, "bytes", (int64_t)w->bytes);
-    if (duration_ns > 0) /* bytes a nanosecond */
+    if (duration_ns > 0) /* bytes per nanosecond */
         put_real(out, "memory bandwidth (GB/s)", (double)w->bytes / (double)duration_ns);
     put_graph(out, w);
 }
@@ -88,7 +88,7 @@ static void put_sync(op_trace *t, const op_device_work *w, uint32_t row) {
         return;
     bool known = w->waited_stream != OP_CUPTI_NO_STREAM;
     put_number(&t->out, "wait_on_stream", known ? (int64_t)w->waited_stream : -1);
-    /* As the call's own "correlation". */
+    /* Same numbering as the call's own "correlation". */
     put_number(&t->out, "wait_on_cuda_event_record_corr_id",
                w->waited_call < 0 ? -1 : (int64_t)op_result_id(t->r, (uint64_t)w->waited_call));
     put_number(&t->out, "wait_on_cuda_event_id",

@@ -1,4 +1,4 @@
-/* What devices did, as members of an event's "args", a comma before each; and what the devices are. */
+/* Device data as members of an event's "args", each preceded by a comma; and the device properties. */
 #ifndef OP_TRACE_WORK_H
 #define OP_TRACE_WORK_H
 

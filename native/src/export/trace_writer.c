@@ -21,7 +21,7 @@ void op_trace_name(op_trace *t, uint32_t id) {
     op_json_bytes(&t->out, name->text, name->length);
 }
 
-/* An arrow begins or ends at the slice that holds its time. */
+/* An arrow begins or ends at the slice that contains its time. */
 void op_trace_arrow(op_trace *t, enum op_arrow end, uint64_t id, const op_place *at, int64_t at_ns) {
     static const char *const phases[] = {[OP_LAUNCH] = "s\"",
                                          [OP_LAUNCHED] = "f\",\"bp\":\"e\"",
@@ -45,7 +45,7 @@ int64_t op_trace_duration(const op_result *r, uint64_t row) {
     return duration < 0 ? 0 : duration;
 }
 
-/* The op or range around a call of the device's runtime: what the call belongs to. */
+/* The op or range around a runtime call, to which the call belongs. */
 static uint64_t op_around(const op_columns *c, uint64_t row) {
     bool is_call = c->kind[row] == OP_RUNTIME || c->kind[row] == OP_DRIVER;
     return is_call && c->parent[row] >= 0 ? (uint64_t)c->parent[row] : row;

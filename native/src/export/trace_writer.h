@@ -1,4 +1,4 @@
-/* What the parts of the trace writer share. */
+/* Shared parts of the trace writer. */
 #ifndef OP_TRACE_WRITER_H
 #define OP_TRACE_WRITER_H
 
@@ -8,12 +8,12 @@
 #include "result/result.h"
 
 typedef struct op_escaped_name {
-    char *text; /* NULL: not yet */
+    char *text; /* NULL: not escaped yet */
     uint32_t length;
 } op_escaped_name;
 
 typedef struct op_place {
-    char text[80]; /* from the name's closing quote to the time */
+    char text[80]; /* from the name's closing quote up to the time */
     uint32_t length;
 } op_place;
 
@@ -28,22 +28,22 @@ typedef struct op_trace {
     op_place *places;           /* by thread */
     op_flows flows;
     op_lanes lanes;
-    uint8_t *launched; /* by row: it has an arrow to a device; NULL: none has */
-    uint32_t *calls;   /* by row: 1 + the call of Python or C at or around it; NULL: there is none */
-    uint32_t *modules; /* by row: 1 + the call of a torch module at or around it; NULL: there is none */
+    uint8_t *launched; /* by row: it launched device work; NULL: none did */
+    uint32_t *calls;   /* by row: 1 + the Python or C call at or around it; NULL: no calls */
+    uint32_t *modules; /* by row: 1 + the torch module's call at or around it; NULL: none */
 } op_trace;
 
-/* Which end of which arrow: a launch and the device's work, an op and its backward op. */
+/* The ends of arrows: from a launch to the device work, from an op to its backward op. */
 enum op_arrow { OP_LAUNCH, OP_LAUNCHED, OP_FORWARD, OP_BACKWARD };
 
-/* Where tools put the rows; Kineto's numbers. */
+/* Order of rows in viewers; Kineto's numbers. */
 #define OP_SORT_DEVICES 5000000
 #define OP_SORT_SPANS 536870912
 
 void op_trace_name(op_trace *t, uint32_t id);
 void op_trace_arrow(op_trace *t, enum op_arrow end, uint64_t id, const op_place *at, int64_t at_ns);
-int64_t op_trace_duration(const op_result *r, uint64_t row); /* an open event's: to the window's end */
-/* What a call of the device's runtime and the work that it launched are found by. */
+int64_t op_trace_duration(const op_result *r, uint64_t row); /* if it is open: until the window's end */
+/* Writes the ids that link a runtime call to the work it launched. */
 void op_trace_correlation(op_trace *t, uint64_t call_row);
 
 static inline bool op_trace_is_call(const op_columns *c, uint64_t row) {

@@ -1,4 +1,4 @@
-/* The `args` of an event of Kineto's: what the columns have a place for is read, and all of it kept. */
+/* The `args` of a Kineto event: values with a column are read, and all of them are kept. */
 #include "import/args_in.h"
 
 #include "core/error.h"
@@ -42,7 +42,7 @@ static const char *const names[KNOWN_KEYS] = {
     [KEY_DEVICE_INDEX] = "Device Id",
 };
 
-/* Ids are given in order, so that a known key's is its place in the enum. */
+/* Ids are assigned in order, so a known key's id is its value in the enum. */
 int op_args_prepare(op_imported *i) {
     for (uint32_t key = 1; key < KNOWN_KEYS; key++)
         if (op_string_table_intern(&i->texts, OP_TEXT_ARG, names[key], strlen(names[key])) != key)
@@ -151,8 +151,8 @@ typedef struct shapes {
 
 static void put_word(shapes *s, uint32_t word) { s->failed |= op_buffer_add(s->words, &word, 4) != 0; }
 
-/* Numbers of a list that the cursor stands behind the bracket of; false where there is anything else
- * in it. They are the sizes of a tensor. */
+/* Reads a list of numbers after its bracket, the sizes of a tensor; false if it contains anything
+ * else. */
 static bool put_sizes(shapes *s) {
     uint64_t token_at = s->words->used;
     uint32_t rank = 0;
@@ -172,7 +172,7 @@ static bool put_sizes(shapes *s) {
     return !s->failed;
 }
 
-/* `[2,3]` is a tensor, `[[2,3],[4]]` a list of tensors, `[]` anything else. */
+/* `[2,3]` is a tensor, `[[2,3],[4]]` a list of tensors, `[]` something else. */
 static bool put_input(shapes *s) {
     if (op_scan_peek(&s->scan) != '[')
         return false;
@@ -196,7 +196,7 @@ static bool put_input(shapes *s) {
     return !s->failed;
 }
 
-/* Only shapes, by which events are grouped: the texts of types, strides and values are extras. */
+/* Only shapes, which events are grouped by; the texts of types, strides and values are extras. */
 int op_args_put_shapes(op_buffer *words, const op_span *dims, uint32_t *at) {
     uint64_t header;
     *at = 0;
@@ -216,6 +216,6 @@ int op_args_put_shapes(op_buffer *words, const op_span *dims, uint32_t *at) {
     if (whole)
         end_block(words, header, OP_ARGS_TORCH, at);
     else
-        words->used = header * 4; /* no shapes: the text is kept all the same */
+        words->used = header * 4; /* no shapes, but the text is still kept */
     return OP_OK;
 }

@@ -5,9 +5,8 @@
 
 enum { CPU = 0, CUDA = 1, HPU = 15, MTIA = 19 };
 
-/* Kineto's categories that are work of the host or of a device. What is missing here (flows, counters,
- * the spans of the profiler itself) is kept as it stands. A device without categories of its own uses
- * CUDA's. */
+/* Kineto's categories of host and device work. Others (flows, counters, the profiler's own spans) are
+ * kept unchanged. A device without its own categories uses CUDA's. */
 const op_category op_categories[] = {
     {"cpu_op", OP_TORCH, 0, CPU},
     {"user_annotation", OP_RANGE, OP_SCOPE_USER, CPU},

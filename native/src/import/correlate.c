@@ -1,5 +1,5 @@
-/* What launched what: a call and the work it started have one correlation number, and an op and what
- * was started inside it one External id. */
+/* Which event launched what: a call and its work share a correlation number, an op and what started
+ * inside it an External id. */
 #include "import/correlate.h"
 
 #include "core/error.h"
@@ -30,7 +30,8 @@ static uint32_t *find(const index_by_link *index, const op_read_event *events, i
     return &index->slots[at];
 }
 
-/* The first with each number: a driver's call inside a runtime's has the same, and begins after it. */
+/* The first event with each number: a driver call inside a runtime call has the same and begins
+ * later. */
 static int build(const op_read_events *read, bool (*belongs)(const op_read_event *),
                  index_by_link *out) {
     uint64_t count = 0, slots = 16;
@@ -68,8 +69,7 @@ static uint64_t link_to(op_read_events *read, const index_by_link *calls, const 
     return unknown;
 }
 
-/* By correlation first: some versions write the same number as External id, which then is not an op's.
- */
+/* By correlation first: some versions write that number as External id, which then is not an op's. */
 int op_correlate(op_read_events *read) {
     index_by_link calls, ops;
     int rc = build(read, is_call, &calls);

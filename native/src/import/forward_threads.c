@@ -1,8 +1,8 @@
-/* Which thread of a trace has which of torch's numbers: a file names threads as the system does, its
- * backward ops name their forward op's thread as torch does. Sequence numbers count up in each thread
- * of its own, so the thread that ran forward ops with most of the numbers of a forward thread's
- * backward ops is that one. Where two threads ran as many of them, neither is taken, unless one of the
- * two turns out to be another number's. */
+/* Matches a trace's threads to torch's thread numbers: a file names threads as the system does, but its
+ * backward ops name their forward op's thread as torch does. Each thread counts its own sequence
+ * numbers, so a forward thread's number belongs to the thread that ran forward ops with most of the
+ * sequence numbers of its backward ops. If two threads are tied, neither is chosen, unless one of them
+ * turns out to have another number. */
 #include "import/forward_threads.h"
 
 #include "core/error.h"
@@ -11,16 +11,16 @@
 
 #include <string.h>
 
-/* A number that more threads than this have seen tells nothing, and would cost much. */
+/* A sequence number seen on more threads than this shows nothing, and would be expensive. */
 enum { MOST_LANES = 64, MOST_ROUNDS = 16 };
 
 typedef struct numbered {
     int64_t sequence, start_ns;
-    uint32_t thread; /* of a forward op its lane, of a backward op the number of its forward's */
+    uint32_t thread; /* forward op: its lane; backward op: the number of its forward thread */
 } numbered;
 
 typedef struct claim {
-    uint64_t from; /* the number's first backward op */
+    uint64_t from; /* index of the number's first backward op */
     uint64_t votes;
     uint32_t number; /* torch's; 0: none */
     bool is_tied;
@@ -30,9 +30,9 @@ typedef struct voting {
     op_result *r;
     numbered *forwards, *backwards;
     uint64_t forward_count, backward_count;
-    uint64_t *votes; /* by lane, of the number at hand */
+    uint64_t *votes; /* by lane, for the current number */
     claim *claims;   /* by lane */
-    bool *is_done;   /* by the index of a number's first backward op */
+    bool *is_done;   /* by index of a number's first backward op */
 } voting;
 
 static int compare(int64_t x, int64_t y) { return (x > y) - (x < y); }
@@ -50,7 +50,7 @@ static int by_thread(const void *a, const void *b) {
     return order ? order : by_sequence(a, b);
 }
 
-/* Sorted: the first of each thread and number is the earliest. */
+/* `ops` is sorted: the first of each thread and number is the earliest. */
 static uint64_t without_repeats(numbered *ops, uint64_t count) {
     uint64_t kept = 0;
     for (uint64_t i = 0; i < count; i++)
@@ -59,7 +59,7 @@ static uint64_t without_repeats(numbered *ops, uint64_t count) {
     return kept;
 }
 
-/* The forward ops with this number; none where there are too many. */
+/* The forward ops with this number; none if there are too many. */
 static const numbered *with_number(const voting *v, int64_t sequence, const numbered **end) {
     uint64_t low = 0, high = v->forward_count;
     while (low < high) {
@@ -103,7 +103,7 @@ static void forget_votes(const voting *v, const numbered *backward) {
         v->votes[op->thread] = 0;
 }
 
-/* The lane of one number, from its backward ops. */
+/* Finds the lane of one number from its backward ops. */
 static void decide(const voting *v, uint64_t from, uint64_t count) {
     const numbered *ops = v->backwards + from;
     claim best = {.from = from};
@@ -148,7 +148,7 @@ static int collect(voting *v) {
     return OP_OK;
 }
 
-/* One round: numbers that are sure of their thread take it. */
+/* One round: numbers with an unambiguous thread claim it. */
 static bool decide_all(const voting *v) {
     bool any = false;
     memset(v->claims, 0, v->r->thread_count * sizeof *v->claims);

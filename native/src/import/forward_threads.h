@@ -1,10 +1,10 @@
-/* Which thread of a trace has which of torch's numbers. */
+/* Matches the threads of a trace to torch's thread numbers. */
 #ifndef OP_FORWARD_THREADS_H
 #define OP_FORWARD_THREADS_H
 
 #include "result/result.h"
 
-/* Gives the threads of a result torch's numbers, as far as its backward ops tell them. */
+/* Sets torch's numbers of a result's threads, as far as its backward ops show them. */
 int op_forward_threads_find(op_result *result);
 
 #endif

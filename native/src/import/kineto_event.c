@@ -1,4 +1,4 @@
-/* One event of a trace: whether the columns have a place for it, and what they hold of it. */
+/* Reads one trace event: whether it fits the columns, and its values. */
 #include "import/kineto_event.h"
 
 #include "core/error.h"
@@ -21,7 +21,7 @@ static int keep_as_it_stands(op_trace_reader *r, const op_span *event) {
     return OP_OK;
 }
 
-/* What the profiler says of its window, and what threads are called. */
+/* Notes the profiler's window and the names of threads. */
 static int note(op_trace_reader *r, const op_members *m) {
     int64_t at;
     if (op_member_is(&m->ph, "i") && op_scan_nanoseconds(&m->ts, &at) && m->name.length > 2) {
@@ -53,14 +53,14 @@ static int add_extras(op_trace_reader *r, const op_members *m, op_read_event *e,
         rc = op_trace_no_memory();
     if (rc == OP_OK && op_packed_args_end(&i->extra_bytes))
         rc = op_trace_no_memory();
-    if (i->extra_bytes.used == e->extras) { /* nothing but the end */
+    if (i->extra_bytes.used == e->extras) { /* only the end marker */
         i->extra_bytes.used = e->extras - 1;
         e->extras = 0;
     }
     return rc;
 }
 
-/* Many events have the same shapes: one block serves all of them. */
+/* Many events have the same shapes; they share one block. */
 static int add_shapes(op_trace_reader *r, const op_span *dims, uint32_t *at) {
     uint32_t id = op_string_table_intern(&r->imported->texts, OP_TEXT_PLAIN, dims->text, dims->length);
     size_t end = ((size_t)id + 1) * 4, before = r->blocks.used;
@@ -126,14 +126,14 @@ static int add_event(op_trace_reader *r, op_read_event **out) {
     return OP_OK;
 }
 
-/* A name is asked for once: the reader keeps which id its text has. */
+/* Each name is looked up once: the reader keeps the ids of texts. */
 static int take_name(op_trace_reader *r, op_read_event *e, const op_span *name) {
     bool is_call = e->kind == OP_PYTHON_CALL;
     uint32_t text = op_string_table_intern(&r->names, is_call ? 'c' : 'n', name->text, name->length);
     if (!text)
         return op_trace_no_memory();
     uint32_t known = (uint32_t)(r->name_ids.used / 4);
-    if (text > known) { /* texts are numbered from 1, one after the other */
+    if (text > known) { /* texts are numbered consecutively from 1 */
         uint32_t id = is_call ? op_names_lend_call(name->text, name->length, &r->loans)
                               : op_names_lend(name->text, name->length, OP_NAME_NONE, &r->loans);
         if (id == OP_NAME_OVERFLOW)
@@ -189,7 +189,7 @@ static int has_id(const op_imported *i, const op_read_event *e, const op_span *i
     return rc ? rc : same;
 }
 
-/* The end of an async event that is open: with its id, category, name and place. */
+/* Ends the open async event with the same id, category, name and lane. */
 static int end_async(op_trace_reader *r, const op_members *m, const op_span *name, op_read_event *end,
                      bool *found) {
     *found = false;
@@ -217,7 +217,7 @@ static int end_async(op_trace_reader *r, const op_members *m, const op_span *nam
     return rc;
 }
 
-/* Whether the columns have a place for it, and what they hold of it. */
+/* Whether the event fits the columns; fills in what its category and phase determine. */
 static bool is_modelled(const op_trace_reader *r, const op_members *m, op_read_event *e) {
     *e = (op_read_event){.link = -1, .sequence_nr = -1};
     if (m->ph.length != 3 || *m->ph.text != '"' || m->cat.length < 2 || m->cat.is_escaped ||

@@ -4,7 +4,7 @@
 
 #include "import/trace_reader.h"
 
-/* At the `{` of an event: an enum op_scan_status; what became of the event is in `failed`. */
+/* At the `{` of an event. Returns an enum op_scan_status; `failed` has the event's own error. */
 int op_trace_read_event(op_trace_reader *r);
 
 #endif

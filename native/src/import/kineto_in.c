@@ -1,5 +1,5 @@
-/* A trace in Kineto's format, read as it comes: bytes are kept until the event or member that they
- * belong to is whole, and then only what op_read_event and op_imported hold of it. */
+/* Reads a trace in Kineto's format as it arrives. Bytes are kept until their event or member is
+ * complete; then only op_read_event and op_imported keep its data. */
 #include "core/error.h"
 #include "core/event.h"
 #include "core/fault.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#define LARGEST_VALUE ((size_t)64 << 20) /* one event, or one other member of the file's object */
+#define LARGEST_VALUE ((size_t)64 << 20) /* per event, or other member of the file's object */
 #define MOST_EVENTS ((uint64_t)INT32_MAX)
 
 static int fail_at(const op_trace_reader *r, const char *at, const char *problem) {
@@ -69,7 +69,7 @@ void op_trace_close(op_trace_reader *r) {
 
 static int start(op_trace_reader *r) {
     op_scan *j = &r->scan;
-    static const char mark[] = "\xef\xbb\xbf"; /* of a text in UTF-8 */
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8 text */
     size_t there = (size_t)(j->end - j->at);
     if (r->passed == 0 && there && memcmp(j->at, mark, there < 3 ? there : 3) == 0) {
         if (there < 3 && !j->is_last)
@@ -174,8 +174,8 @@ static int read_on(op_trace_reader *r) {
 
 /* ---- the file --------------------------------------------------------------------------- */
 
-/* All that is whole. What is not is read anew when there is more: after twice as many bytes where it
- * is long, so that the whole costs no more than a few times its length. */
+/* Reads all that is complete. The rest is read again when there is more; if it is long, only after
+ * twice as many bytes, so that the total cost is a few times its length. */
 static int read_all(op_trace_reader *r) {
     op_scan *j = &r->scan;
     j->at = r->buffer.bytes;

@@ -1,5 +1,5 @@
-/* From the events of a file to columns: lane by lane, in preorder, by torch's rule for who is inside
- * whom, which has nothing but times: what begins in an event and ends later is beside it. */
+/* Turns the events of a file into columns: lane by lane, in preorder. As in torch, only times decide
+ * what is inside what: an event that begins inside another and ends later is beside it. */
 #include "import/kineto_rows.h"
 
 #include "core/error.h"
@@ -16,10 +16,10 @@
 enum { XPU = 12, PRIVATEUSE1 = 20, CUDA = 1 };
 
 typedef struct building {
-    op_read_events *read; /* sorted, an event stands at its row */
+    op_read_events *read; /* sorted: an event's index is its row */
     op_result *result;
     op_writable w;
-    uint32_t *stack; /* open rows of a lane */
+    uint32_t *stack; /* open rows of the lane */
     uint64_t stack_capacity, depth;
 } building;
 
@@ -29,7 +29,7 @@ static int64_t end_of(const op_read_event *e) {
     return e->start_ns + (e->duration_ns > 0 ? e->duration_ns : 0);
 }
 
-/* Of equal events the one that stands first in the file is around the others. */
+/* Of events with equal times, the first in the file is the outer one. */
 static int in_preorder(const void *a, const void *b, void *events) {
     uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
     const op_read_event *x = (const op_read_event *)events + i, *y = (const op_read_event *)events + j;
@@ -42,7 +42,7 @@ static int in_preorder(const void *a, const void *b, void *events) {
     return (i > j) - (i < j);
 }
 
-/* From `order`, by row the event, to events at their rows: cycle by cycle, without a second copy. */
+/* `order` is by row the event's index. Permutes cycle by cycle, without a second copy. */
 static void reorder(op_read_event *events, uint32_t *order, uint64_t n) {
     for (uint64_t first = 0; first < n; first++) {
         if (order[first] == first)
@@ -82,7 +82,7 @@ static int64_t number_in(const op_imported *i, uint32_t text, int64_t otherwise)
     return op_scan_integer(&span, &number) ? number : otherwise;
 }
 
-/* Kineto writes "thread 9611 (python)": the name proper is in the brackets. `args` is JSON. */
+/* Kineto writes "thread 9611 (python)"; the name proper is in the parentheses. `args` is JSON. */
 static void take_label(const op_imported *i, uint32_t text, char name[16]) {
     size_t length;
     const char *args = op_string_table_text(&i->texts, text, &length), *end = args + length;
@@ -170,7 +170,7 @@ static int list_steps(building *b) {
     return OP_OK;
 }
 
-/* The last step that had begun, where it had not ended. */
+/* The last step that had begun, unless it had ended. */
 static int32_t step_at(const op_result *r, int64_t at) {
     uint32_t low = 0, high = r->step_count;
     while (low < high) {
@@ -185,7 +185,7 @@ static int32_t step_at(const op_result *r, int64_t at) {
     return (int32_t)low - 1;
 }
 
-/* Work of a device belongs to the step that launched it, however late it runs. */
+/* Device work belongs to the step that launched it, however late it runs. */
 static void place_in_steps(building *b) {
     const op_columns *c = &b->result->columns;
     for (uint64_t row = 0; row < c->count; row++)
@@ -203,8 +203,8 @@ static bool may_be_parent(const op_read_event *e) {
            !(e->flags & OP_FLAG_ASYNC);
 }
 
-/* 1 + the row of the event around it; 0: none. What ended before this event began is around no later
- * one either; an async event may outlive what it began in. */
+/* 1 + the row of the event around it; 0: none. An event that ended before this one began contains no
+ * later one either. An async event may outlive the event in which it began. */
 static uint32_t parent_of(building *b, const op_read_event *e) {
     if (e->kind >= OP_KERNEL)
         return 0;
@@ -229,7 +229,7 @@ static int push(building *b, uint32_t row) {
     return OP_OK;
 }
 
-/* From here on the link of a host's event is its parent. */
+/* Afterwards the link of a host event is its parent. */
 static int find_parents(building *b) {
     op_read_event *events = b->read->events;
     for (uint64_t row = 0; row < b->read->count; row++) {
@@ -266,8 +266,7 @@ static void fill_in(building *b, uint64_t row, const op_read_event *e) {
     b->result->imported->extras[row] = e->extras;
 }
 
-/* From the last row to the first: the events that are columns already are given back on the way, so
- * that both are never there whole. */
+/* From the last row to the first, freeing converted events on the way to never hold both in full. */
 static void fill_rows(building *b) {
     enum { AT_A_TIME = 1 << 16 };
     op_read_events *read = b->read;

@@ -1,12 +1,12 @@
-/* From the events of a trace to columns. */
+/* Turns the events of a trace into columns. */
 #ifndef OP_KINETO_ROWS_H
 #define OP_KINETO_ROWS_H
 
 #include "import/read_event.h"
 #include "result/result.h"
 
-/* Fills in the columns, steps and, where they are not there, threads of a result whose `imported` and
- * `args` are there. */
+/* Fills in columns and steps, and threads if there are none yet. The result must already have
+ * `imported` and `args`. */
 int op_rows_build(op_read_events *read, op_result *result);
 
 #endif

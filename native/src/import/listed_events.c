@@ -1,5 +1,5 @@
-/* Events that a program lists, to columns: as those of a file, but what they are called, where they ran
- * and what they have beside their times is given, not read. */
+/* Turns events that a program lists into columns, like those of a file, except that names, places and
+ * other values are given and not parsed. */
 #include "core/error.h"
 #include "core/event.h"
 #include "core/fault.h"
@@ -16,8 +16,8 @@ typedef struct listing {
     const op_event_list *list;
     op_read_events read;
     op_buffer words;  /* argument blocks */
-    uint32_t *names;  /* by text: the name's id, 0: not asked for */
-    uint32_t *blocks; /* by text: 1 + the offset of its shapes, 0: not asked for, or none */
+    uint32_t *names;  /* by text: the name's id; 0: not looked up */
+    uint32_t *blocks; /* by text: 1 + the offset of its shapes; 0: not read, or none */
     op_result *result;
 } listing;
 
@@ -46,7 +46,7 @@ static int take_name(listing *l, const op_listed_event *given, uint32_t *name) {
     return *name == OP_NAME_NONE ? no_memory() : OP_OK;
 }
 
-/* Many events have the same shapes: one block serves all of them. */
+/* Many events have the same shapes; they share one block. */
 static int take_shapes(listing *l, uint32_t shapes, uint32_t *at) {
     const op_span dims = {.text = l->list->texts[shapes - 1],
                           .length = l->list->text_lengths[shapes - 1]};
@@ -58,7 +58,7 @@ static int take_shapes(listing *l, uint32_t shapes, uint32_t *at) {
 }
 
 static int take_memory(listing *l, const op_listed_event *given, uint32_t *at) {
-    const op_read_args args = {.address = 1, /* not told; none would be memory that was not to be had */
+    const op_read_args args = {.address = 1, /* unknown, but 0 would mean a failed allocation */
                                .bytes = given->bytes,
                                .allocated = -1,
                                .reserved = -1,
@@ -67,7 +67,7 @@ static int take_memory(listing *l, const op_listed_event *given, uint32_t *at) {
     return op_args_put_memory(&l->words, &args, at) ? no_memory() : OP_OK;
 }
 
-/* The number of an event stands where the columns are filled in from: its place in the list. */
+/* `extras` carries the event's index in the list to its row. */
 static int take(listing *l, uint64_t index) {
     const op_listed_event *given = &l->list->events[index];
     op_read_event *e = &l->read.events[index];
@@ -141,7 +141,7 @@ int op_events_read(const op_event_list *list, uint32_t *order, op_result **out) 
         rc = op_rows_build(&l.read, l.result);
     if (rc == OP_OK && list->count)
         memcpy(order, l.result->imported->extras, list->count * sizeof *order);
-    op_imported_free(l.result->imported); /* what the columns do not hold is the program's */
+    op_imported_free(l.result->imported); /* the program has what the columns lack */
     l.result->imported = NULL;
     if (rc == OP_OK)
         rc = tell_flops(l.result, list, order);

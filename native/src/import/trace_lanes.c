@@ -1,4 +1,4 @@
-/* The threads and streams of a trace, found by what its events call them. */
+/* The threads and streams of a trace, found by their events' pid and tid. */
 #include "import/trace_lanes.h"
 
 #include "core/event.h"
@@ -76,7 +76,7 @@ int op_trace_label_lane(op_trace_reader *r, const op_span *pid, const op_span *t
     return OP_OK;
 }
 
-/* A label says no kind of device: one pid and tid may be a thread and a stream too. */
+/* A label does not name a type of device: a pid and tid may be both a thread and a stream. */
 void op_trace_apply_labels(op_trace_reader *r) {
     for (size_t at = 0; r->slots && at < r->labels.used; at += sizeof(op_lane)) {
         op_lane label;

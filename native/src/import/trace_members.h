@@ -1,4 +1,4 @@
-/* The members of one event of a trace, as they stand in the file. */
+/* The members of a trace event, as they are in the file. */
 #ifndef OP_TRACE_MEMBERS_H
 #define OP_TRACE_MEMBERS_H
 
@@ -15,18 +15,19 @@ typedef struct op_members {
     bool too_many;
 } op_members;
 
-/* At the `{` of an event: an enum op_scan_status. A member that comes twice counts as it comes last. */
+/* At the `{` of an event. Returns an enum op_scan_status. If a member is repeated, the last one
+ * wins. */
 int op_members_scan(op_scan *j, op_members *m);
-/* The inside of a string, unescaped where need be; false where it is none, or r->failed is set. */
+/* The inside of a string, unescaped if necessary; false: it is not a string, or r->failed is set. */
 bool op_member_text(op_trace_reader *r, const op_span *value, op_span *out);
-/* A string or a number: what a process or a thread is called. */
+/* A string or a number, as processes and threads are named. */
 bool op_member_is_plain(const op_span *value);
 
 static inline bool op_key_is(const op_span *key, const char *name) {
     return key->length == strlen(name) && memcmp(key->text, name, key->length) == 0;
 }
 
-/* A string of just this word. */
+/* Whether it is a string of just this word. */
 static inline bool op_member_is(const op_span *value, const char *word) {
     size_t length = strlen(word);
     return value->length == length + 2 && memcmp(value->text + 1, word, length) == 0;

@@ -1,5 +1,5 @@
-/* What reading a trace in Kineto's format needs while it lasts. It goes from JSON text to events
- * (kineto_in.c), and from events to columns (kineto_rows.c). */
+/* State while a trace in Kineto's format is read: from JSON text to events (kineto_in.c), then to
+ * columns (kineto_rows.c). */
 #ifndef OP_TRACE_READER_H
 #define OP_TRACE_READER_H
 
@@ -8,7 +8,7 @@
 #include "import/read_event.h"
 #include "result/imported.h"
 
-#define OP_MOST_PENDING 64 /* async events begun and not ended; each end looks through them */
+#define OP_MOST_PENDING 64 /* open async events; each end searches them */
 
 enum op_trace_state { AT_START, IN_OBJECT, IN_EVENTS, AT_END };
 
@@ -16,23 +16,23 @@ struct op_trace_reader {
     op_scan scan; /* over `buffer` */
     op_buffer buffer;
     uint64_t passed; /* bytes of the file before `buffer` */
-    size_t wait_for; /* bytes in `buffer` before it is worth another try */
+    size_t wait_for; /* bytes in `buffer` before the next try */
     enum op_trace_state state;
     bool first, is_list, has_events;
-    int failed; /* what every later call returns */
+    int failed; /* returned by every later call */
     uint64_t max_events, max_bytes;
     op_imported *imported;
     op_read_events read;
     op_buffer words;       /* argument blocks */
-    op_buffer blocks;      /* by the id of the text of shapes: its block, a word each */
-    op_buffer labels;      /* op_lane each: what the file calls threads */
+    op_buffer blocks;      /* by id of a shapes text: its block, one word each */
+    op_buffer labels;      /* an op_lane each: the file's names of threads */
     op_buffer name;        /* unescaped */
-    op_string_table names; /* of events: of calls, and others */
-    op_buffer name_ids;    /* by the id of such a text less 1: the name's, a word each */
+    op_string_table names; /* of events, calls apart from others */
+    op_buffer name_ids;    /* by id of such a text minus 1: the name's id, one word each */
     op_name_loans loans;   /* of these */
-    uint32_t *slots;       /* lanes + 1 by hash */
+    uint32_t *slots;       /* lane + 1, by hash */
     uint32_t lane_capacity, slot_mask;
-    uint64_t *pending; /* indexes of async events, the latest last */
+    uint64_t *pending; /* indexes of open async events, the latest last */
     uint32_t pending_count;
 };
 

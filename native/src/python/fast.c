@@ -1,5 +1,4 @@
-/* The module of C types: a cffi call gives up the GIL twice, which is too much for what runs at every
- * range and every call. */
+/* The module of C types: a cffi call releases the GIL twice, too much for every range and call. */
 #include "python/module_state.h"
 #include "python/pycall.h"
 #include "python/pydecorated.h"
@@ -10,8 +9,7 @@
 #include "python/pyrange.h"
 #include "python/pysite.h"
 
-/* One collector hears the whole process, and its callbacks take the objects of one interpreter, under
- * its lock. */
+/* One collector serves the process, and its callbacks use one interpreter's objects under its lock. */
 static int refuse_other_interpreters(void) {
 #ifdef Py_GIL_DISABLED
     PyErr_SetString(
@@ -83,7 +81,7 @@ static int module_clear(PyObject *module) {
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, (void *)execute},
 #if PY_VERSION_HEX >= 0x030C0000
-    /* Python would refuse those of one kind, and switch its lock on, in words of its own. */
+    /* Otherwise Python would reject one kind, and enable its lock, with messages of its own. */
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif
 #if PY_VERSION_HEX >= 0x030D0000

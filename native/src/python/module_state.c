@@ -1,6 +1,6 @@
 #include "python/module_state.h"
 
-/* A subclass made in Python has no module of ours, so the state is looked up along its bases. */
+/* A subclass made in Python does not belong to our module, so its bases are searched for the state. */
 op_fast *op_fast_of(PyTypeObject *type) {
     PyObject *module = PyType_GetModuleByDef(type, &op_fast_definition);
     return module ? PyModule_GetState(module) : NULL;

@@ -1,4 +1,4 @@
-/* What the module keeps: its types, and functions of other modules that it calls. */
+/* Module state: types, and functions of other modules that it calls. */
 #ifndef OP_MODULE_STATE_H
 #define OP_MODULE_STATE_H
 
@@ -13,10 +13,10 @@ typedef struct op_fast {
 } op_fast;
 
 extern struct PyModuleDef op_fast_definition; /* fast.c */
-/* Of the module that the type is from, or one of its bases; NULL: an exception is set. */
+/* State of the module that defines the type or one of its bases; NULL: an exception is set. */
 op_fast *op_fast_of(PyTypeObject *type);
-/* A module's function, found when first needed and kept in `kept`, which owns it; NULL: an
- * exception is set. */
+/* A function of a module, looked up once and cached in `kept`, which owns it; NULL: an exception is
+ * set. */
 PyObject *op_fast_function(PyObject **kept, const char *module_name, const char *name);
 
 #endif

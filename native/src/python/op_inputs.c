@@ -7,7 +7,7 @@
 
 #define ROOM ((size_t)OP_FIELDS_MAX_WORDS * 4)
 
-/* A list being written; what is longer than a block is left out. */
+/* A list being written; one longer than a block is left out. */
 typedef struct json_list {
     size_t length;
     char text[ROOM];
@@ -19,7 +19,7 @@ static void put(json_list *list, const char *text, size_t n) {
     list->length += n;
 }
 
-/* A comma, but before the first. */
+/* A comma, except before the first. */
 static void put_next(json_list *list, Py_ssize_t at) {
     if (at)
         put(list, ", ", 2);
@@ -34,14 +34,14 @@ static void put_string(json_list *list, const char *text, size_t n) {
         for (size_t at = 0; at < n;) {
             size_t take = n - at < 64 ? n - at : 64;
             while (at + take < n && take > 60 && ((unsigned char)text[at + take] & 0xc0) == 0x80)
-                take--; /* do not cut a character */
+                take--; /* do not split a character */
             put(list, escaped, (size_t)(op_json_escape(escaped, text + at, take) - escaped));
             at += take;
         }
     put(list, "\"", 1);
 }
 
-/* The text's own UTF-8; where it has none, bytes that `*kept` owns. NULL: an exception is set. */
+/* The text's own UTF-8, or else bytes owned by `*kept`. NULL: an exception is set. */
 static const char *utf8_of(PyObject *text, Py_ssize_t *n, PyObject **kept) {
     *kept = NULL;
     const char *utf8 = PyUnicode_AsUTF8AndSize(text, n);
@@ -55,7 +55,7 @@ static const char *utf8_of(PyObject *text, Py_ssize_t *n, PyObject **kept) {
     return PyBytes_AS_STRING(*kept);
 }
 
-/* str() of an object, without a prefix. */
+/* str() of an object, with the prefix removed. */
 static int put_str(json_list *list, PyObject *object, const char *prefix) {
     Py_ssize_t n;
     PyObject *text = PyObject_Str(object), *kept = NULL;
@@ -71,8 +71,8 @@ static int put_str(json_list *list, PyObject *object, const char *prefix) {
     return from ? 0 : -1;
 }
 
-/* The attribute; NULL with no exception set where there is none. Plain numbers have none, and to ask
- * them takes longer than all else. */
+/* The attribute; NULL without an exception if there is none. Plain numbers have none, and asking them
+ * would take longer than all the rest. */
 static PyObject *attribute(PyObject *object, PyObject **name, const char *text) {
     if (PyLong_CheckExact(object) || PyFloat_CheckExact(object))
         return NULL;
@@ -107,7 +107,7 @@ static int put_shape(json_list *list, PyObject *item) {
 
 bool op_is_number(PyObject *item) { return PyLong_Check(item) || PyFloat_Check(item); }
 
-/* As traces name it: an array's dtype, "Scalar" for a number. */
+/* As in traces: an array's dtype, "Scalar" for a number. */
 static int put_type(json_list *list, PyObject *item) {
     static PyObject *name;
     PyObject *dtype = attribute(item, &name, "dtype");
@@ -154,7 +154,7 @@ static int add_list(op_fields *out, uint32_t key, PyObject *items,
 
 /* ---- the block ---------------------------------------------------------------------------- */
 
-/* What does not fit into 64 bits goes as a number with a fraction. */
+/* An integer beyond 64 bits is written as a double. */
 static int add_int(op_fields *out, uint32_t key, PyObject *value) {
     int overflow;
     long long number = PyLong_AsLongLongAndOverflow(value, &overflow);

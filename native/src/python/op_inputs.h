@@ -1,5 +1,5 @@
-/* What a _RecordFunctionFast was given. It is read when the op first begins in a recording: nobody pays
- * for what nobody records. */
+/* Inputs of a _RecordFunctionFast, read when the op first begins in a recording: others cost
+ * nothing. */
 #ifndef OP_OP_INPUTS_H
 #define OP_OP_INPUTS_H
 
@@ -10,9 +10,9 @@ typedef struct op_pyop {
     PyObject *inputs, *values; /* a list or tuple, and a dict; NULL for none */
 } op_pyop;
 
-/* Makes the block of what the op was given; -1: an exception is set. */
+/* Builds the block of the op's inputs; -1: an exception is set. */
 int op_pyop_read(op_pyrange *r);
-/* What is kept of named values. */
+/* Which named values are kept. */
 bool op_is_number(PyObject *item);
 bool op_is_list_of_str(PyObject *value);
 

@@ -5,16 +5,15 @@
 #include "python/pyname.h"
 #include "sources/call.h"
 
-/* With the GIL. Whether calls are recorded, and all of them or those of torch modules alone. */
+/* Guarded by the GIL: whether calls are recorded, and whether only those of torch modules. */
 static bool active, modules_only;
 
 /* ---- one call --------------------------------------------------------------------------- */
 
 static uint16_t line_of(op_frame *f) { return f ? op_pyline(op_frame_code(f), op_frame_offset(f)) : 0; }
 
-/* The line at which the innermost call that is shown is. Calls of ours are not: their lines are of
- * other files, and the frame to ask is the one further out that called us. 0 for a function in C, which
- * has no lines. */
+/* Line of the innermost shown call. Our own calls are hidden, with lines in other files, so the frame
+ * that called us is used instead. 0 for a C function, which has no lines. */
 static uint16_t line_shown(const op_thread *t, op_frame *f) {
     uint32_t depth = t->call_depth;
     if (__builtin_expect(!depth || !t->calls[depth - 1].hidden, 1))
@@ -27,8 +26,7 @@ static uint16_t line_shown(const op_thread *t, op_frame *f) {
     return line_of(f);
 }
 
-/* Also without the GIL, which torch gives up before it runs an op. In a node too its Python calls are
- * recorded. */
+/* May run without the GIL, which torch releases before an op. Nodes record their Python calls too. */
 static void note_line(const op_slot *slot, enum op_caller caller) {
     if (op_line_of(slot, caller) != OP_LINE_OWN)
         return;
@@ -38,8 +36,7 @@ static void note_line(const op_slot *slot, enum op_caller caller) {
         op_calls_are_of(t, op_open_window()) ? line_shown(t, innermost) : line_of(innermost);
 }
 
-/* What the thread was in when it came to the window, outermost first: no events, but the calls that
- * events lie in. */
+/* The thread's frames when it entered the window, outermost first: not events, but around them. */
 static void note_open_frames(op_thread *t, op_frame *innermost) {
     size_t count = 0;
     for (op_frame *f = innermost; f; f = op_frame_back(f))
@@ -61,10 +58,10 @@ static void note_open_frames(op_thread *t, op_frame *innermost) {
     PyMem_RawFree(frames);
 }
 
-/* A thread's first call in the window. `innermost` is the frame in which it happens. */
+/* Handles a thread's first call in the window, which happens in `innermost`. */
 static op_thread *arrive(uint32_t window, op_frame *innermost) {
     op_thread *t = op_self;
-    if (op_recording() != window) /* it is paused: the thread comes later */
+    if (op_recording() != window) /* paused: the thread enters later */
         return NULL;
     if (t == NULL || t->window != window)
         t = op_thread_prepare(window, 0);
@@ -80,7 +77,7 @@ static inline op_thread *known_here(uint32_t window) {
     return __builtin_expect(op_calls_are_of(t, window), 1) ? t : NULL;
 }
 
-/* `callee` has just begun or goes on. */
+/* `callee` has just begun or resumed. */
 static inline void begin_function(PyCodeObject *code, op_frame *callee) {
     uint32_t window = op_open_window();
     if (!window || !active)
@@ -113,7 +110,7 @@ static inline void end_function(const PyCodeObject *code) {
         op_call_end(t, code);
 }
 
-/* A function of ours calls nothing of interest. */
+/* A function of ours calls nothing worth recording. */
 static inline bool is_called_by_us(const op_thread *t) {
     return t->call_depth && t->calls[t->call_depth - 1].hidden;
 }
@@ -159,8 +156,8 @@ static PyObject *on_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     Py_RETURN_NONE;
 }
 
-/* Of what CALL, C_RETURN and C_RAISE tell, as of a profile function: functions and methods in C.
- * For a class or any other callable, what it runs is told apart. */
+/* CALL, C_RETURN and C_RAISE are used like a profile function, for functions and methods in C. What a
+ * class or another callable runs is reported separately. */
 static inline const PyMethodDef *method_called(PyObject *callable, PyObject *first, PyObject **self) {
     if (PyCFunction_Check(callable)) {
         *self = ((PyCFunctionObject *)callable)->m_self;
@@ -197,7 +194,7 @@ static PyObject *on_call_end(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* ---- 3.11: a profile function on each thread -------------------------------------------- */
 
-/* What profiled a thread before us goes on to do so: ours calls it, and leaves it behind. */
+/* A profile function that the thread had before ours. Ours calls it, and restores it at the end. */
 typedef struct chained {
     Py_tracefunc function;
     PyObject *argument;
@@ -261,7 +258,7 @@ static int profile_thread(PyThreadState *state) {
     return rc;
 }
 
-/* A profiler that replaced ours meanwhile stays. */
+/* A profiler that replaced ours in the meantime stays. */
 static int leave_thread(PyThreadState *state) {
     if (state->c_profilefunc != profile_function)
         return 0;
@@ -281,8 +278,8 @@ static int each_thread(int (*act)(PyThreadState *)) {
     return 0;
 }
 
-/* What threading calls on a new thread, by way of sys.setprofile, at its first function: from there
- * on the C function is called without a detour. */
+/* threading calls this on a new thread, by way of sys.setprofile, at its first function. From then on
+ * the C function is called directly. */
 static PyObject *profile_new_thread(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     if (n != 4)
@@ -338,7 +335,7 @@ static PyObject *calls_start(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* Gives whether somebody else's profile function stands where ours stood, on the thread that asks. */
+/* Returns whether another profile function replaced ours on the calling thread. */
 static PyObject *calls_stop(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;

@@ -1,4 +1,4 @@
-/* Python and C calls as records: callbacks of sys.monitoring, or on 3.11 a profile function. */
+/* Records Python and C calls by callbacks of sys.monitoring, or a profile function on 3.11. */
 #ifndef OP_PYCALL_H
 #define OP_PYCALL_H
 

@@ -26,8 +26,8 @@ static PyObject *Decorated_call(PyObject *self, PyObject *const *args, size_t na
     return result;
 }
 
-/* What is not a plain function is left to Python: coroutines and generators run in pieces, later, and
- * a partial or a static method may hide one. */
+/* Anything but a plain function is left to Python: coroutines and generators run later in pieces, and a
+ * partial or static method may hide one. */
 static int runs_at_once(PyObject *function) {
     PyObject *inner = PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;
     if (!PyFunction_Check(inner))
@@ -51,7 +51,7 @@ static PyObject *decorate_here(op_fast *state, op_pyrange *r, PyObject *function
     return updated;
 }
 
-/* A subclass may begin and end in its own way, which a C wrapper would pass by. */
+/* A subclass may begin and end in its own way, which a C wrapper would bypass. */
 PyObject *op_pydecorate(PyObject *self, PyObject *function) {
     op_fast *state = op_fast_of(Py_TYPE(self));
     if (!state)
@@ -99,7 +99,7 @@ static PyObject *Decorated_get(PyObject *self, PyObject *instance, PyObject *own
     return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
 }
 
-/* Pickled and copied by its name, as the function is that it stands for. */
+/* Pickled and copied by name, like the function it wraps. */
 static PyObject *Decorated_reduce(PyObject *self, PyObject *unused) {
     (void)unused;
     return PyObject_GetAttrString(self, "__qualname__");

@@ -6,7 +6,7 @@
 #include <Python.h>
 
 extern PyType_Spec op_pydecorated_spec;
-/* What `range(function)` is, `range` being a record_function; NULL: an exception is set. */
+/* The result of `range(function)` for a record_function `range`; NULL: an exception is set. */
 PyObject *op_pydecorate(PyObject *range, PyObject *function);
 
 #endif

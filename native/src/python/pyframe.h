@@ -1,7 +1,7 @@
-/* The Python frames of the calling thread, without making objects of them. CPython has no public
- * way to do so: these are its internal headers, of the very version that the extension is built
- * for. A thread's frames are changed by that thread alone, so that the GIL is not needed.
- * All that CPython's releases disagree on is in this file. */
+/* The Python frames of the calling thread, without creating frame objects. CPython has no public API
+ * for this, so it uses the internal headers of the very version that the extension is built for. Only
+ * the thread itself changes its frames, so the GIL is not needed. All differences between CPython's
+ * releases are in this file. */
 #ifndef OP_PYFRAME_H
 #define OP_PYFRAME_H
 
@@ -32,14 +32,14 @@
 
 typedef struct _PyInterpreterFrame op_frame;
 
-/* From this frame outwards, the first that runs Python code. */
+/* The first frame from `f` outwards that runs Python code. */
 static inline op_frame *op_frame_complete(op_frame *f) {
     while (f && _PyFrame_IsIncomplete(f))
         f = f->previous;
     return f;
 }
 
-/* The innermost frame of a thread, which may run no Python code yet; NULL where there is none. */
+/* A thread's innermost frame, which may not run Python code yet; NULL: none. */
 static inline op_frame *op_frame_raw(PyThreadState *state) {
     if (!state)
         return NULL;
@@ -50,14 +50,14 @@ static inline op_frame *op_frame_raw(PyThreadState *state) {
 #endif
 }
 
-/* The innermost that runs Python code. */
+/* The innermost frame that runs Python code. */
 static inline op_frame *op_frame_of(PyThreadState *state) {
     return op_frame_complete(op_frame_raw(state));
 }
 
-/* Whether so many bytes, which this thread takes now, are a trace or profile function's, or taken for
- * one: before 3.12 the interpreter makes the frame object that it hands over before it notes that it
- * traces. */
+/* Whether an allocation of this size on this thread belongs to a trace or profile function, or looks
+ * like it does: before 3.12 the interpreter creates the frame object for the function before it marks
+ * the thread as tracing. */
 static inline bool op_frame_is_traced_for(size_t bytes) {
     PyThreadState *state = PyGILState_GetThisThreadState();
     if (!state || state->tracing)
@@ -75,7 +75,7 @@ static inline bool op_frame_is_traced_for(size_t bytes) {
 }
 
 #if PY_VERSION_HEX < 0x030C0000
-/* How many threads of Python's there ever were. */
+/* How many Python threads there have been so far. */
 static inline uint64_t op_threads_made(void) {
     return PyInterpreterState_Get()->threads.next_unique_id;
 }
@@ -83,7 +83,7 @@ static inline uint64_t op_threads_made(void) {
 
 static inline op_frame *op_frame_back(op_frame *f) { return op_frame_complete(f->previous); }
 
-/* What a frame runs: a code object, or in one that runs no Python code another object. */
+/* What a frame runs: a code object, or another object if it runs no Python code. */
 static inline const PyCodeObject *op_frame_executable(const op_frame *f) {
 #if PY_VERSION_HEX >= 0x030E0000
     return (const PyCodeObject *)PyStackRef_AsPyObjectBorrow(f->f_executable);
@@ -94,7 +94,7 @@ static inline const PyCodeObject *op_frame_executable(const op_frame *f) {
 #endif
 }
 
-/* It stands for C code that called Python, and runs none. */
+/* Whether the frame stands for C code that called Python. */
 static inline bool op_frame_is_entry(const op_frame *f) {
 #if PY_VERSION_HEX >= 0x030E0000
     return f->owner >= FRAME_OWNED_BY_INTERPRETER;
@@ -114,12 +114,12 @@ static inline PyCodeObject *op_frame_code(op_frame *f) {
 #endif
 }
 
-/* Of the instruction that runs, in bytes; below 0 before the first. */
+/* Byte offset of the current instruction; negative before the first. */
 static inline int op_frame_offset(op_frame *f) {
     return _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
 }
 
-/* Where in its code a frame is, as an address. */
+/* Address of the current instruction. */
 static inline const void *op_frame_at(const op_frame *f) {
 #if PY_VERSION_HEX >= 0x030D0000
     return f->instr_ptr;
@@ -128,7 +128,7 @@ static inline const void *op_frame_at(const op_frame *f) {
 #endif
 }
 
-/* The first argument of the function, borrowed; NULL for none. */
+/* The function's first argument, borrowed; NULL: none. */
 static inline PyObject *op_frame_first_argument(op_frame *f) {
     if (op_frame_code(f)->co_argcount == 0)
         return NULL;

@@ -7,23 +7,22 @@
 
 #define FIRST_SLOTS 1024u /* a power of two */
 
-/* How many bytecodes of a code object ran. It holds the object, so that no other one gets its address.
- */
+/* Bytecodes that a code object ran. It owns the object, so that no other one gets the address. */
 typedef struct slot {
     PyCodeObject *code;
     uint64_t count;
 } slot;
 
-/* With the GIL: the counts since the last start. Threads other than the one that started are not
- * counted by code, as what they run depends on the machine; that they ran is told. */
+/* Guarded by the GIL: the counts since the last start. Other threads than the starting one are not
+ * counted by code, because what they run depends on the machine; only that they ran is reported. */
 static struct {
     slot *slots;
     size_t capacity;
     size_t used;
-    slot *last; /* most events are of the code object of the one before */
+    slot *last; /* most events have the code object of the previous one */
     const PyThreadState *thread;
     uint64_t elsewhere;
-    bool is_short; /* of memory: the counts are not whole */
+    bool is_short; /* out of memory: the counts are incomplete */
     uint64_t threads_before;
 } counts;
 
@@ -82,7 +81,7 @@ static void forget(void) {
     counts.slots = counts.last = NULL;
     counts.capacity = counts.used = 0;
     for (size_t i = 0; i < capacity; i++)
-        Py_XDECREF((PyObject *)slots[i].code); /* which may run code */
+        Py_XDECREF((PyObject *)slots[i].code); /* may run code */
     PyMem_RawFree(slots);
 }
 
@@ -118,8 +117,7 @@ static PyThreadState *first_thread(void) {
     return PyInterpreterState_ThreadHead(PyInterpreterState_Get());
 }
 
-/* 0, or -1 with an exception set: a thread has one trace function, and it is not taken from a debugger.
- */
+/* 0, or -1 with an exception set: a thread has one trace function, and a debugger keeps its own. */
 static int watch(void) {
     for (PyThreadState *s = first_thread(); s; s = PyThreadState_Next(s))
         if (s->c_tracefunc) {
@@ -133,7 +131,7 @@ static int watch(void) {
     return 0;
 }
 
-/* Whether nobody took the trace function of the thread meanwhile; that one stays. */
+/* Whether the thread's trace function is still ours; another one stays. */
 static bool unwatch(void) {
     bool is_ours = PyThreadState_Get()->c_tracefunc == trace_function;
     counts.elsewhere += op_threads_made() - counts.threads_before;
@@ -164,7 +162,7 @@ static PyObject *told_row(const slot *counted) {
                          (unsigned long long)counted->count);
 }
 
-/* Gives the rows, whether other threads ran code, and whether the counts are whole. */
+/* Returns the rows, whether other threads ran code, and whether the counts are complete. */
 static PyObject *instructions_stop(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;

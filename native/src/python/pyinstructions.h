@@ -1,5 +1,5 @@
-/* Bytecodes that a thread runs, by code object: callbacks of sys.monitoring, or on 3.11 a trace
- * function. */
+/* Counts a thread's bytecodes by code object: callbacks of sys.monitoring, or a trace function on
+ * 3.11. */
 #ifndef OP_PYINSTRUCTIONS_H
 #define OP_PYINSTRUCTIONS_H
 

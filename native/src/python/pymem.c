@@ -11,7 +11,7 @@ enum { DOMAINS = 3 };
 
 static const PyMemAllocatorDomain domains[DOMAINS] = {PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM,
                                                       PYMEM_DOMAIN_OBJ};
-/* What was there before us. It stays, as somebody who put a hook over ours may call ours for ever. */
+/* The allocators before ours, kept because a hook installed over ours may call ours forever. */
 static PyMemAllocatorEx below[DOMAINS];
 static bool installed[DOMAINS];
 static bool active;
@@ -30,14 +30,14 @@ static void changed(uint32_t name, const void *address, int64_t bytes) {
     op_memory_changed(name, &change);
 }
 
-/* What a tracer such as coverage takes is none of the test's. What it gives back may be. */
+/* Allocations of a tracer such as coverage do not belong to the test. What it frees may. */
 static void *taken(void *block, size_t bytes) {
     if (!op_frame_is_traced_for(bytes))
         changed(block ? memory_name : out_of_memory_name, block, (int64_t)bytes);
     return block;
 }
 
-/* Python's allocator of objects takes large blocks from that of raw memory: one block, told once. */
+/* Python's object allocator gets large blocks from the raw allocator; each block is recorded once. */
 static void *hook_malloc(void *context, size_t bytes) {
     const PyMemAllocatorEx *next = context;
     if (!is_watching())
@@ -58,7 +58,7 @@ static void *hook_calloc(void *context, size_t count, size_t size) {
     return taken(block, count * size);
 }
 
-/* Given back first: once it is, another thread may get the same address. */
+/* The free is recorded first: afterwards another thread may get the same address. */
 static void *hook_realloc(void *context, void *old, size_t bytes) {
     const PyMemAllocatorEx *next = context;
     if (!is_watching())
@@ -103,7 +103,7 @@ static PyObject *start(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
     Py_RETURN_NONE;
 }
 
-/* Under a hook that came later (tracemalloc) ours stays, and passes everything on. */
+/* If a later hook (tracemalloc) is on top, ours stays and passes everything on. */
 static PyObject *stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
     __atomic_store_n(&active, false, __ATOMIC_RELEASE);
     for (int i = 0; i < DOMAINS; i++) {

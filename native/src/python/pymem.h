@@ -1,4 +1,4 @@
-/* Python's own memory: what its allocators take and give back while a window with memory is open. */
+/* Python's own memory: what its allocators do while a window that records memory is open. */
 #ifndef OP_PYMEM_H
 #define OP_PYMEM_H
 

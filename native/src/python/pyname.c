@@ -8,7 +8,7 @@
 #define METHODS 1024u
 #define LINES 256u
 
-/* An entry holds on to its object: what is freed may come again at the same place as another. */
+/* An entry owns its object, because a freed address may be reused by another object. */
 typedef struct code_name {
     PyCodeObject *code;
     uint32_t id;
@@ -16,7 +16,7 @@ typedef struct code_name {
 
 typedef struct method_name {
     const PyMethodDef *method;
-    PyTypeObject *type; /* of what it is called on */
+    PyTypeObject *type; /* of the object it is called on */
     uint32_t id;
 } method_name;
 
@@ -24,7 +24,7 @@ static code_name codes[CODES];
 static method_name methods[METHODS];
 static PyObject *prefixes, *hidden;
 static PyCodeObject *module_code;
-static PyObject *modules; /* by address: (the module, which keeps its address; its id) */
+static PyObject *modules; /* by address: (the module, which keeps the address in use; its id) */
 static PyObject *class_counts;
 
 static size_t place_of(const void *pointer, size_t places) {
@@ -32,8 +32,8 @@ static size_t place_of(const void *pointer, size_t places) {
     return (bits ^ bits >> 12) & (places - 1);
 }
 
-/* Takes the text, which may be NULL: then there was no memory for it. A path that is not UTF-8 has
- * lone surrogates, which pass as "surrogatepass" makes them. */
+/* Steals `text`; NULL means there was no memory for it. A path that is not UTF-8 has lone surrogates,
+ * which are encoded as by "surrogatepass". */
 static uint32_t interned_in(PyObject *text, uint32_t group) {
     PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass") : NULL;
     uint32_t id = OP_NAME_OVERFLOW;
@@ -48,7 +48,7 @@ static uint32_t interned(PyObject *text) { return interned_in(text, OP_NAME_NONE
 
 /* ---- Python functions ------------------------------------------------------------------- */
 
-/* A path as torch writes it: without the folder that it is imported from. */
+/* A path as torch writes it: without the folder from which it is imported. */
 static PyObject *short_path(PyObject *path) {
     Py_ssize_t length = PyUnicode_GetLength(path);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(prefixes); i++) {
@@ -59,7 +59,7 @@ static PyObject *short_path(PyObject *path) {
     return Py_NewRef(path);
 }
 
-/* A call's name is torch's. Its group is the function wherever it stands in the file. */
+/* A call has torch's name. Its group is the function, wherever in the file it is. */
 static uint32_t name_of_code(PyCodeObject *code) {
     if (PyUnicode_Tailmatch(code->co_filename, hidden, 0, PY_SSIZE_T_MAX, -1) == 1)
         return OP_NAME_NONE;
@@ -73,7 +73,7 @@ static uint32_t name_of_code(PyCodeObject *code) {
     return interned_in(text, group);
 }
 
-/* The user's function goes on whatever happens here, and with the exception it had. */
+/* Whatever happens here, the user's function continues with the exception it had. */
 uint32_t op_pyname_of_code(PyCodeObject *code) {
     code_name *entry = &codes[place_of(code, CODES)];
     if (__builtin_expect(entry->code == code, 1))
@@ -89,7 +89,7 @@ uint32_t op_pyname_of_code(PyCodeObject *code) {
 
 /* ---- C functions ------------------------------------------------------------------------ */
 
-/* As repr() says it, but without an address: all `append` of lists are one. */
+/* Like repr() but without an address: `append` of all lists has one name. */
 static uint32_t name_of_method(const PyMethodDef *method, PyTypeObject *type) {
     if (!type)
         return interned(PyUnicode_FromFormat("<built-in function %s>", method->ml_name));
@@ -119,7 +119,7 @@ uint32_t op_pyname_of_method(const PyMethodDef *method, PyObject *self) {
 
 int op_pyname_is_module_call(const PyCodeObject *code) { return module_code && code == module_code; }
 
-/* `nn.Module: Linear_0` is the first Linear that was called in the window. */
+/* `nn.Module: Linear_0` is the first Linear called in the window. */
 static PyObject *new_module(PyObject *module, PyObject *address) {
     PyObject *cls = (PyObject *)Py_TYPE(module);
     PyObject *known = PyDict_GetItemWithError(class_counts, cls);
@@ -156,8 +156,8 @@ uint32_t op_pyname_of_module(PyObject *module) {
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-/* Of one thread, so that no lock is needed. A code object that took another's place is told from
- * it by its table. */
+/* Thread-local, so no lock is needed. The line table distinguishes a code object from an earlier one at
+ * the same address. */
 typedef struct line_entry {
     const PyCodeObject *code;
     const PyObject *table;

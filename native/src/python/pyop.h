@@ -1,4 +1,4 @@
-/* _RecordFunctionFast: the type. */
+/* The type _RecordFunctionFast. */
 #ifndef OP_PYOP_H
 #define OP_PYOP_H
 

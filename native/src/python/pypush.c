@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-/* Each thread's pushed ranges, kept by slot so that a pop never ends somebody else's range. */
+/* Each thread's pushed ranges, with their slots, so that a pop never ends another range. */
 typedef struct pushed_range {
     op_slot slot;
     uint32_t emitted;
@@ -35,7 +35,7 @@ static pushed *pushed_here(void) {
     return p;
 }
 
-/* Like torch's, the depth before the push: 0 for an outermost range. */
+/* Returns the depth before the push, like torch's: 0 for an outermost range. */
 static PyObject *push(PyObject *module, PyObject *name) {
     (void)module;
     if (!PyUnicode_Check(name))

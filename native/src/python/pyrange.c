@@ -1,6 +1,6 @@
-/* A Range finds its own records: it keeps an entry for each enter that has no exit yet, so one
- * object may be entered again while open, by another thread too, and end in any order. An enter
- * outside of a window is kept as well: its exit must not be taken for that of another thread's. */
+/* A Range finds its own records: it keeps an entry for each enter without an exit. So one object may be
+ * entered again while open, on other threads too, and the entries may end in any order. An enter
+ * outside of a window has an entry as well, so that its exit is not taken for another thread's. */
 #include "python/pyrange.h"
 
 #include "python/module_state.h"
@@ -46,7 +46,7 @@ static int range_begin(op_pyrange *r) {
     return 0;
 }
 
-/* This thread's latest entry, else the latest of all: a range handed to another thread. */
+/* This thread's latest entry, else the latest of all, for a range handed to another thread. */
 static uint32_t latest_entry(op_pyrange *r, unsigned long here) {
     for (uint32_t i = r->open; i-- > 0;)
         if (entry_at(r, i)->thread == here)
@@ -65,7 +65,7 @@ static void range_finish(op_pyrange *r) {
     r->open--;
     if (!ended.is_handed_over)
         op_range_end(&ended.slot);
-    if (ended.emitted && ended.thread == here) /* a tool's stack is its thread's own */
+    if (ended.emitted && ended.thread == here) /* a tool's stack belongs to its thread */
         op_emit_pop_from(ended.emitted);
 }
 
@@ -89,7 +89,7 @@ int op_pyrange_set(op_pyrange *r, PyObject *name, PyObject *args) {
     return 0;
 }
 
-/* Fields are set by __init__, as torch's class does it: a subclass may have arguments of its own. */
+/* __init__ sets the fields, as in torch's class: a subclass may have other arguments. */
 static PyObject *Range_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     (void)args;
     (void)kwargs;
@@ -143,7 +143,7 @@ PyObject *op_pyrange_new(PyObject *type, PyObject *const *args, size_t nargsf, P
     return (PyObject *)r;
 }
 
-/* A range that is dropped while open (an abandoned generator) stays open in the recording. */
+/* A range dropped while open (by an abandoned generator) stays open in the recording. */
 void op_pyrange_dealloc(PyObject *self) {
     op_pyrange *r = (op_pyrange *)self;
     PyTypeObject *type = Py_TYPE(self);
@@ -167,7 +167,7 @@ static PyObject *Range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-/* The range will end with a future: not with the exit, which may come at any time now. */
+/* The range will end with a future and not at the exit, which may come at any time now. */
 static PyObject *Range_end_with(PyObject *self, PyObject *future) {
     op_pyrange *r = (op_pyrange *)self;
     op_fast *state = op_fast_of(Py_TYPE(self));
@@ -185,7 +185,7 @@ static PyObject *Range_end_with(PyObject *self, PyObject *future) {
     PyObject *ending = op_ending_new(&slot);
     PyObject *result = ending ? PyObject_CallFunctionObjArgs(end_with, ending, future, NULL) : NULL;
     Py_XDECREF(ending);
-    /* Other code may have run: the entry is looked for again. */
+    /* Other code may have run, so the entry is looked up again. */
     latest = r->open ? entry_at(r, latest_entry(r, PyThread_get_thread_ident())) : NULL;
     if (result && latest && latest->slot.event == slot.event) {
         latest->is_handed_over = true;

@@ -7,15 +7,15 @@
 
 #include <string.h>
 
-#define LONGEST 4096u /* bytes of a path or a function's name; the rest is cut */
+#define LONGEST 4096u /* bytes of a path or function name; the rest is cut */
 
 typedef struct text {
     size_t length;
     char bytes[LONGEST];
 } text;
 
-/* Folders whose files are not the user's own, each with a separator at its end. They are never freed: a
- * thread may be at a lookup when a window closes. */
+/* Folders whose files are not the user's own, each with a trailing separator. They are never freed,
+ * because a thread may be reading them when a window closes. */
 typedef struct folders {
     size_t count;
     struct folders *outdated;
@@ -24,10 +24,10 @@ typedef struct folders {
 
 static folders *libraries;
 
-#define MOST_CALLERS 32 /* of one op: recursion would take all numbers */
+#define MOST_CALLERS 32 /* per op: recursion would use up all numbers */
 
-/* A string that a code object holds, in UTF-8 (surrogates pass), without the GIL: nobody changes it,
- * and the frame that runs keeps it. */
+/* Converts a string of a code object to UTF-8 (surrogates pass) without the GIL: nobody changes it, and
+ * the running frame keeps it alive. */
 static void take_text(text *out, PyObject *string) {
     out->length = 0;
     Py_ssize_t count = PyUnicode_GET_LENGTH(string);
@@ -57,7 +57,7 @@ static void take_text(text *out, PyObject *string) {
     out->bytes[out->length] = 0;
 }
 
-/* As of `<frozen importlib>`: it has no line that anybody could look at. */
+/* Such as `<frozen importlib>`, which has no line that anybody could look at. */
 static bool is_in_no_file(const text *path) { return path->length == 0 || path->bytes[0] == '<'; }
 
 static bool is_installed(const text *path) {
@@ -68,8 +68,8 @@ static bool is_installed(const text *path) {
     return false;
 }
 
-/* Code that is made at run time comes and goes, and all that it is made of gets the addresses of what
- * went before it: its lines must differ where they begin. */
+/* Code generated at run time comes and goes, and all its parts reuse the addresses of earlier code. So
+ * its line table must differ at the beginning. */
 static inline uint64_t mark_of(const PyCodeObject *code) {
     size_t size = (size_t)PyBytes_GET_SIZE(code->co_linetable);
     uint64_t start = 0;
@@ -104,8 +104,8 @@ static uint16_t site_of(op_frame *f, PyCodeObject *code) {
     return known ? known->site : meet(&here, code);
 }
 
-/* The innermost site under those that it is reached from, down to the engine's where that is around it.
- * This takes the lock for each: it is for a test that is measured once more, as it fails. */
+/* The innermost site below those it is reached from, up to the engine's if that is around it. This
+ * takes the lock once per site: it is for a failed test that is measured again. */
 static __attribute__((noinline)) uint16_t chain_from(op_frame *innermost, const op_frame *end,
                                                      uint16_t outermost) {
     uint16_t sites[MOST_CALLERS], chain = outermost;
@@ -122,14 +122,14 @@ static __attribute__((noinline)) uint16_t chain_from(op_frame *innermost, const 
     return chain;
 }
 
-/* The site of a frame that the memo knows nothing of; OP_SITE_NONE: no code of the user's is there. */
+/* The site of a frame that is not in the memo; OP_SITE_NONE: not the user's code. */
 static __attribute__((noinline)) uint16_t look_up(op_site_memo *memo, op_frame *f) {
     bool is_entry = op_frame_is_entry(f);
     if (!is_entry && _PyFrame_IsIncomplete(f))
         return OP_SITE_NONE;
     const void *code = op_frame_executable(f), *at = op_frame_at(f);
     uint16_t site = is_entry ? OP_SITE_NONE : site_of(f, op_frame_code(f));
-    if (site == OP_SITE_NONE) { /* as is any other instruction of this code */
+    if (site == OP_SITE_NONE) { /* true for every instruction of this code */
         *op_site_memo_library(memo, code) = code;
     } else {
         uint32_t slot = op_site_memo_slot(at);
@@ -148,8 +148,8 @@ static __attribute__((noinline)) void keep_trail(op_site_memo *memo, op_frame *c
     }
 }
 
-/* Most of its time a walk waits for memory, code too, that the op before pushed out of the caches: it
- * touches as little as it can. */
+/* A walk mostly waits for memory, including code, that the previous op evicted from the caches, so it
+ * touches as little as possible. */
 static uint16_t site_from(op_thread *t, op_frame *innermost, const op_frame *end) {
     op_site_memo *memo = op_site_memo_of(t);
     if (!memo)
@@ -188,9 +188,9 @@ static uint16_t any_site_from(op_thread *t, op_frame *innermost, const op_frame 
                                       : site_from(t, innermost, end);
 }
 
-/* Of node after node the engine's caller is the same, until Python runs an op again: the frames, which
- * its nodes push out of the caches, are walked once. Backward ops get their forward op's site later,
- * but for those that have none. */
+/* The engine's caller is the same for each of its nodes until Python runs an op again. Its frames,
+ * which the nodes evict from the caches, are walked once. Backward ops later get the site of their
+ * forward op, if they have one. */
 static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
     const void *at = op_frame_at(innermost);
     if (t->engine_frame != innermost || t->engine_at != at || t->engine_window != t->window) {
@@ -202,7 +202,7 @@ static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
     return t->engine_site;
 }
 
-/* The first state of the main interpreter, which is the main thread's, lives as long as Python does. */
+/* The main interpreter's first state, which is the main thread's, lives as long as Python. */
 static __attribute__((noinline)) PyThreadState *find_state(op_thread *t) {
     PyThreadState *state = PyGILState_GetThisThreadState();
     if (state && PyThreadState_GetID(state) == 1 &&
@@ -215,7 +215,7 @@ static inline op_frame *innermost_of(op_thread *t) {
     return op_frame_raw(t->python ? t->python : find_state(t));
 }
 
-/* In a node it looks no further out than the engine: a node's ops are not called where that was. */
+/* Inside a node the search ends at the engine, whose caller did not call the node's ops. */
 static __attribute__((noinline)) void note_with_care(const op_slot *slot, enum op_caller caller) {
     op_thread *t = slot->thread;
     op_event *e = slot->event;
@@ -235,11 +235,11 @@ static __attribute__((noinline)) void note_with_care(const op_slot *slot, enum o
     } else if (innermost && (innermost != t->engine_frame || t->engine_window != t->window ||
                              op_frame_at(innermost) != t->engine_at)) {
         e->line = any_site_from(t, innermost, t->engine_frame);
-    } /* else no Python runs in the node, as in nearly every one */
+    } /* otherwise the node runs no Python, as nearly all nodes */
 }
 
-/* Also without the GIL, which torch gives up before it runs an op. What is nearly always so is done
- * here: it is a few lines of code, which a processor has to fetch for each op. */
+/* May run without the GIL, which torch releases before it runs an op. The usual case is handled here,
+ * in few instructions, because the processor has to fetch them for each op. */
 static void note_site(const op_slot *slot, enum op_caller caller) {
     op_thread *t = slot->thread;
     op_event *e = slot->event;
@@ -268,7 +268,7 @@ static bool is_known(PyObject *paths) {
     return true;
 }
 
-/* 0, or -1 with an exception set. */
+/* Returns 0, or -1 with an exception set. */
 static int keep_libraries(PyObject *paths) {
     size_t count = (size_t)PyTuple_GET_SIZE(paths);
     folders *fresh = PyMem_RawCalloc(1, sizeof *fresh + count * sizeof *fresh->paths);
@@ -302,8 +302,7 @@ static void free_code_and_memos(PyObject *code) {
     free_code(code);
 }
 
-/* No watcher of CPython's tells before 3.12 that a code object is freed. It stays for good: who came
- * after us may call ours. */
+/* Before 3.12 CPython does not report freed code objects. Permanent: a later hook may call ours. */
 static void watch_code(void) {
     if (free_code)
         return;
@@ -320,7 +319,7 @@ static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *args) {
         return NULL;
     watch_code();
     if (op_self)
-        op_self->python = NULL; /* an embedded Python may have begun anew */
+        op_self->python = NULL; /* an embedded Python may have been restarted */
     op_sites_begin();
     __atomic_store_n(&op_lines_noted.has_callers, callers != 0, __ATOMIC_RELAXED);
     __atomic_store_n(&op_lines_noted.note, note_site, __ATOMIC_RELEASE);

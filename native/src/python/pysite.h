@@ -1,4 +1,4 @@
-/* Notes of each outermost op and range from which line of the user's own code it was called. */
+/* Notes for each outermost op and range the line of the user's own code that called it. */
 #ifndef OP_PYSITE_H
 #define OP_PYSITE_H
 

@@ -1,4 +1,4 @@
-/* A record_function, and a _RecordFunctionFast, as an object. */
+/* The objects record_function and _RecordFunctionFast. */
 #ifndef OP_RANGE_OBJECT_H
 #define OP_RANGE_OBJECT_H
 
@@ -11,9 +11,9 @@
 
 typedef struct op_pyrange_entry {
     op_slot slot;
-    unsigned long thread; /* Python's number of the thread that entered */
-    uint32_t emitted;     /* to other tools: op_emit_target */
-    bool is_handed_over;  /* what ends it is not the exit */
+    unsigned long thread; /* Python's id of the thread that entered */
+    uint32_t emitted;     /* op_emit_target bits of the tools that got it */
+    bool is_handed_over;  /* something else than the exit ends it */
 } op_pyrange_entry;
 
 typedef struct op_pyrange {
@@ -22,9 +22,9 @@ typedef struct op_pyrange {
     PyObject *args;  /* str or NULL */
     uint32_t *block; /* of _RecordFunctionFast: its argument block, or NULL */
     uint32_t words;  /* of the block */
-    bool is_unread;  /* the block is to be made of what it was given */
+    bool is_unread;  /* the block has yet to be built from the inputs */
     uint8_t scope;
-    uint32_t id;            /* 0 until the name was needed */
+    uint32_t id;            /* 0 until the name is needed */
     uint32_t open;          /* entries in use */
     uint32_t room;          /* entries in `more` */
     op_pyrange_entry first; /* the usual case needs no allocation */

@@ -2,7 +2,7 @@
 
 /* ---- texts -------------------------------------------------------------------------------- */
 
-/* Lone surrogates have no UTF-8; they pass as the three bytes that Python's "surrogatepass" makes. */
+/* Lone surrogates have no UTF-8; they become the three bytes of Python's "surrogatepass". */
 int op_range_intern_odd(PyObject *text, uint32_t *id) {
     if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
         return -1;

@@ -1,4 +1,4 @@
-/* What all ranges that are made in Python do. */
+/* Common parts of all ranges made in Python. */
 #ifndef OP_RANGE_PARTS_H
 #define OP_RANGE_PARTS_H
 
@@ -13,7 +13,7 @@
 #include "sources/emit.h"
 #include "sources/unwinding.h"
 
-int op_range_intern_odd(PyObject *text, uint32_t *id); /* of a text that is not UTF-8 */
+int op_range_intern_odd(PyObject *text, uint32_t *id); /* for a text that is not UTF-8 */
 
 /* The name's id; -1: an exception is set. */
 static inline int op_range_intern(PyObject *text, uint32_t *id) {
@@ -25,7 +25,7 @@ static inline int op_range_intern(PyObject *text, uint32_t *id) {
     return 0;
 }
 
-/* Emits a range to the tools that are emitted to now, and says which: they get its end too. */
+/* Emits a range to the currently active tools. Returns which, for the matching end. */
 static inline uint32_t op_range_emit(uint32_t id) {
     uint32_t targets = op_emits();
     uint32_t length;
@@ -34,7 +34,7 @@ static inline uint32_t op_range_emit(uint32_t id) {
     return targets;
 }
 
-/* What every range does once it has begun, and before it ends. */
+/* Every range calls these: after its begin, and to end it. */
 static inline void op_range_note(const op_slot *slot) {
     op_note_line(slot, OP_CALLED_BY_PYTHON);
     if (__builtin_expect(op_counts() != 0, 0))
@@ -47,9 +47,9 @@ static inline void op_range_end(const op_slot *slot) {
     op_end(slot);
 }
 
-/* Begins a range that carries a text, cut to what a trace viewer shows anyway. */
+/* Begins a range with a text, cut to what a trace viewer shows. */
 op_slot op_range_begin_with_text(uint32_t id, PyObject *text);
-/* A callable that ends the record, once, whatever it is called with and on whichever thread. */
+/* A callable that ends the record once, with any arguments and on any thread. */
 PyObject *op_ending_new(const op_slot *slot);
 
 #endif

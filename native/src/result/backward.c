@@ -87,7 +87,7 @@ bool op_backward_waits(const op_writable *w, uint64_t row) {
     return length >= sizeof wrapper - 1 && memcmp(text, wrapper, sizeof wrapper - 1) == 0;
 }
 
-/* Torch gives the autograd node's number to the engine's wrapper around it too. Like Kineto, we do that
+/* Torch gives the node's number to the engine's wrapper around it too; like Kineto, we do so
  * afterwards. */
 bool op_backward_number(const op_segment *s) {
     const op_writable *w = s->w;
@@ -105,8 +105,8 @@ bool op_backward_number(const op_segment *s) {
     return any;
 }
 
-/* A backward op, with everything inside it, belongs to the step of its forward op, whatever thread and
- * time it runs at. */
+/* A backward op, with all inside it, belongs to its forward op's step, wherever and whenever it
+ * runs. */
 void op_backward_move(const op_segment *s, const op_numbers *numbers) {
     const op_writable *w = s->w;
     for (uint64_t row = 0; row < s->count; row++) {

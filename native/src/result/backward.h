@@ -18,8 +18,7 @@ typedef struct op_numbers {
     uint64_t count, capacity;
 } op_numbers;
 
-/* Records the numbers of forward ops among the new rows. Sort the numbers once all are taken, before
- * they are looked up. */
+/* Takes the numbers of forward ops among the new rows. Sort once all are taken, then look up. */
 int op_numbers_take(op_numbers *numbers, const op_segment *rows);
 void op_numbers_sort(op_numbers *numbers);
 void op_numbers_free(op_numbers *numbers);

@@ -140,8 +140,7 @@ int op_device_queue_add(op_device_sums *s) {
             continue;
         int64_t at = c->start_ns[op_device_outermost(s, c->launcher[row])];
         q.launched[q.count] = at;
-        /* The host's and the device's clocks agree to some hundred nanoseconds, but no kernel begins
-         * before its launch. */
+        /* The two clocks agree to some hundred nanoseconds, but no kernel begins before its launch. */
         q.begun[q.count++] = c->start_ns[row] > at ? c->start_ns[row] : at;
     }
     bool ok = q.launched && q.begun;

@@ -4,8 +4,7 @@
 #include "core/fault.h"
 #include "result/result.h"
 
-/* Ops are charged with this work. Waiting is not work, and the kernels of a device range are already
- * counted. */
+/* Ops are charged with this work. Waiting is not work, and a device range only contains work. */
 bool op_is_device_work(uint8_t kind) {
     return kind == OP_KERNEL || kind == OP_MEMCPY || kind == OP_MEMSET;
 }
@@ -43,7 +42,7 @@ static void charge(const op_columns *c, op_device_time *out) {
         out->self_ns[owner] += c->duration_ns[row];
         out->total_ns[owner] += c->duration_ns[row];
     }
-    /* In preorder a parent precedes its children, so going backwards each total is complete when it is
+    /* In preorder a parent precedes its children, so backwards each total is complete when it is
      * added. */
     for (uint64_t row = c->count; row-- > 0;)
         if (c->parent[row] >= 0 && !(c->flags[row] & OP_FLAG_ASYNC))

@@ -7,8 +7,7 @@
 
 #include <stdbool.h>
 
-/* By row, in nanoseconds; for a device event, its own duration in both. NULL: nothing ran on a
- * device. */
+/* By row, nanoseconds; for a device event, its own duration in both. NULL: nothing ran on a device. */
 typedef struct op_device_time {
     int64_t *total_ns; /* launched in the event */
     int64_t *self_ns;  /* launched by it, but not by an op or range inside it */

@@ -175,7 +175,7 @@ static int64_t convolution(const formula *f, const given *g, int first) {
 
 static int64_t of_convolution(const formula *f, const given *g) { return convolution(f, g, 0); }
 
-/* A gradient of the input, and one of the weight, each cost as much as the forward: torch's
+/* Gradients of the input and of the weight each cost as much as the forward: torch's
  * conv_backward_flop. The output's gradient is the first argument; the last says which gradients are
  * wanted. */
 static int64_t of_convolution_backward(const formula *f, const given *g) {

@@ -48,8 +48,7 @@ typedef struct op_grouping {
 } op_grouping;
 
 void op_grouping_by_name(op_grouping *g); /* only if the key is just the name and two bits */
-/* The row's group, created if necessary. Of groups that start at the same time, the first created comes
- * first. */
+/* The row's group, created if necessary. Of groups that start together, the first created is first. */
 bool op_grouping_find(op_grouping *g, uint64_t row, uint32_t *group);
 bool op_grouping_add(op_grouping *g, uint64_t row);
 bool op_grouping_finish(op_grouping *g); /* moves the rows to the result */

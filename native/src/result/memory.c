@@ -117,8 +117,7 @@ static void set_number(op_result *r, uint64_t row, size_t offset, int64_t value)
 
 enum { MOST_DEVICES = 64 }; /* whose totals are tracked */
 
-/* The running total of what was allocated in the window: CUDA does not say how much of a device a
- * process uses. */
+/* What the window has allocated so far: CUDA does not say how much of a device a process uses. */
 static void set_total(op_result *r, uint64_t row, const op_memory *m, int64_t in_use[MOST_DEVICES]) {
     if (!is_on_device(m) || m->total_allocated >= 0 || m->device_index < 0 ||
         m->device_index >= MOST_DEVICES)

@@ -1,8 +1,7 @@
 /* A call lies in the op that was running when it began, an op in the call that made it, if the outer
  * one contains all of the inner one and neither tree breaks: without the calls, the ops' tree is that
- * of a recording without calls, and without the ops the calls' tree is unchanged too. A range that
- * outlives the call that began it (a context manager's) therefore lies in the next outer call that
- * contains all of it. */
+ * of a recording without calls, and likewise the calls' tree without the ops. A range that outlives the
+ * call that began it (a context manager's) therefore lies in the next outer call around all of it. */
 #include "result/nest.h"
 
 #include "core/error.h"

@@ -101,14 +101,12 @@ int op_tree_build(const op_source *source, op_result *result);
 /* source.c: called by the above. */
 int op_source_copy_args(const op_source *source, op_result *result);
 int op_source_list_threads(const op_source *source, op_result *result);
-/* While the columns are built: returns the flags of an event of kind OP_MEMORY; then, once all exist,
- * settles them. */
+/* While columns are built, the flags of an OP_MEMORY event; once all exist, settles their bytes. */
 uint8_t op_memory_note(op_result *result, uint64_t event);
 int op_memory_settle(op_result *result, uint8_t *flags);
 /* Call this once the steps of rows are known. `room` is the capacity in rows. */
 int op_memory_retain(op_result *result, uint64_t room);
-/* Bytes allocated in an event and in use at the end of its step; 0 for an op called by one of the same
- * name, which has them. */
+/* Bytes allocated in an event and in use at its step's end; 0 if its caller has the same name. */
 int64_t op_memory_retained(const op_result *result, uint64_t event);
 int op_raw_order(const void *a, const void *b); /* for qsort */
 

@@ -73,8 +73,7 @@ static void free_entries(entries *s) {
 
 /* ---- hidden calls ------------------------------------------------------------------------------- */
 
-/* Must match _HIDDEN_FRAMES in pytest_opprof/events/names.py: a part of the file's name, and of the
- * function's. */
+/* As _HIDDEN_FRAMES in pytest_opprof/events/names.py: parts of the file's and the function's names. */
 static const char *const hidden[][2] = {{"autograd/__init__", "_make_grads"},
                                         {"autograd/__init__", "backward"},
                                         {"torch/tensor", "backward"},

@@ -22,8 +22,7 @@ static bool is_wrapper(const op_writable *w, uint64_t row) {
     return is_node(w, row) && w->scope[row] != OP_SCOPE_BACKWARD;
 }
 
-/* What torch's own code records inside an op, such as aten::detach: not an op itself, and in no
- * namespace. */
+/* What torch's own code records inside an op, such as aten::detach: not an op, in no namespace. */
 static bool is_part_of_view(const op_writable *w, uint64_t row) {
     if (w->parent[row] < 0 || !(w->flags[w->parent[row]] & OP_FLAG_VIEW))
         return false;

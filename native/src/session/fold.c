@@ -50,8 +50,7 @@ void op_fold_release(op_fold *f) {
 
 #define MOST_WAITING 1000 /* rows; they are searched before each record */
 
-/* Whether an open wrapper of the autograd engine has not run its node yet: until then the step of its
- * contents is unknown. */
+/* Whether an open wrapper of the engine has not run its node yet, so that its step is unknown. */
 static bool waits_for_node(const op_fold *f, const uint32_t *nearest, uint32_t depth) {
     for (uint32_t i = 0; i < depth; i++)
         if (nearest[i] && op_backward_waits(f->rows.w, nearest[i] - 1))

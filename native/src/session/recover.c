@@ -1,5 +1,4 @@
-/* Reads the session file of a dead process. Nothing in it is trusted: every length is checked against
- * the file before use. */
+/* Reads the session file of a dead process. Trusts nothing: every length is checked before use. */
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/name_text.h"

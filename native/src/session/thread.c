@@ -211,8 +211,8 @@ void op_thread_stop_counting(void) {
         op_counters_close(t->counters);
 }
 
-/* The other threads do not exist here. What torch's observer keeps for them may be half written, so it
- * is leaked. */
+/* The other threads do not exist here. What torch's observer keeps for them may be half written: leak
+ * it. */
 void op_thread_after_fork(void) {
     for (op_thread *t = self->threads, *next; t; t = next) {
         next = t->link;

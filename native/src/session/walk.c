@@ -76,8 +76,7 @@ static void add_open_call(op_walk *k, const op_raw *raw, const op_event *e) {
                                   .end_ns = end ? op_tick_map_ns(&k->time, &line, end) : -1});
 }
 
-/* Not an event either: its block belongs to the op around it, in a column that most results do not
- * need. */
+/* Not an event either: its block belongs to the op around it, in a column that few results need. */
 static void add_to_op(op_walk *k, uint32_t **column, const op_raw *raw, const op_event *e,
                       uint64_t first_row) {
     int32_t op = parent_of(k, e->depth, first_row);

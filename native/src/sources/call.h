@@ -35,8 +35,7 @@ typedef struct op_lines {
 
 extern op_lines op_lines_noted;
 
-/* Makes room for one more call; false: no memory, and the call is not noted. Forgets the calls of
- * earlier windows. */
+/* Makes room for one more call; false: no memory, the call is not noted. Forgets earlier windows. */
 bool op_calls_grow(op_thread *t, uint32_t window);
 /* Ends a call that is not the innermost one. */
 void op_call_end_deeper(op_thread *t, const void *code);
@@ -121,8 +120,7 @@ static inline bool op_is_op(const op_event *e) {
 }
 
 /* What runs inside an op (not a range) shares the op's line, unless Python ran in between. Between a
- * node and its ops Python runs in a hook, in a user-defined `backward` and in a recomputed forward,
- * recorded or not. */
+ * node and its ops Python runs in a hook, in a user's `backward` and in a recomputed forward. */
 static inline enum op_line op_line_of(const op_slot *slot, enum op_caller caller) {
     const op_thread *t = slot->thread;
     const op_event *e = slot->event, *around = e->depth ? t->stack[e->depth - 1].event : NULL;

@@ -161,8 +161,7 @@ static void be_open(op_counters *c) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Once per thread and window. Under the collector's lock, so that the window's end misses no open
- * counter. */
+/* Once per thread and window, under the collector's lock: the window's end must miss no counter. */
 static void enter_window(op_thread *t, uint32_t window) {
     pthread_mutex_lock(&self->lock);
     if (op_open_window() == window) {

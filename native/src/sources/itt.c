@@ -203,8 +203,7 @@ static itt_domain *domain_create(const char *name) {
     return d;
 }
 
-/* torch creates a handle per push, from few names, so they are found by id and not by walking a
- * list. */
+/* torch creates a handle per push, from few names: they are found by id, not by walking a list. */
 static itt_string *string_create(const char *text) {
     if (!text)
         return NULL;
@@ -264,8 +263,7 @@ static void set_up(void) {
 void __itt_api_init(itt_global *global, int groups);
 void __itt_api_fini(itt_global *global);
 
-/* Functions that we do not record get the library's own no-op, because its initial function would call
- * us again. */
+/* Other functions get the library's own no-op, because its initial function would call us again. */
 void __itt_api_init(itt_global *global, int groups) {
     (void)groups;
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -215,7 +215,7 @@ static void read_dynamic(library *l, const ElfW(Dyn) * dynamic) {
     visit_entries(l, rela, rela_bytes);
 }
 
-/* Skips the loader and the kernel's page. The C library defines the family, so it imports none of
+/* Skips the loader and the kernel's page. The C library defines the family, so it does not import
  * it. */
 static bool is_watched(const char *name) {
     return strstr(name, "/ld-") == NULL && strstr(name, "linux-vdso") == NULL;

@@ -149,8 +149,7 @@ static uintptr_t register_w(op_nvtx_domain *d, const wchar_t *text) {
 
 /* ---- the library's entry point -------------------------------------------------------------- */
 
-/* By NvtxCallbackIdCore and NvtxCallbackIdCore2. Callbacks that we do not record keep the header's
- * no-op. */
+/* By NvtxCallbackIdCore and NvtxCallbackIdCore2. Others keep the header's no-op. */
 static const nvtx_function core[] = {[1] = (nvtx_function)core_mark,
                                      [2] = (nvtx_function)core_mark_a,
                                      [3] = (nvtx_function)core_mark_w,

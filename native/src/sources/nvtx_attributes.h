@@ -13,8 +13,7 @@ uint32_t op_nvtx_text(const char *text);
 uint32_t op_nvtx_wide(const wchar_t *text);
 uint32_t op_nvtx_message(const nvtx_attributes *a);
 
-/* Writes domain, category, colour and payload as fields and returns their length in words; `a` may be
- * NULL. */
+/* Writes domain, category, colour and payload as fields; returns their words. `a` may be NULL. */
 uint32_t op_nvtx_describe(op_fields *out, const op_nvtx_domain *d, const nvtx_attributes *a);
 
 #endif

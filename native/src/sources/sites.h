@@ -44,8 +44,8 @@ typedef struct op_trail {
 typedef struct op_site_memo {
     uint64_t epoch;
     uint32_t trail_length;
-    op_trail trail[1 + OP_MEMO_TRAIL]; /* the last walk's frames of library code, outermost first, after
-                                          one of the user's */
+    op_trail trail[1 + OP_MEMO_TRAIL];        /* [0] is a sentinel; then the last walk's library frames,
+                                                 outermost first */
     const void *libraries[OP_MEMO_LIBRARIES]; /* code objects of libraries */
     struct {
         const void *at; /* an instruction of the user's */
@@ -107,8 +107,7 @@ static inline uint32_t op_site_memo_slot(const void *at) {
  * memory it is new the next time again. */
 uint16_t op_sites_add(const op_instruction *met, const op_site *place);
 
-/* The number of a site as reached from another one; each such pair has its own. The site itself if no
- * number is left. */
+/* A site as reached from another one: each pair has its own number; `site` itself if none is left. */
 uint16_t op_sites_under(uint16_t site, uint16_t caller);
 
 /* From here on, the open window records sites. If few numbers are left, numbering restarts. */

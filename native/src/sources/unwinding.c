@@ -183,8 +183,7 @@ static bool has_file(const op_known_frames *k, uint64_t address) {
     return false;
 }
 
-/* Records the file that contains an address. Out of line, because few frames need the path's stack
- * space. */
+/* Records the file around an address. Out of line, because few frames need the path's stack space. */
 static __attribute__((noinline)) void note_file(op_known_frames *k, uint64_t address) {
     op_module module;
     char path[OP_LOADED_PATH];
