@@ -116,7 +116,7 @@ static void memory_that_is_refused_is_said_and_the_rest_recorded(void) {
     fake_fail("cuptiActivityEnable", OP_CUPTI_NOT_SUPPORTED, 10); /* after the other kinds */
     CHECK_OK(op_window_start());
     CHECK_EQ(op_cuda_parts(), OP_CUDA_WORK);
-    CHECK(strstr(op_cuda_problem(), "records no memory of devices"));
+    CHECK(strstr(op_cuda_problem(), "cannot record device memory"));
     fake_launch("kernel", 7, 100);
     op_result *r = stop_window();
     CHECK_EQ(stats_of(r).cuda, OP_CUDA_RECORDED);

@@ -101,13 +101,13 @@ static void each_failure_is_told(void) {
         fake_cuda_use(0);
         fake_cuda_use(1);
         fake_cuda_fail(calls[i], 700);
-        CHECK_FAILS(op_cuda_synchronize(), OP_EIO, "CUDA cannot be waited for: ");
-        CHECK_FAILS(op_cuda_synchronize(), OP_EIO, " gave 700 (unknown to the driver)");
+        CHECK_FAILS(op_cuda_synchronize(), OP_EIO, "cannot wait for CUDA: ");
+        CHECK_FAILS(op_cuda_synchronize(), OP_EIO, " returned 700 (unknown to the driver)");
     }
     fake_cuda_reset();
     fake_cuda_use(0);
     fake_cuda_fail("cuCtxSynchronize", 1);
-    CHECK_FAILS(op_cuda_synchronize(), OP_EIO, "cuCtxSynchronize gave 1 (CUDA_ERROR_INVALID_VALUE)");
+    CHECK_FAILS(op_cuda_synchronize(), OP_EIO, "cuCtxSynchronize returned 1 (CUDA_ERROR_INVALID_VALUE)");
 }
 
 static void failure_leaves_contexts_as_they_were(void) {

@@ -126,13 +126,13 @@ static void arguments_are_given_back(void) {
 static void what_is_no_trace_is_told(void) {
     static const struct {
         const char *text, *problem;
-    } bad[] = {{"", "byte 0: there is nothing in it"},
+    } bad[] = {{"", "byte 0: the file is empty"},
                {"  x", "byte 2: neither an object nor a list"},
                {"\xff\xfe[", "byte 0: neither"},
                {"{}", "it has no traceEvents"},
                {"{\"nodes\": []}", "it has no traceEvents"},
                {"{\"traceEvents\": {}}", "byte 16: traceEvents is not a list"},
-               {"{\"traceEvents\": [], \"traceEvents\": []}", "comes twice"},
+               {"{\"traceEvents\": [], \"traceEvents\": []}", "appears twice"},
                {"[1]", "byte 1: an event that is not an object"},
                {"[{}] []", "byte 5: more text after"},
                {"[{},]", "byte 4: an event that is not an object"},

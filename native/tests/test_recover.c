@@ -28,7 +28,7 @@ static void living_recordings_are_read_from_a_copy(void) {
     record_and_spill();
     wait_for_the_drain();
     op_result *r;
-    CHECK_FAILS(op_recover(op_session_path(), &r), OP_EBUSY, "still runs");
+    CHECK_FAILS(op_recover(op_session_path(), &r), OP_EBUSY, "still running");
     CHECK(r == NULL);
     copy_file(op_session_path(), copy);
     CHECK_OK(op_recover(copy, &r));

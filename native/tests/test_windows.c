@@ -20,7 +20,7 @@ static void nothing_is_recorded_without_a_window(void) {
     CHECK_FAILS(op_step_end(), OP_ESTATE, "no window is open");
     CHECK(r == NULL);
     CHECK_OK(op_window_start());
-    CHECK_FAILS(op_window_start(), OP_EBUSY, "open already");
+    CHECK_FAILS(op_window_start(), OP_EBUSY, "already open");
     r = stop_window();
     CHECK_EQ(columns_of(r).count, 0);
     CHECK_EQ(stats_of(r).threads, 0);
@@ -102,7 +102,7 @@ static void what_ends_in_a_pause_has_its_end(void) {
     op_slot outer = begin("outer"), inner = begin("inner"), other = begin("ended by another thread");
     op_window_pause();
     CHECK(op_window_is_open());
-    CHECK_FAILS(op_window_start(), OP_EBUSY, "a window is open already");
+    CHECK_FAILS(op_window_start(), OP_EBUSY, "a window is already open");
     op_slot unseen = begin("unseen");
     CHECK(unseen.event == NULL);
     on_another_thread(end_it, &other);

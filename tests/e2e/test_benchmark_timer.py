@@ -93,7 +93,7 @@ def test_error_of_a_kernel_fails_the_benchmark(pytester: pytest.Pytester) -> Non
     )
     result = pytester.runpytest_subprocess(TIMER)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*CollectorError: CUDA cannot be waited for: cuCtxSynchronize gave 700*"])
+    result.stdout.fnmatch_lines(["*CollectorError: cannot wait for CUDA: cuCtxSynchronize returned 700*"])
 
 
 def test_other_timers_load_nothing_of_it(pytester: pytest.Pytester) -> None:

@@ -60,7 +60,7 @@ def test_launches_into_a_graph_lack_nothing() -> None:
 REFUSALS = {
     "another subscriber": ('cuda.other_subscriber("nsys")', "another profiler"),
     "no permission": ('cuda.fail("cuptiActivityEnable", 35)', "NVreg_RestrictProfilingToAdminUsers=0"),
-    "no device": ('cuda.without_gpu("12")', "records nothing here"),
+    "no device": ('cuda.without_gpu("12")', "cannot record in this process"),
     "an old driver": ("cuda.driver.fake_cuda_driver_version(11080)", "too old"),
     "an old libcupti": ('cuda.control("version", 17)', "older than CUDA 12.0"),
 }

@@ -183,7 +183,7 @@ def test_without_a_tool_a_warning_names_the_variable(interface: str) -> None:
         UNHEARD.format(interface=interface),
         environment=dict.fromkeys(VARIABLES.values()),
     )
-    assert said == [f"nothing is emitted: no tool listens: {VARIABLES[interface]} names none"]
+    assert said == [f"nothing is emitted: no tool is listening: set {VARIABLES[interface]} to its library"]
 
 
 @each
@@ -194,7 +194,7 @@ def test_what_is_no_tool_is_told(interface: str, tool: str, tools: dict[str, Pat
         UNHEARD.format(interface=interface),
         environment={VARIABLES[interface]: path},
     )
-    why = "is not such a tool" if tool == "deaf" else "cannot be loaded"
+    why = "is not a usable tool" if tool == "deaf" else "cannot be loaded"
     assert f"{VARIABLES[interface]} names {path}, which {why}" in said
 
 

@@ -28,8 +28,8 @@ PRELUDE = """
             return made, made.create(isolated=options["kind"] == "isolated")
 """
 REFUSED = (
-    "pytest-opprof records in the main interpreter only, and this is a sub-interpreter: import it there, "
-    "before this one is made"
+    "pytest-opprof records in the main interpreter only, and this is a sub-interpreter: import it there "
+    "before creating this one"
 )
 KINDS = ["legacy", "isolated"]
 
@@ -147,5 +147,5 @@ def test_a_free_threaded_build_is_refused_in_a_sentence(repository: Path, tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "pytest-opprof needs Python's global interpreter lock, and this Python is a free-threaded build: "
-        "run it with another, as python3.13 instead of python3.13t\n"
+        "run it with another, such as python3.13 instead of python3.13t\n"
     )

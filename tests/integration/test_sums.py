@@ -62,7 +62,7 @@ def test_sums_are_those_of_all_events(model: torch.nn.Module) -> None:
 
 def test_only_sums_by_name_are_there(model: torch.nn.Module) -> None:
     _, summed = both(model)
-    with pytest.raises(CollectorError, match="summed up by name and let go"):
+    with pytest.raises(CollectorError, match="summed up by name and discarded"):
         summed.groups(by_inputs=True)
     assert summed.device_use() is None
     assert [use.allocations for use in summed.memory_use()[0]] == [0] * STEPS

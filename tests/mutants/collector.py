@@ -200,7 +200,7 @@ COLLECTOR: Final = (
         name="a process that lives",
         tells="That a session file is of a process that still writes to it.",
         file="native/src/session/recover.c",
-        text='    return is_alive ? op_error_set(OP_EBUSY, "%s: its process still runs", path) : rc;',
+        text='    return is_alive ? op_error_set(OP_EBUSY, "%s: its process is still running", path) : rc;',
         without="    return rc;",
         test="native/tests/test_recover.c::living_recordings_are_read_from_a_copy",
     ),

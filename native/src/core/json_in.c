@@ -70,7 +70,7 @@ static int skip_escape(op_scan *j, const char **at) {
         return cut_short(j);
     if (*c != 'u') {
         if (*c == 0 || !strchr("\"\\/bfnrt", *c))
-            return bad(j, "no such escape in a string");
+            return bad(j, "an invalid escape in a string");
         *at = c + 1;
         return OP_SCAN_OK;
     }
@@ -78,7 +78,7 @@ static int skip_escape(op_scan *j, const char **at) {
         if (c + i >= j->end)
             return cut_short(j);
         if (!is_hex(c[i]))
-            return bad(j, "an escape that is not four hex digits");
+            return bad(j, "a \\u escape without four hex digits");
     }
     *at = c + 5;
     return OP_SCAN_OK;
@@ -151,7 +151,7 @@ static int skip_number(op_scan *j) {
     if (at == end && !j->is_last)
         return OP_SCAN_MORE; /* more digits may follow */
     if (!whole)
-        return at == end ? cut_short(j) : bad(j, "no number");
+        return at == end ? cut_short(j) : bad(j, "not a number");
     j->at = at;
     return OP_SCAN_OK;
 }
@@ -161,7 +161,7 @@ static int skip_number(op_scan *j) {
 static int skip_word(op_scan *j, const char *word) {
     size_t length = strlen(word), there = (size_t)(j->end - j->at);
     if (memcmp(j->at, word, there < length ? there : length) != 0)
-        return bad(j, "no JSON value");
+        return bad(j, "not a JSON value");
     if (there < length)
         return cut_short(j);
     j->at += length;
@@ -193,7 +193,7 @@ static int skip_scalar(op_scan *j, op_span *string) {
             return cut_short(j);
         return j->at[1] == 'I' ? skip_constant(j) : skip_number(j);
     default:
-        return *j->at >= '0' && *j->at <= '9' ? skip_number(j) : bad(j, "no JSON value");
+        return *j->at >= '0' && *j->at <= '9' ? skip_number(j) : bad(j, "not a JSON value");
     }
 }
 

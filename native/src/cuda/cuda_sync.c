@@ -13,7 +13,7 @@ static int refuse(const op_cuda_functions *cuda, const char *call, int code) {
     const char *name = NULL;
     if (!cuda->GetErrorName || cuda->GetErrorName(code, &name) != DONE || !name)
         name = "unknown to the driver";
-    return op_error_set(OP_EIO, "CUDA cannot be waited for: %s gave %d (%s)", call, code, name);
+    return op_error_set(OP_EIO, "cannot wait for CUDA: %s returned %d (%s)", call, code, name);
 }
 
 /* Checks the streams that synchronize with the legacy one; unlike a wait, this breaks no capture. */
@@ -25,8 +25,7 @@ static bool is_captured(const op_cuda_functions *cuda) {
 
 static int wait_for_current(const op_cuda_functions *cuda) {
     if (is_captured(cuda))
-        return op_error_set(OP_EIO,
-                            "CUDA cannot be waited for: a stream is being captured into a graph");
+        return op_error_set(OP_EIO, "cannot wait for CUDA: a stream is being captured into a graph");
     int code = cuda->CtxSynchronize();
     return code == DONE ? 1 : refuse(cuda, "cuCtxSynchronize", code);
 }

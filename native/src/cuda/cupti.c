@@ -54,8 +54,8 @@ static int refuse(int code) {
                             "CAP_SYS_ADMIN",
                             words);
     default:
-        return op_error_set(OP_CUDA_FAILED, "CUPTI (%s) records nothing here: %s", self.library.path,
-                            words);
+        return op_error_set(OP_CUDA_FAILED, "CUPTI (%s) cannot record in this process: %s",
+                            self.library.path, words);
     }
 }
 
@@ -111,8 +111,9 @@ static int try_once(void) {
 
 static int open_locked(const char *named, const char *const *paths, uint32_t count) {
     if (self.forked)
-        return op_error_set(OP_CUDA_FORKED, "this process was forked after CUDA had started in its "
-                                            "parent, and CUDA does not work in such a child: spawn it");
+        return op_error_set(OP_CUDA_FORKED,
+                            "this process was forked after CUDA had started in its "
+                            "parent, and CUDA does not work in such a child: start it with spawn");
     if (self.ready)
         return OP_CUDA_READY;
     int rc = op_cupti_load(&self.library, named, paths, count);
@@ -205,7 +206,7 @@ static int start_memory(void) {
     int rc = op_cupti_kinds_enable_memory(&self.library);
     if (rc == OP_CUPTI_SUCCESS)
         return OP_CUDA_MEMORY;
-    snprintf(self.problem, sizeof self.problem, "CUPTI records no memory of devices here: %s",
+    snprintf(self.problem, sizeof self.problem, "CUPTI cannot record device memory in this process: %s",
              op_cupti_words(&self.library, rc));
     return 0;
 }
@@ -244,18 +245,17 @@ bool op_cupti_window_start(void) {
 static void note_taken(void) {
     set_recorded(OP_CUDA_PARTIAL);
     snprintf(self.problem, sizeof self.problem,
-             "another profiler (torch.profiler?) took over CUPTI while CUDA was recorded: what is on "
-             "record is a part; run one at a time");
+             "another profiler (torch.profiler?) took over CUPTI while CUDA was recorded: the "
+             "recording is incomplete; run one at a time");
 }
 
 /* It is unknown which records are missing. */
 static void note_kept_back(int code) {
     set_recorded(OP_CUDA_PARTIAL);
-    snprintf(
-        self.problem, sizeof self.problem,
-        "CUPTI did not hand over all that it recorded (cuptiActivityFlushAll: %s): what is on record "
-        "is a part; run again",
-        op_cupti_words(&self.library, code));
+    snprintf(self.problem, sizeof self.problem,
+             "CUPTI did not deliver all of its records (cuptiActivityFlushAll: %s): the recording is "
+             "incomplete; run again",
+             op_cupti_words(&self.library, code));
 }
 
 /* Waiting for a context breaks the capture of any of its streams, so during a capture it is skipped,

@@ -151,8 +151,8 @@ int op_cuda_find(op_cuda_functions *out) {
     if (!missing)
         return OP_CUDA_READY; /* and keeps the library */
     dlclose(handle);
-    return op_error_set(OP_CUDA_TOO_OLD, "libcuda.so.1 has no %s: a driver for CUDA 12 has it",
-                        missing);
+    return op_error_set(OP_CUDA_TOO_OLD,
+                        "libcuda.so.1 has no %s: install a driver for CUDA 12 or later", missing);
 }
 
 static int load_cuda(op_cupti_library *out) {
@@ -188,7 +188,7 @@ int op_cupti_load(op_cupti_library *out, const char *named, const char *const *p
                             op_cupti_words(out, rc));
     if (out->version < OP_CUPTI_OLDEST)
         return op_error_set(OP_CUDA_TOO_OLD,
-                            "%s is of an API (%u) older than CUDA 12.0: install a later CUDA, or set "
+                            "%s has an API (%u) older than CUDA 12.0: install a later CUDA, or set "
                             "OPPROF_CUPTI_PATH to a later libcupti",
                             out->path, out->version);
     return OP_CUDA_READY;

@@ -138,8 +138,8 @@ static int take_name(op_trace_reader *r, op_read_event *e, const op_span *name) 
                               : op_names_lend(name->text, name->length, OP_NAME_NONE, &r->loans);
         if (id == OP_NAME_OVERFLOW)
             return op_error_set(OP_ELIMIT,
-                                "this process holds traces with %u distinct names, and more "
-                                "cannot be read before they are closed",
+                                "this process holds traces with %u distinct names: close some "
+                                "before reading more",
                                 op_names_count());
         if (id == OP_NAME_NONE || op_buffer_add(&r->name_ids, &id, 4))
             return op_trace_no_memory();

@@ -80,8 +80,7 @@ static int start(op_trace_reader *r) {
     if (j->at == j->end && !j->is_last)
         return OP_SCAN_MORE;
     if (c != '{' && c != '[') {
-        j->problem =
-            j->at == j->end ? "there is nothing in it" : "neither an object nor a list of events";
+        j->problem = j->at == j->end ? "the file is empty" : "neither an object nor a list of events";
         return OP_SCAN_BAD;
     }
     j->at++;
@@ -127,7 +126,7 @@ static int read_member(op_trace_reader *r) {
     if (j->at == j->end && !j->is_last)
         return OP_SCAN_MORE;
     if (c != '[' || r->has_events) {
-        j->problem = r->has_events ? "traceEvents comes twice" : "traceEvents is not a list";
+        j->problem = r->has_events ? "traceEvents appears twice" : "traceEvents is not a list";
         return OP_SCAN_BAD;
     }
     j->at++;
@@ -240,14 +239,14 @@ int op_trace_finish(op_trace_reader *r, op_result **out) {
     if (!r->failed && (r->buffer.used || r->state != AT_END) && !read_all(r) && r->state != AT_END)
         r->failed = fail_at(r, r->buffer.bytes, "the text ends here");
     if (!r->failed && !r->has_events)
-        r->failed = op_error_set(OP_EFORMAT, "no trace: it has no traceEvents");
+        r->failed = op_error_set(OP_EFORMAT, "not a trace: it has no traceEvents");
     if (r->failed)
         return r->failed;
     op_result *result = op_result_new();
     if (!result)
         return r->failed = op_trace_no_memory();
     int rc = finish(r, result);
-    r->failed = rc ? rc : op_error_set(OP_ESTATE, "the trace was read to its end already");
+    r->failed = rc ? rc : op_error_set(OP_ESTATE, "the trace was already read to its end");
     if (rc)
         op_result_free(result);
     else

@@ -40,8 +40,8 @@ static int take_name(listing *l, const op_listed_event *given, uint32_t *name) {
     *name = name_of(l, given->name - 1, given->kind == OP_PYTHON_CALL);
     if (*name == OP_NAME_OVERFLOW)
         return op_error_set(OP_ELIMIT,
-                            "this process holds events with %u distinct names, and more cannot be read "
-                            "before they are let go",
+                            "this process holds events with %u distinct names: close some before "
+                            "reading more",
                             op_names_count());
     return *name == OP_NAME_NONE ? no_memory() : OP_OK;
 }

@@ -15,7 +15,7 @@ static int refuse_other_interpreters(void) {
     PyErr_SetString(
         PyExc_ImportError,
         "pytest-opprof needs Python's global interpreter lock, and this Python is a free-threaded "
-        "build: run it with another, as python3.13 instead of python3.13t");
+        "build: run it with another, such as python3.13 instead of python3.13t");
     return -1;
 #endif
     if (PyInterpreterState_Get() == PyInterpreterState_Main())
@@ -23,7 +23,7 @@ static int refuse_other_interpreters(void) {
     PyErr_SetString(
         PyExc_ImportError,
         "pytest-opprof records in the main interpreter only, and this is a sub-interpreter: "
-        "import it there, before this one is made");
+        "import it there before creating this one");
     return -1;
 }
 

@@ -187,10 +187,10 @@ static PyObject *instructions_stop(PyObject *module, PyObject *unused) {
 
 PyMethodDef op_pyinstructions_functions[] = {
     {"instructions_start", instructions_start, METH_NOARGS,
-     PyDoc_STR("Count the bytecodes that this thread runs from here on.")},
+     PyDoc_STR("Count the bytecodes that this thread runs from now on.")},
     {"instructions_stop", instructions_stop, METH_NOARGS,
-     PyDoc_STR("Count no more; give (file, function, bytecodes) of each code object, whether other "
-               "threads ran code, and whether the counts are whole.")},
+     PyDoc_STR("Stop counting; return (file, function, bytecodes) of each code object, whether other "
+               "threads ran code, and whether the counts are complete.")},
 #if PY_VERSION_HEX >= 0x030C0000
     FAST(on_instruction),
 #endif

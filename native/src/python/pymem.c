@@ -127,10 +127,10 @@ static PyObject *watch_malloc(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(arg
 
 PyMethodDef op_pymem_functions[] = {
     {"pymem_start", start, METH_NOARGS,
-     PyDoc_STR("Record what Python's allocators take and give back.")},
-    {"pymem_stop", stop, METH_NOARGS, PyDoc_STR("Put back the allocators that were there.")},
+     PyDoc_STR("Record allocations and frees of Python's allocators.")},
+    {"pymem_stop", stop, METH_NOARGS, PyDoc_STR("Restore the previous allocators.")},
     {"watch_malloc", watch_malloc, METH_NOARGS,
      PyDoc_STR(
-         "Record what libraries take by malloc; the collector's error code if Python's own calls of "
-         "it cannot be seen.")},
+         "Record what libraries allocate with malloc; return the collector's error code if Python's "
+         "own calls of it cannot be observed.")},
     {NULL, NULL, 0, NULL}};

@@ -10,7 +10,7 @@ static int warn_of_others(PyObject *name, PyObject *values) {
         if (!op_is_number(value) && !PyUnicode_Check(value) && !op_is_list_of_str(value) &&
             PyErr_WarnFormat(
                 PyExc_UserWarning, 1,
-                "%U: the value of %R is left out: it is %.100s, and no number, string or list of "
+                "%U: the value of %R is left out: it is %.100s, not a number, string or list of "
                 "strings",
                 name, key, Py_TYPE(value)->tp_name))
             return -1;
@@ -83,16 +83,17 @@ static void Op_dealloc(PyObject *self) {
     op_pyrange_dealloc(self);
 }
 
-PyDoc_STRVAR(Op_doc,
-             "RecordFunctionFast(name, inputs=None, kwargs=None)\n--\n\n"
-             "A range that counts as an op and not as a user's annotation: what torch.compile's code\n"
-             "launches.\n\n"
-             "Args:\n"
-             "    name: The op's.\n"
-             "    inputs: What it is given; shapes and types of arrays and tensors, and numbers, are\n"
-             "        kept with it.\n"
-             "    kwargs: Named values that are kept with it: numbers, strings, and lists of strings.\n"
-             "        Others are left out, with a warning.");
+PyDoc_STRVAR(
+    Op_doc,
+    "RecordFunctionFast(name, inputs=None, kwargs=None)\n--\n\n"
+    "A range that counts as an op, not as a user's annotation, such as torch.compile's code "
+    "launches.\n\n"
+    "Args:\n"
+    "    name: The op's name.\n"
+    "    inputs: The op's inputs. Numbers, and the shapes and types of arrays and tensors, are\n"
+    "        recorded.\n"
+    "    kwargs: Named values to record: numbers, strings, and lists of strings.\n"
+    "        Others are left out, with a warning.");
 
 static PyType_Slot Op_slots[] = {{Py_tp_doc, (void *)Op_doc},   {Py_tp_init, Op_init},
                                  {Py_tp_traverse, Op_traverse}, {Py_tp_clear, Op_clear},

@@ -211,7 +211,7 @@ static PyMethodDef Range_methods[] = {
     {"__exit__", (PyCFunction)(void (*)(void))Range_exit, METH_FASTCALL, NULL},
     {"_call_end_callbacks_on_future", Range_end_with, METH_O,
      "_call_end_callbacks_on_future(fut, /)\n--\n\nEnd the range with a future, and not at the "
-     "exit.\n\nGives a future with the same outcome, which comes after the range's end.\n"
+     "exit.\n\nReturns a future with the same outcome, which completes after the range's end.\n"
      "Raises RuntimeError when it is called twice, or outside of the range."},
     {NULL, NULL, 0, NULL}};
 

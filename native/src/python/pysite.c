@@ -333,7 +333,7 @@ static PyObject *sites_stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)
 
 PyMethodDef op_pysite_functions[] = {
     {"sites_start", sites_start, METH_VARARGS,
-     PyDoc_STR(
-         "Note the call site of each outermost op and range from here on, perhaps with its callers.")},
-    {"sites_stop", sites_stop, METH_NOARGS, PyDoc_STR("Note no more call sites.")},
+     PyDoc_STR("Note the call site of each outermost op and range from now on, optionally with its "
+               "callers.")},
+    {"sites_stop", sites_stop, METH_NOARGS, PyDoc_STR("Stop noting call sites.")},
     {NULL, NULL, 0, NULL}};

@@ -296,8 +296,7 @@ int op_result_device_use(op_result *r, op_device_use *out) {
     if (!op_uses_devices(&r->columns))
         return OP_OK;
     if (!r->device_group)
-        return op_error_set(OP_ESTATE,
-                            "what devices did is summed up by the rows, and none were asked for");
+        return op_error_set(OP_ESTATE, "device use is summed up by rows: ask for the rows first");
     if (!r->device_sums)
         r->device_sums = sums_of(r);
     const op_device_sums *s = r->device_sums;

@@ -60,7 +60,8 @@ static int64_t flops_of_group(const op_result *r, const op_group *group) {
 int op_result_count_flops(op_result *r, const int64_t *told, uint64_t count) {
     uint64_t n = r->columns.count;
     if (!r->input_group || count != r->input_group_count)
-        return op_error_set(OP_ESTATE, "FLOPs are of the rows by inputs, and those were not asked for");
+        return op_error_set(OP_ESTATE,
+                            "FLOPs are counted for rows by inputs: ask for those rows first");
     int64_t *flops = op_flops_prepare(r);
     int64_t *per_group = op_malloc(count * sizeof *per_group + 1);
     for (uint64_t i = 0; per_group && i < count; i++)

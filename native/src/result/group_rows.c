@@ -64,7 +64,7 @@ static int make_groups(op_result *r, int by, uint32_t stack_depth) {
 int op_result_groups(op_result *r, int by, uint32_t stack_depth, const op_group **rows, uint64_t *count,
                      const int64_t **samples) {
     if (r->folded && (by != OP_GROUP_BY_NAME || stack_depth))
-        return op_error_set(OP_ESTATE, "the events were summed up by name and let go");
+        return op_error_set(OP_ESTATE, "the events were summed up by name and discarded");
     if (!r->folded) {
         forget_groups(r);
         int rc = make_groups(r, by, stack_depth);

@@ -65,7 +65,7 @@ static int find_writer(const char *path, bool *is_alive) {
 static int check_writer_is_dead(const char *path) {
     bool is_alive = false;
     int rc = find_writer(path, &is_alive);
-    return is_alive ? op_error_set(OP_EBUSY, "%s: its process still runs", path) : rc;
+    return is_alive ? op_error_set(OP_EBUSY, "%s: its process is still running", path) : rc;
 }
 
 static int check_version(const char *path, recovery *r) {

@@ -90,7 +90,7 @@ static int start_locked(void) {
     if (!self->open)
         return op_error_set(OP_ESTATE, "no session is open");
     if (op_open_window() || self->stopping)
-        return op_error_set(OP_EBUSY, "a window is open already");
+        return op_error_set(OP_EBUSY, "a window is already open");
     op_steps_clear(&self->steps);
     op_timeline_clear(&self->timeline);
     op_retained_forget();

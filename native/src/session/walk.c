@@ -314,6 +314,6 @@ int op_walk_threads(op_walk *k) {
         if (k->w.flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC))
             k->w.self_ns[row] = 0;
     if (rc == OP_OK && k->no_memory)
-        rc = op_error_set(OP_ENOMEM, "no memory for what ops were given, gave back or were called by");
+        rc = op_error_set(OP_ENOMEM, "no memory for the inputs, outputs or stacks of ops");
     return rc;
 }

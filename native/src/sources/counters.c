@@ -110,14 +110,14 @@ static int choose(const uint32_t *counters, uint32_t count) {
     int fds[OP_COUNTERS_MAX];
     uint64_t values[OP_COUNTERS_MAX];
     if (op_open_window())
-        return op_error_set(OP_EBUSY, "a window is open: what it counts stays");
+        return op_error_set(OP_EBUSY, "a window is open: its counters cannot change");
     __atomic_store_n(&op_counted, 0, __ATOMIC_RELAXED);
     if (count > OP_COUNTERS_MAX)
         return op_error_set(OP_EIO, "%u counters: at most %d are counted at once", count,
                             OP_COUNTERS_MAX);
     for (uint32_t i = 0; i < count; i++)
         if (counters[i] >= DEFINITIONS)
-            return op_error_set(OP_EIO, "counter %u: there is none of this number", counters[i]);
+            return op_error_set(OP_EIO, "counter %u does not exist", counters[i]);
     if (count && !open_all(fds, counters, count))
         return op_error_errno("%u counters at once", count);
     bool counts = count == 0 || read_all(fds, count, values);

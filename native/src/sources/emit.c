@@ -20,7 +20,7 @@ static __thread uint32_t depths[2];
 static void *open_tool(const char *variable) {
     const char *path = getenv(variable);
     if (!path || !*path) {
-        op_error_set(OP_ESTATE, "no tool listens: %s names none", variable);
+        op_error_set(OP_ESTATE, "no tool is listening: set %s to its library", variable);
         return NULL;
     }
     void *tool = dlopen(path, RTLD_LAZY);
@@ -30,7 +30,7 @@ static void *open_tool(const char *variable) {
 }
 
 static int refuse(const char *variable) {
-    return op_error_set(OP_EIO, "%s names %s, which is not such a tool", variable, getenv(variable));
+    return op_error_set(OP_EIO, "%s names %s, which is not a usable tool", variable, getenv(variable));
 }
 
 /* ---- ITT -------------------------------------------------------------------------------- */

@@ -122,7 +122,7 @@ int op_window_unwind(uint32_t frames) {
     pthread_mutex_lock(&self->lock);
     int rc = OP_OK;
     if (op_open_window())
-        rc = op_error_set(OP_EBUSY, "a window is open: whether it has C++ stacks stays");
+        rc = op_error_set(OP_EBUSY, "a window is open: recording of C++ stacks cannot change");
     else if (frames > OP_STACK_FRAMES)
         rc = op_error_set(OP_ELIMIT, "%u frames: at most %u of a stack are kept", frames,
                           OP_STACK_FRAMES);

@@ -228,7 +228,7 @@ def test_nan_is_a_string_afterwards(load: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "byte 0: there is nothing in it"),
+        (b"", "byte 0: the file is empty"),
         (b"no json", "byte 0: neither an object nor a list of events"),
         (b"\x89PNG\r\n", "byte 0: neither"),
         ("[]".encode("utf-16"), "byte 0: neither"),
