@@ -1,5 +1,5 @@
-/* Functions that call back, so that whoever records there knows the stack: the calls are not the last
- * thing that they do, and none is a part of another. */
+/* Functions that call back, so that the callback knows the stack. No call is a tail call, and no
+ * function is inlined into another. */
 
 typedef void callback(void *);
 
@@ -21,7 +21,7 @@ APART void chain_inner(callback *call, void *data) {
     done++;
 }
 
-/* As a C++ compiler names `shapes::area(double, int)`. */
+/* The name a C++ compiler gives `shapes::area(double, int)`. */
 APART void _ZN6shapes4areaEdi(callback *call, void *data) {
     chain_inner(call, data);
     done++;

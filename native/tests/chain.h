@@ -1,6 +1,5 @@
-/* Stacks of functions that are known: chain.c, a library that calls back, is loaded here. Frames of the
- * module that records are left out on top of a stack, so that functions of the test are not seen there.
- */
+/* Known stacks: loads chain.c, a library that calls back. Frames of the recording module are left out
+ * on top of a stack, so the test's own functions are not seen there. */
 #ifndef CHAIN_H
 #define CHAIN_H
 
@@ -45,7 +44,7 @@ static inline void record_named(void *name) {
     op_end(&slot);
 }
 
-/* ---- what is there ------------------------------------------------------------------------ */
+/* ---- reading a stack ---------------------------------------------------------------------- */
 
 enum { MOST = OP_STACK_FRAMES + 1 };
 
@@ -84,7 +83,7 @@ static inline stack stack_of(const op_result *r, const char *name) {
 static const char *const expected[] = {"chain_hidden", "chain_inner", "shapes::area(double, int)",
                                        "chain_outer"};
 
-/* Without a C++ library there is nobody to read the linker's names. */
+/* Without a C++ library the linker's names stay mangled. */
 static inline bool is_area(const char *symbol) {
     return strcmp(symbol, expected[2]) == 0 || strcmp(symbol, "_ZN6shapes4areaEdi") == 0;
 }

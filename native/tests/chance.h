@@ -1,4 +1,4 @@
-/* Numbers by chance, the same ones from the same state. */
+/* Pseudo-random numbers, the same from the same state. */
 #ifndef CHANCE_H
 #define CHANCE_H
 

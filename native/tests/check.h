@@ -1,4 +1,4 @@
-/* Checks for the C tests: the first that does not hold says where, and ends the test. */
+/* Checks for the C tests: the first that fails says where, and ends the test. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -20,7 +20,7 @@
     check_equal((long long)(actual), (long long)(expected), #actual, __FILE__, __LINE__)
 #define CHECK_TEXT(actual, expected) check_text(actual, expected, #actual, __FILE__, __LINE__)
 #define CHECK_OK(call) check_code(call, OP_OK, #call, __FILE__, __LINE__)
-/* The call fails with this code, and its sentence holds this text. */
+/* The call fails with this code, and its message contains this text. */
 #define CHECK_FAILS(call, code, text)                                                                  \
     do {                                                                                               \
         check_code(call, code, #call, __FILE__, __LINE__);                                             \
@@ -54,7 +54,7 @@ static inline void check_code(int actual, int expected, const char *what, const 
     check_that(actual == expected, what, file, line);
 }
 
-/* Sanitizers make everything ten times slower; what only repeats is repeated less under them. */
+/* Sanitizers make everything ten times slower, so repetitive tests repeat less. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define COUNT(n) ((n) / 10)
 #else

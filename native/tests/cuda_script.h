@@ -1,4 +1,4 @@
-/* Random scripts for the fake device, and what must come of each: worked out from the script alone. */
+/* Random scripts for the fake device, each with the result expected from the script alone. */
 #ifndef CUDA_SCRIPT_H
 #define CUDA_SCRIPT_H
 
@@ -18,11 +18,11 @@ enum {
     SCRIPT_BYTES = 1 << 17
 };
 
-/* What one line starts on a device. It is told from others by its name, `k7`, or by its bytes. */
+/* What one line starts on a device, identified by its name, `k7`, or by its bytes. */
 typedef struct expected_work {
     uint8_t kind; /* OP_KERNEL, OP_MEMCPY, OP_MEMSET */
     uint32_t id, records;
-    int range; /* in which it was launched; -1: none */
+    int range; /* range of the launch; -1: none */
     int step;
     uint32_t device, stream;
     uint64_t ns; /* of each record */
@@ -33,14 +33,14 @@ typedef struct expected_range {
     int parent; /* -1: none */
     uint64_t self_ns, total_ns;
     uint32_t self_records, total_records;
-    int64_t self_bytes, total_bytes; /* of devices' memory, taken less given back */
+    int64_t self_bytes, total_bytes; /* of device memory: allocated minus freed */
 } expected_range;
 
-/* A block of a device's memory, told from others by its address. */
+/* A block of device memory, identified by its address. */
 typedef struct expected_block {
     uint64_t bytes;
     uint32_t device;
-    int range, step; /* in which it was taken; -1: none */
+    int range, step; /* of the allocation; -1: none */
     int freed_range, freed_step;
     bool freed;
 } expected_block;
@@ -55,8 +55,8 @@ typedef struct cuda_script {
     expected_range ranges[MOST_RANGES];
     expected_block blocks[MOST_BLOCKS];
     int work_count, range_count, block_count, steps;
-    int held[MOST_THREADS];      /* 1 + the block that the thread took last and has still; 0: none */
-    uint32_t calls, syncs, lost; /* records of calls, of waiting; launches whose kernels never come */
+    int held[MOST_THREADS]; /* 1 + the last block that the thread allocated and still holds; 0: none */
+    uint32_t calls, syncs, lost; /* records of calls, of waits; launches whose kernels never arrive */
     int open[MOST_THREADS][MOST_DEPTH];
     int depth[MOST_THREADS];
     bool plain; /* each call makes one record, and all work has a call and times */
@@ -103,7 +103,7 @@ static inline void end_range(cuda_script *s, int thread) {
     say(s, "end\n");
 }
 
-/* Of work that has a call and times: what a range and those around it account for. */
+/* Work with a call and times counts for its range and those around it. */
 static inline void account(cuda_script *s, const expected_work *w) {
     uint64_t ns = w->timed ? w->ns * w->records : 0;
     if (!w->has_call || w->range < 0)
@@ -118,7 +118,7 @@ static inline void account(cuda_script *s, const expected_work *w) {
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-/* By a call of the runtime, of the driver, of both, or none, of the first so many. */
+/* By a call of the runtime, the driver, both or none; one of the first `most`. */
 static inline bool say_door(cuda_script *s, uint32_t most) {
     static const char *const doors[] = {"runtime", "driver", "nested", "nested_own", "none"};
     uint32_t door = one_in(s, 3) ? below(s, most) : 0;
@@ -180,7 +180,7 @@ static inline void account_bytes(cuda_script *s, int range, int64_t bytes) {
         s->ranges[r].total_bytes += bytes;
 }
 
-/* A thread gives back what it took itself: what others do beside it, it does not know. */
+/* A thread only frees what it allocated itself; it does not know what others do meanwhile. */
 static inline void say_free(cuda_script *s, int thread, int step) {
     int id = s->held[thread] - 1;
     expected_block *b = &s->blocks[id];
@@ -189,7 +189,7 @@ static inline void say_free(cuda_script *s, int thread, int step) {
     b->freed_range = range_of(s, thread);
     b->freed_step = step;
     say(s, "free address=%llu device=%u bytes=%llu", (unsigned long long)block_at((uint64_t)id),
-        b->device, one_in(s, 4) ? 0ull : (unsigned long long)b->bytes); /* CUPTI may not say how much */
+        b->device, one_in(s, 4) ? 0ull : (unsigned long long)b->bytes); /* CUPTI may omit the size */
     say_door(s, 4);
     say(s, "\n");
     account_bytes(s, b->freed_range, -(int64_t)b->bytes);
@@ -222,7 +222,7 @@ static inline void say_memory(cuda_script *s, int thread, int step) {
 static inline void say_call(cuda_script *s) {
     static const char *const waits[] = {"sync_device", "sync_stream", "sync_event", "wait_event"};
     switch (below(s, 4)) {
-    case 0: /* one that failed */
+    case 0: /* a failed call */
         say(s, "launch result=%u\n", 1 + below(s, 700));
         s->calls++;
         break;
@@ -231,7 +231,7 @@ static inline void say_call(cuda_script *s) {
         s->calls++;
         break;
     case 2:
-        say(s, "call cbid=17\n"); /* cudaGetDevice: left out */
+        say(s, "call cbid=17\n"); /* cudaGetDevice: ignored */
         break;
     default:
         say(s, "%s device=%u stream=%u\n", waits[below(s, 4)], below(s, 2), 7 + below(s, 3));
@@ -256,7 +256,7 @@ static inline void say_line(cuda_script *s, int thread, int step) {
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-/* Threads beside one another; all they began they end, but for the first, which goes on. */
+/* Concurrent threads. They end all their ranges, except the first thread, which continues. */
 static inline void say_stretch(cuda_script *s, int step) {
     int threads = 1 + (int)below(s, MOST_THREADS);
     for (int t = 0; t < threads; t++) {
@@ -284,7 +284,7 @@ static inline void write_script(cuda_script *s, uint64_t seed, bool plain) {
     int step = -1;
     for (uint32_t n = 1 + below(s, 4); n > 0; n--) {
         if (one_in(s, 2)) {
-            while (s->depth[0]) { /* no range goes over a step's end */
+            while (s->depth[0]) { /* no range outlives a step */
                 say(s, "thread 0\n");
                 end_range(s, 0);
             }

@@ -1,4 +1,4 @@
-/* A client of CUPTI that keeps every record: for tests of the fake itself. */
+/* A client of CUPTI that keeps every record, for tests of the fake itself. */
 #ifndef CUPTI_CLIENT_H
 #define CUPTI_CLIENT_H
 
@@ -71,7 +71,7 @@ static inline void start_without_kinds(void) {
     CHECK_EQ(cuptiActivityRegisterCallbacks(give, take), CUPTI_SUCCESS);
 }
 
-/* All kinds but the driver's calls. */
+/* All kinds except the driver's calls. */
 static inline void start(void) {
     start_without_kinds();
     enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);

@@ -1,4 +1,4 @@
-/* A result of whatever quality: all that reads one, over it. */
+/* Runs every reader over a result, whatever its quality. */
 #ifndef DAMAGED_H
 #define DAMAGED_H
 

@@ -1,4 +1,4 @@
-/* Windows over the fake device, and short ways to look at what ran on it. */
+/* Windows over the fake device, and shortcuts to look at its work. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
@@ -29,7 +29,7 @@ static inline const char *name_of(const op_result *r, int64_t row) {
     return op_name_text(columns_of(r).name[row], &length);
 }
 
-/* The only row of this name that is not a range as a device saw it. */
+/* The only row of this name that is not a device range. */
 static inline int64_t the(const op_result *r, const char *name) {
     op_columns c = columns_of(r);
     int64_t found = -1;
@@ -44,7 +44,7 @@ static inline int64_t the(const op_result *r, const char *name) {
     return found;
 }
 
-/* Rows of a kind, in their order. */
+/* Number of rows of a kind. */
 static inline uint64_t count_kind(const op_result *r, uint8_t kind) {
     op_columns c = columns_of(r);
     uint64_t count = 0;
@@ -68,7 +68,7 @@ static inline op_device_work work_of(const op_result *r, int64_t row) {
     return work;
 }
 
-/* Launches without a kernel on record. */
+/* Launches without a recorded kernel. */
 static inline uint64_t launches_unseen(op_result *r) {
     const op_group *groups;
     const int64_t *samples;

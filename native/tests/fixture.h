@@ -1,4 +1,4 @@
-/* Sessions in a folder of their own, and short ways to record and to find what was recorded. */
+/* Sessions in a folder of their own, and shortcuts to record and to find records. */
 #ifndef FIXTURE_H
 #define FIXTURE_H
 
@@ -29,12 +29,12 @@ static inline folder make_folder(void) {
     return f;
 }
 
-/* The folder must be empty: whoever closes a session leaves no file behind. */
+/* The folder must be empty: closing a session leaves no file behind. */
 static inline void remove_folder(const folder *f) { CHECK_EQ(rmdir(f->path), 0); }
 
 static inline void open_session_with(op_config config) { CHECK_OK(op_session_open(&config)); }
 
-/* A small pool, so that tests of much come to its end; spilled beside it. */
+/* A small pool, so that tests fill it quickly, with a spill file beside it. */
 static inline void open_session(const folder *f) {
     open_session_with(
         (op_config){.pool_dir = f->path, .spill_dir = f->path, .pool_bytes = OP_CHUNK_MAX});
@@ -67,7 +67,7 @@ static inline op_slot begin(const char *name) {
     return op_begin(name_id(name), OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
 }
 
-/* An event that carries a number which the columns show: as a torch op's sequence number. */
+/* An event with a number that the columns show: a torch op's sequence number. */
 static inline op_slot begin_numbered(uint32_t name, uint32_t number) {
     return op_begin(name, OP_TORCH, 0, number, NULL, 0);
 }
@@ -134,7 +134,7 @@ static inline double field_real(const op_field *field, uint32_t at) {
     return value;
 }
 
-/* Numbers from 0 to the end, no gap, for a thread that recorded nothing else. */
+/* Numbers from 0 up without a gap, on a thread that recorded nothing else. */
 static inline void check_numbered(const op_result *r, uint32_t thread, uint64_t count) {
     op_columns c = columns_of(r);
     int64_t next = 0;
@@ -144,7 +144,7 @@ static inline void check_numbered(const op_result *r, uint32_t thread, uint64_t 
     CHECK_EQ(next, count);
 }
 
-/* What holds of any result: parents before children and on one thread, times in order. */
+/* Invariants of any result: parents before children and on the same thread, times in order. */
 static inline void check_sound(const op_result *r) {
     op_columns c = columns_of(r);
     for (uint64_t row = 0; row < c.count; row++) {
@@ -159,7 +159,7 @@ static inline void check_sound(const op_result *r) {
     }
 }
 
-/* Threads of this process, the collector's own included, as Python counts them when it forks. */
+/* Threads of this process including the collector's own, as Python counts them at a fork. */
 static inline int count_tasks(void) {
     DIR *tasks = opendir("/proc/self/task");
     CHECK(tasks != NULL);
@@ -170,7 +170,7 @@ static inline int count_tasks(void) {
     return n;
 }
 
-/* The same, after threads of the test's own: one that was joined is still listed for an instant. */
+/* The same after joining threads of the test, which stay listed for an instant. */
 static inline void check_tasks_go(int expected) {
     for (int tries = 0; tries < 100000 && count_tasks() != expected; tries++)
         sched_yield();

@@ -1,5 +1,4 @@
-/* One reader that is fuzzed, and who gives it inputs: clang's libFuzzer, or fuzz_driver.c where there
- * is gcc alone. */
+/* A fuzzed reader, driven by clang's libFuzzer, or by fuzz_driver.c with only gcc. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -7,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* libFuzzer's name and its rules: it gives 0, and one input is as good as another. */
+/* libFuzzer's entry point: returns 0 for every input. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-extern const bool fuzz_is_json; /* what is worth changing in an input */
-extern uint64_t fuzz_accepted;  /* inputs that the reader took */
+extern const bool fuzz_is_json; /* whether inputs are JSON, for the mutations */
+extern uint64_t fuzz_accepted;  /* inputs that the reader accepted */
 
 #endif

@@ -1,8 +1,7 @@
-/* Gives a reader inputs: `fuzz_READER CORPUS SECONDS [SEED]`; with gcc alone, which has no libFuzzer.
- *
- * Inputs are changed at random; one that takes the code somewhere new is changed further (the library
- * is compiled to call __sanitizer_cov_trace_pc() at every edge). A child process does a batch, so that
- * its table of names starts empty; one that dies leaves the input in ./crash. */
+/* Fuzzes a reader without libFuzzer, for gcc: `fuzz_READER CORPUS SECONDS [SEED]`. Inputs are changed
+ * at random; one that reaches new code is changed further (the library is compiled to call
+ * __sanitizer_cov_trace_pc() at every edge). Each batch runs in a child process, so that its table of
+ * names starts empty; a child that dies leaves the input in ./crash. */
 #include "check.h"
 #include "fuzz.h"
 #include "mutate.h"
@@ -15,7 +14,7 @@
 
 enum { MOST_INPUTS = 4096, EDGES = 1 << 16, BATCH = 20000 };
 
-/* Of all batches. */
+/* Shared by all batches. */
 static struct shared {
     uint8_t seen[EDGES];
     uint32_t count, edges;
@@ -90,11 +89,11 @@ static bool batch_fails(double until) {
     CHECK(child >= 0);
     if (child == 0) {
         run_batch(until);
-        exit(0); /* and not _exit: what leaked is told at the end */
+        exit(0); /* not _exit(), so that leaks are reported */
     }
     int status;
     CHECK_EQ(waitpid(child, &status, 0), child);
-    random_state ^= shared->runs * 0x9e3779b97f4a7c15u; /* a child's numbers are not its parent's */
+    random_state ^= shared->runs * 0x9e3779b97f4a7c15u; /* a child's numbers differ from its parent's */
     return status != 0;
 }
 

@@ -1,9 +1,7 @@
-/* Fuzzes the reader of session files: whatever a dead process left, nothing crashes, and what comes
- * back holds together.
- *
- * A session is three files, mostly holes: the pool, the names, the spill. An input is what stands in
- * them, piece by piece: which file, how many bytes, where; then the bytes. tests/fuzz/targets/left.py
- * reads the same. */
+/* Fuzzes the reader of session files: whatever a dead process left, nothing crashes, and the result is
+ * consistent. A session is three files, mostly holes: the pool, the names, the spill. An input is their
+ * content piece by piece: which file, how many bytes, where; then the bytes. tests/fuzz/targets/left.py
+ * reads the same format. */
 #include "damaged.h"
 #include "fuzz.h"
 

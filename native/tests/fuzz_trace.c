@@ -1,5 +1,5 @@
-/* Fuzzes the reader of traces. What is read without an error must hold together, must not depend on the
- * pieces it came in, and must be the same when it is written and read again. */
+/* Fuzzes the reader of traces. What is read without an error must be consistent, must not depend on the
+ * pieces it came in, and must be the same after writing and reading it again. */
 #include "chance.h"
 #include "check.h"
 #include "fuzz.h"
@@ -12,7 +12,7 @@
 const bool fuzz_is_json = true;
 uint64_t fuzz_accepted;
 
-/* Each piece in memory of its own, so that a sanitizer sees what is read beyond it. */
+/* Each piece in its own memory, so that a sanitizer detects reads beyond it. */
 static int read_pieces(const char *text, size_t length, uint32_t piece, op_result **out) {
     op_trace_reader *reader;
     *out = NULL;
@@ -66,7 +66,7 @@ static void check_sums(op_result *r) {
     op_columns c;
     op_result_columns(r, &c);
     CHECK_OK(op_result_memory_columns(r, &memory));
-    uint64_t shown = 0; /* memory that an event accounts for is in that event's row */
+    uint64_t shown = 0; /* memory credited to an event is in that event's row */
     for (uint64_t row = 0; row < c.count; row++)
         shown += !(c.flags[row] & OP_FLAG_CREDITED);
     for (int by_inputs = 0; by_inputs < 2; by_inputs++) {
@@ -97,7 +97,7 @@ static char *written(const op_result *r, int fd, size_t *length) {
     return text;
 }
 
-/* Twice beside itself, where half of all names are marked and time stands still, and then jumps. */
+/* Twice, side by side, with half of the names marked; time stands still and then jumps. */
 static char *side_by_side(const op_result *r, int fd) {
     op_columns c;
     uint32_t threads;
@@ -157,8 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (fd < 0)
         fd = memfd_create("written", 0);
     CHECK(fd >= 0);
-    random_state =
-        88172645463325252u ^ size; /* the same pieces each time that it is given this input */
+    random_state = 88172645463325252u ^ size; /* the same pieces whenever it gets this input */
     op_result *whole, *pieces, *again;
     const char *given = (const char *)data;
     int rc = read_pieces(given, size, UINT32_MAX, &whole);

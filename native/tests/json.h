@@ -1,4 +1,4 @@
-/* Whether a text is JSON, by RFC 8259 to the letter, in valid UTF-8. */
+/* Whether a text is strict JSON (RFC 8259) in valid UTF-8. */
 #ifndef JSON_H
 #define JSON_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Each of these takes what it is named after off the front; NULL: it is not there. */
+/* Each of these consumes what it is named after; NULL: it is not there. */
 static inline const char *json_value(const char *s, int depth);
 
 static inline const char *json_space(const char *s) { return s + strspn(s, " \t\n\r"); }
@@ -29,7 +29,7 @@ static inline const char *json_number(const char *s) {
     return s;
 }
 
-/* One character of UTF-8, without surrogates and longer forms than needed. */
+/* One UTF-8 character, without surrogates and overlong forms. */
 static inline const char *json_character(const char *text) {
     const uint8_t *s = (const uint8_t *)text;
     int more = *s < 0x80                 ? 0

@@ -30,7 +30,7 @@ typedef struct writer {
     int log;
     uint64_t random;
     uint32_t next;
-    uint32_t path[DEEPEST + 1]; /* by depth: the number of the event there */
+    uint32_t path[DEEPEST + 1]; /* by depth: the number of that event */
     planned batch[LARGEST_BATCH];
     uint32_t planned;
     char text[(LARGEST_BATCH + 1) * LONGEST_LINE];
@@ -55,7 +55,7 @@ static void log_line(writer *w, const char *format, ...) {
     va_end(args);
 }
 
-/* Mostly the same few names; now and then one that nobody has seen. */
+/* Mostly the same few names, and now and then a new one. */
 static void plan_one(writer *w, uint32_t depth) {
     planned *p = &w->batch[w->planned++];
     p->number = w->next++;

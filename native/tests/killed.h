@@ -21,11 +21,11 @@ static inline void *record_on_a_thread(void *unused) {
     return NULL;
 }
 
-/* Numbered events, every other with an argument block; some in the spill file, some in the pool. */
+/* Numbered events, every other with an argument block, some in the spill file, some in the pool. */
 static inline void record_and_spill(void) {
     char text[32];
     snprintf(text, sizeof text, "of process %d",
-             (int)getpid()); /* else ids would be the reader's too */
+             (int)getpid()); /* otherwise the ids would match the reader's */
     name_id(text);
     op_slot a = begin("a \"quoted\" name"), b = begin("b");
     op_end(&a); /* out of order */
@@ -92,7 +92,7 @@ static inline void remove_remains(const remains *left) {
     CHECK_EQ(unlink(left->spill), 0);
 }
 
-/* What record_and_spill() recorded, as it was. */
+/* Checks that everything from record_and_spill() is there, unchanged. */
 static inline void check_whole(const op_result *r, pid_t pid) {
     op_columns c = columns_of(r);
     op_stats s = stats_of(r);
@@ -131,7 +131,7 @@ static inline void copy_file(const char *from, const char *to) {
     close(out);
 }
 
-/* What stood there goes to `before`, where that is asked for. */
+/* Saves the old bytes to `before` unless it is NULL. */
 static inline void overwrite(const char *path, size_t at, const void *bytes, size_t count,
                              void *before) {
     int fd = open(path, O_RDWR | O_CLOEXEC);

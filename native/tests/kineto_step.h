@@ -1,11 +1,11 @@
-/* A training step as Kineto writes it, and how tests read it. */
+/* A training step as Kineto writes it, and a reader for tests. */
 #ifndef KINETO_STEP_H
 #define KINETO_STEP_H
 
 #include "fixture.h"
 
-/* An op in an op, a call, its kernel, a range on the device,
- * memory, a backward op on another thread, and what the columns have no place for. */
+/* Nested ops, a call, its kernel, a device range, memory, a backward op on another thread, and events
+ * that the columns cannot hold. */
 static const char step[] =
     "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0}], \"baseTimeNanoseconds\": 1000000000,\n"
     "\"traceEvents\": [\n"
@@ -48,7 +48,7 @@ static const char step[] =
 
 enum { LINEAR = 1, MM, LAUNCH = 4, ASYNC, KERNEL = 7, ROWS = 9 };
 
-/* Fed in pieces of so many bytes, each in a buffer of its own: a sanitizer sees what is read beyond. */
+/* Feeds pieces of `piece` bytes, each in its own buffer so that a sanitizer detects reads beyond it. */
 static inline int read_pieces(const char *text, size_t length, size_t piece, op_result **out) {
     op_trace_reader *reader;
     *out = NULL;

@@ -1,4 +1,4 @@
-/* Results made from events written by hand: each time in them is known. A tick is a nanosecond. */
+/* Results built from hand-written events with known times. A tick is a nanosecond. */
 #ifndef MADE_H
 #define MADE_H
 
@@ -9,7 +9,7 @@ enum { MADE_EVENTS = 64, MADE_WORDS = 256, MADE_THREADS = 4, MADE_STEPS = 4 };
 
 typedef struct made_thread {
     op_event events[MADE_EVENTS];
-    uint32_t words[MADE_WORDS]; /* as in a chunk: blocks are added in front */
+    uint32_t words[MADE_WORDS]; /* as in a chunk: blocks grow downwards */
     uint32_t count, arg_words, os_tid;
     uint64_t torch_thread;
 } made_thread;
@@ -18,13 +18,13 @@ typedef struct made {
     made_thread threads[MADE_THREADS];
     op_step_mark steps[MADE_STEPS];
     uint32_t step_count;
-    uint32_t sites; /* that were noted, as the lines of the events; 0: none were */
+    uint32_t sites; /* of sites, which are the events' lines; 0: none */
 } made;
 
 #define MADE_START 1000000u /* ticks at the window's start */
 #define MADE_END 2000000u
 
-/* Event of a thread from `start` to `end`, in ticks from the window's start; end 0: still open. */
+/* An event from `start` to `end`, in ticks since the window's start; end 0: still open. */
 static inline op_event *add_event(made_thread *t, const char *name, uint16_t depth, uint64_t start,
                                   uint64_t end) {
     CHECK(t->count < MADE_EVENTS);
@@ -49,10 +49,11 @@ static inline void add_block(made_thread *t, op_event *e, const uint32_t *words,
     t->arg_words += count;
     CHECK(t->arg_words <= MADE_WORDS);
     memcpy(t->words + MADE_WORDS - t->arg_words, words, count * sizeof *words);
-    e->args = (uint16_t)(2000 + MADE_WORDS - t->arg_words); /* as if 2,000 words of chunk lay before */
+    e->args =
+        (uint16_t)(2000 + MADE_WORDS - t->arg_words); /* as if 2,000 words of the chunk came before */
 }
 
-/* A torch op: its autograd number, and of a backward one the thread of its forward. */
+/* A torch op's autograd number and, for a backward op, the thread of its forward op. */
 static inline void set_sequence(made_thread *t, op_event *e, uint32_t number, uint32_t forward_thread) {
     e->aux = number;
     if (!forward_thread)
@@ -97,7 +98,7 @@ static inline op_result *build_from(const op_raw *raw, uint32_t count, const op_
     return build_summed(raw, count, steps, 0, 0);
 }
 
-/* Each event inside the one before, each with a name of its own. */
+/* Each event inside the previous one, each with its own name. */
 static inline op_result *build_tower(op_event *events, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         char name[32];

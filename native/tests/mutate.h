@@ -1,5 +1,5 @@
-/* An input changed at random: bits, stretches and numbers; of a JSON text tokens and values too, so
- * that most changes leave it JSON. */
+/* Changes an input at random: bits, stretches and numbers; in a JSON text also tokens and values, so
+ * that most changes keep it JSON. */
 #ifndef MUTATE_H
 #define MUTATE_H
 
@@ -130,7 +130,7 @@ static const char *const values[] = {"null",
                                      "-2305843009213693951",
                                      "\"\\ud800\""};
 
-/* Another value behind a colon: what is JSON stays so. */
+/* Replaces the value after a colon, which keeps JSON valid. */
 static inline void change_value(input *in, uint32_t at) {
     const char *value = values[below(sizeof values / sizeof *values)];
     while (at < in->length && in->text[at] != ':')
@@ -159,7 +159,7 @@ static inline void change_bytes(input *in, const input *other) {
     case 2:
         cut(in, at, length);
         break;
-    case 3: /* a stretch of its own once more */
+    case 3: /* repeat a stretch */
         length = in->length - at < length ? in->length - at : length;
         memcpy(piece, in->text + at, length);
         insert(in, below(in->length + 1), piece, length);
@@ -199,8 +199,7 @@ static inline void change_json(input *in, const input *other) {
     }
 }
 
-/* A whole number where one may stand, or a stretch of zeros or ones: what a length or an offset must
- * not be. */
+/* Writes an integer where one may be, or a stretch of zeros or ones: bad lengths and offsets. */
 static inline void change_binary(input *in, const input *other) {
     static const uint32_t extremes[] = {0,       1,          0x7f,       0xff,       0x1000,
                                         0x40000, 0x7fffffff, 0x80000000, 0xffffff00, 0xffffffff};

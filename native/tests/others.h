@@ -23,7 +23,7 @@ static inline void on_another_thread(thread_body body, void *argument) {
     join_thread(start_thread(body, argument));
 }
 
-/* Each with its own argument: they lie `size` bytes apart. 0: all have the same. */
+/* Each with its own argument, `size` bytes apart; 0: the same for all. */
 static inline void start_threads(pthread_t *threads, int count, thread_body body, void *arguments,
                                  size_t size) {
     for (int i = 0; i < count; i++)
@@ -42,8 +42,8 @@ static inline void on_threads(int count, thread_body body, void *arguments, size
     join_threads(threads, count);
 }
 
-/* Runs `body` in a child, which leaves by exit(), and then is looked through for leaks, or by
- * _exit(); a check that fails there fails here. */
+/* Runs `body` in a child that leaves by exit(), which then checks for leaks, or by _exit(). A check
+ * that fails there fails here. */
 static inline void in_child(void (*body)(void), void (*leave)(int)) {
     fflush(stdout);
     pid_t child = fork();
@@ -72,7 +72,7 @@ static inline void *repeat(void *work) {
     return NULL;
 }
 
-/* Children that run `body` while another thread here is anywhere in `task`. */
+/* Forks children that run `body` while another thread is somewhere in `task`. */
 static inline void fork_beside(void (*task)(unsigned turn), void (*body)(void)) {
     repeated work = {.task = task};
     pthread_t thread = start_thread(repeat, &work);

@@ -1,4 +1,4 @@
-/* A library that takes memory: its table of imports is not the program's. */
+/* A library that allocates memory, with its own import table. */
 #include <stdlib.h>
 
 void *library_take(size_t bytes);

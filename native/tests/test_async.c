@@ -1,4 +1,4 @@
-/* Ends out of order, and on other threads. */
+/* Ends out of order and on other threads. */
 #include "fixture.h"
 #include "others.h"
 
@@ -12,7 +12,7 @@ static void *end_it(void *slot) {
 static void out_of_order_ends_are_async(void) {
     CHECK_OK(op_window_start());
     op_slot a = begin("a"), b = begin("b");
-    op_end(&a); /* b goes on */
+    op_end(&a); /* b continues */
     op_slot c = begin("c");
     op_end(&c);
     op_end(&b);
@@ -53,7 +53,7 @@ static void end_on_another_thread_is_async(void) {
 
 enum { BATCH = 1000 };
 
-static op_slot batch[BATCH + 1]; /* the last of the batch before, then this one */
+static op_slot batch[BATCH + 1]; /* the last of the previous batch, then this batch */
 
 static void *end_batch(void *last) {
     for (op_slot *slot = batch; slot < (op_slot *)last; slot++)
@@ -61,8 +61,8 @@ static void *end_batch(void *last) {
     return NULL;
 }
 
-/* Begins `n` events here, and has them ended on other threads, a batch at a time; `in_flight` of
- * them only with the next batch. */
+/* Begins `n` events here and ends them on other threads in batches, `in_flight` of them a batch
+ * later. */
 static void record_futures(uint32_t n, uint32_t in_flight) {
     batch[0] = (op_slot){0};
     for (uint32_t i = 0; i < n; i++) {
@@ -87,17 +87,16 @@ static void check_futures(uint32_t n, uint32_t in_flight) {
     op_result_free(r);
 }
 
-/* A producer of futures: begins here, ends always there. Its stack must not fill up with them, nor
- * the pool with chunks that wait for it. */
+/* A producer of futures, whose ranges begin here and always end elsewhere. They must not fill its
+ * stack, nor the pool with waiting chunks. */
 static void ends_elsewhere_leave_room(void) { check_futures(100 * BATCH, 0); }
 
-/* The same where one is always in flight: the stack deepens, but the chunks go. */
+/* The same with one always in flight: the stack deepens, but the chunks are released. */
 static void futures_in_flight_hold_no_chunks(void) { check_futures(200 * BATCH, 1); }
 
-/* Two asyncio tasks whose ranges always overlap, in a range of the loop: no end of theirs is in
- * order. */
+/* Two asyncio tasks whose ranges always overlap, inside a range of the loop: none ends in order. */
 static void overlapping_tasks_leave_room(void) {
-    const uint32_t n = 200000; /* above the deepest nesting, and above what the pool holds */
+    const uint32_t n = 200000; /* more than the deepest nesting, and than the pool holds */
     CHECK_OK(op_window_start());
     op_slot loop = begin("loop");
     op_slot last = begin("task");
@@ -122,8 +121,8 @@ static void overlapping_tasks_leave_room(void) {
     op_result_free(r);
 }
 
-/* An op of torch keeps its place in the stack, whatever was ended below it; what is open above it
- * moves down, and both end as they would have. */
+/* A torch op keeps its place in the stack, whatever ended below it. Open events above it move down, and
+ * both end normally. */
 static void an_op_keeps_its_place(void) {
     const uint32_t op_at = 1000;
     op_slot op = {0};
@@ -162,7 +161,7 @@ static void handed_over_records_are_around_nothing(void) {
     op_slot after = begin("after");
     op_end(&after);
     op_end(&handed);
-    op_make_async(&handed); /* it has ended */
+    op_make_async(&handed); /* already ended */
     op_result *r = stop_window();
     check_sound(r);
     op_columns c = columns_of(r);
@@ -170,7 +169,7 @@ static void handed_over_records_are_around_nothing(void) {
     CHECK_EQ(c.parent[row_of(r, "before")], -1);
     CHECK_EQ(c.parent[row_of(r, "after")], -1);
     op_result_free(r);
-    op_make_async(&handed); /* of a window gone by */
+    op_make_async(&handed); /* of an earlier window */
 }
 
 int main(void) {

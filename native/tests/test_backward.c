@@ -2,7 +2,8 @@
 
 static made m;
 
-/* A backward op runs on the engine's old thread, perhaps after the step; it is its forward's. */
+/* A backward op runs on the engine's thread, perhaps after the step, but belongs to its forward's
+ * step. */
 static void backward_goes_with_its_forward(void) {
     static uint32_t tids[] = {71, 72};
     memset(&m, 0, sizeof m);
@@ -43,7 +44,7 @@ static void backward_goes_with_its_forward(void) {
     op_result_free(r);
 }
 
-/* An op that makes no node peeks at the number that the next one gets: the last op has the node. */
+/* An op without a node peeks at the number that the next node gets: the last op has the node. */
 static void the_last_op_of_a_number_is_the_forward(void) {
     memset(&m, 0, sizeof m);
     made_thread *t = &m.threads[0];

@@ -56,7 +56,7 @@ static void pairs_at_one_instant_divide_nothing(void) {
     CHECK_EQ(op_clock_ns(&line, first.ticks), 900);
 }
 
-/* Whenever this process is interrupted, the reading lies between two of the system's clock. */
+/* Wherever this process is interrupted, a reading lies between two of the system's clock. */
 static void readings_agree_with_the_system(void) {
     const int64_t off = 50000; /* a calibration whose every try was interrupted */
     op_clock_pair from, to;
@@ -80,8 +80,7 @@ static void readings_agree_with_the_system(void) {
     }
 }
 
-/* Whatever a nanosecond is in ticks: what CUPTI says of a moment is not before it, nor a nanosecond
- * later. */
+/* Whatever a tick lasts, CUPTI's time of a moment is not before it, nor a nanosecond later. */
 static void moments_come_back_from_cupti(void) {
     static const uint64_t rates[] = {1000000000, 999999937, 2600000000, 3893217654, 24000000, 5};
     int kind = op_clock_kind;

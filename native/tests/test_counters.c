@@ -1,6 +1,5 @@
-/* The kernel's own counters, through real system calls. Where it counts nothing for this user (a
- * container's filter, perf_event_paranoid), what is checked is that events are recorded all the same.
- */
+/* The kernel's own counters, through real system calls. If this user may not count (a container's
+ * filter, perf_event_paranoid), checks that events are still recorded. */
 #include "sources/counters.h"
 
 #include "core/fault.h"
@@ -39,7 +38,7 @@ static void end_counted(const op_slot *slot) {
     op_end(slot);
 }
 
-/* Each page of so much fresh memory faults once. */
+/* Each page of this much fresh memory faults once. */
 static void touch_pages(size_t pages) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     volatile char *p =
@@ -63,7 +62,7 @@ static int64_t counted(const op_result *r, const char *event, const char *name) 
     return -1;
 }
 
-/* Of counters alone: a session may open a file of its own meanwhile, to spill to. */
+/* Only those of counters, because a session may open a spill file meanwhile. */
 static int count_descriptors(void) {
     DIR *open_files = opendir("/proc/self/fd");
     CHECK(open_files != NULL);
@@ -102,7 +101,7 @@ static void an_event_has_what_happened_in_it(void) {
     CHECK(counted(r, "outer", "task-clock") >= counted(r, "many", "task-clock"));
     CHECK_EQ(counted(r, "not counted", "pagefaults"), -1);
     CHECK_EQ(stats_of(r).uncounted, 0);
-    CHECK_EQ(count_descriptors(), before); /* the window's end closed them */
+    CHECK_EQ(count_descriptors(), before); /* closed by the window's end */
     check_sound(r);
     op_result_free(r);
     close_session(&here);
@@ -167,7 +166,7 @@ static void each_thread_counts_for_itself(void) {
     here = make_folder();
 }
 
-/* Threads that still record when the window ends: their descriptors are closed under their hands. */
+/* Threads that still record when the window ends and closes their descriptors. */
 static uint32_t stop_recording;
 
 static void *record_forever(void *unused) {
@@ -359,8 +358,7 @@ int main(void) {
         return 0;
     }
 #ifdef OP_FAULTS
-    RUN(without_memory_no_event_is_lost); /* first: while this thread has no room for its counters yet
-                                           */
+    RUN(without_memory_no_event_is_lost); /* first, while this thread has no room for counters yet */
     RUN(a_refused_open_loses_no_event);
 #endif
     RUN(an_event_has_what_happened_in_it);

@@ -1,4 +1,4 @@
-/* Memory of devices by CUPTI: whose it is, how much of it there was, and what is not on record. */
+/* Device memory by CUPTI: its events, its sizes, and what was not recorded. */
 #include "cuda/cupti_abi.h"
 #include "device.h"
 
@@ -13,7 +13,7 @@ static void take(uint64_t address, uint64_t bytes) {
     fake_run(&a);
 }
 
-/* As far as CUPTI says it: 0 bytes for not. */
+/* As CUPTI reports it; 0 bytes: unknown. */
 static void give_back(uint64_t address, uint64_t bytes) {
     fake_activity a = {.kind = FAKE_FREE, .address = address, .bytes = bytes};
     fake_run(&a);
@@ -52,7 +52,7 @@ static void memory_belongs_to_the_op_around_its_call(void) {
     close_session(&f);
 }
 
-/* A pool's release may come without its size, and a block from before the window has none. */
+/* A pool's release may come without a size, and a block from before the window has none. */
 static void what_is_given_back_has_the_size_that_was_taken(void) {
     folder f = start_device();
     take(0x9000, 512);
@@ -125,7 +125,7 @@ static void memory_that_is_refused_is_said_and_the_rest_recorded(void) {
     close_session(&f);
 }
 
-/* Whose it is only its call can say. */
+/* Only the call shows its event. */
 static void memory_without_its_call_is_counted_as_lost(void) {
     folder f = start_device();
     start_window();

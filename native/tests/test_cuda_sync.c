@@ -2,7 +2,7 @@
 #include "check.h"
 #include "fake_cuda.h"
 
-/* Of the fake libcuda: as in cuda.h. */
+/* Functions of the fake libcuda, as in cuda.h. */
 int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
 int cuCtxGetCurrent(void **context);
@@ -45,7 +45,7 @@ static void each_device_in_use_is_waited_for(void) {
     CHECK_EQ(is_active(0) + is_active(2), 0);
     int device = -1;
     CHECK_EQ(cuCtxGetDevice(&device), 0);
-    CHECK_EQ(device, 1); /* the thread's context is what it was */
+    CHECK_EQ(device, 1); /* the thread's context is unchanged */
 }
 
 static void contexts_are_given_back(void) {
@@ -107,7 +107,8 @@ static void each_failure_is_told(void) {
     fake_cuda_reset();
     fake_cuda_use(0);
     fake_cuda_fail("cuCtxSynchronize", 1);
-    CHECK_FAILS(op_cuda_synchronize(), OP_EIO, "cuCtxSynchronize returned 1 (CUDA_ERROR_INVALID_VALUE)");
+    CHECK_FAILS(op_cuda_synchronize(), OP_EIO,
+                "cuCtxSynchronize returned 1 (CUDA_ERROR_INVALID_VALUE)");
 }
 
 static void failure_leaves_contexts_as_they_were(void) {

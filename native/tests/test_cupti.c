@@ -1,9 +1,9 @@
-/* What ran on devices, in the columns: whose it is, and where it stands. */
+/* Device work in the columns: its launches and its places. */
 #include "device.h"
 
 #include <pthread.h>
 
-/* ---- whose it is --------------------------------------------------------------------------- */
+/* ---- launches --------------------------------------------------------------------------------- */
 
 static void work_belongs_to_the_op_that_launched_it(void) {
     folder f = start_device();
@@ -24,7 +24,7 @@ static void work_belongs_to_the_op_that_launched_it(void) {
     int64_t launch = c.launcher[the(r, "second")];
     CHECK_TEXT(name_of(r, launch), "cudaLaunchKernel");
     CHECK_EQ(c.kind[launch], OP_RUNTIME);
-    CHECK(llabs(c.duration_ns[the(r, "second")] - 2000) <= 2); /* by way of ticks */
+    CHECK(llabs(c.duration_ns[the(r, "second")] - 2000) <= 2); /* converted through ticks */
     CHECK(c.self_ns[the(r, "inner")] <= c.duration_ns[the(r, "inner")] - c.duration_ns[launch]);
     CHECK_EQ(stats_of(r).device_events, 3);
     CHECK_EQ(stats_of(r).cuda, OP_CUDA_RECORDED);
@@ -86,7 +86,7 @@ static void all_kernels_of_a_graph_belong_to_its_launch(void) {
     close_session(&f);
 }
 
-/* Whether CUPTI reports the driver's call that the runtime's makes, and by which id, is not known. */
+/* It is unknown whether CUPTI reports the driver call inside a runtime call, and under which id. */
 static void a_launch_counts_once_however_it_is_told(void) {
     for (uint32_t api = FAKE_RUNTIME; api <= FAKE_NESTED_OWN; api++) {
         folder f = start_device();
@@ -109,7 +109,7 @@ static void a_launch_counts_once_however_it_is_told(void) {
 static void a_late_kernel_is_of_the_step_of_its_launch(void) {
     folder f = start_device();
     start_window();
-    fake_waiting(0); /* what takes a minute is over at once */
+    fake_waiting(0); /* a minute of work is over at once */
     CHECK_OK(op_step_begin(0));
     fake_launch("slow", 7, 60000000000);
     CHECK_OK(op_step_end());
@@ -129,7 +129,7 @@ static void a_late_kernel_is_of_the_step_of_its_launch(void) {
     close_session(&f);
 }
 
-/* ---- where it stands ------------------------------------------------------------------------- */
+/* ---- places ----------------------------------------------------------------------------------- */
 
 static void *launch_without_an_op(void *unused) {
     (void)unused;
@@ -152,7 +152,7 @@ static void run_thread(void *(*body)(void *)) {
     pthread_join(thread, NULL);
 }
 
-/* The second thread may have the first one's handle. */
+/* The second thread may get the first one's handle. */
 static void calls_stand_on_the_thread_that_made_them(void) {
     folder f = start_device();
     start_window();
@@ -235,8 +235,7 @@ static void a_range_lasts_on_a_device_as_long_as_its_work(void) {
     close_session(&f);
 }
 
-/* What begins at one time stands as if it were nested: ranges from the outside in, and then the work.
- */
+/* What begins at the same time is ordered as if nested: ranges from the outside in, then work. */
 static void what_begins_at_once_stands_longest_first(void) {
     folder f = start_device();
     start_window();
@@ -274,7 +273,7 @@ static void waiting_is_on_record_as_that(void) {
     op_columns c = columns_of(r);
     uint32_t count;
     const op_thread_info *threads = op_result_threads(r, &count);
-    CHECK_EQ(count_kind(r, OP_SYNC), 2); /* and not our own, at the window's end */
+    CHECK_EQ(count_kind(r, OP_SYNC), 2); /* and not our own at the window's end */
     CHECK_EQ(threads[c.thread[the(r, "Stream Sync")]].device_index, 1);
     CHECK_EQ(threads[c.thread[the(r, "Context Sync")]].resource, -1);
     CHECK_TEXT(name_of(r, c.launcher[the(r, "Context Sync")]), "cudaDeviceSynchronize");
@@ -299,7 +298,7 @@ static void a_wait_names_who_recorded_its_event_last(void) {
     record_event(9, 1, 20);
     wait_for_event(9, 1);
     uint32_t again = record_event(9, 1, 24);
-    record_event(9, 2, 28); /* another, which has its number in its own context */
+    record_event(9, 2, 28); /* another event, with that number in its own context */
     record_event(8, 1, 32);
     wait_for_event(9, 1);
     record_event(9, 1, 36); /* later */

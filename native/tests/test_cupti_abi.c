@@ -1,5 +1,4 @@
-/* cupti_abi.h against NVIDIA's own headers, of each version that is installed: nearly all of it holds
- * or does not when this is compiled. */
+/* Compares cupti_abi.h with NVIDIA's headers of each installed version, mostly at compile time. */
 #include "check.h"
 #include "cuda/cupti_abi.h"
 
@@ -21,20 +20,20 @@ typedef CUpti_ActivityCudaEvent2 their_event;
 typedef CUpti_ActivityMemory4 their_memory;
 typedef CUpti_ActivityOverhead3 their_overhead;
 
-/* ---- the place and the size of each field ------------------------------------------------ */
+/* ---- offset and size of each field ------------------------------------------------------ */
 
 #define SAME(type, ours, theirs)                                                                       \
     _Static_assert(offsetof(op_cupti_##type, ours) == offsetof(their_##type, theirs) &&                \
                        sizeof(((op_cupti_##type *)0)->ours) == sizeof(((their_##type *)0)->theirs),    \
                    #type "." #ours)
-/* Three fields of theirs are an array of ours. */
+/* Three of their fields are one array of ours. */
 #define SAME_3(type, ours, theirs)                                                                     \
     _Static_assert(offsetof(op_cupti_##type, ours) == offsetof(their_##type, theirs##X) &&             \
                        offsetof(their_##type, theirs##Y) == offsetof(their_##type, theirs##X) + 4 &&   \
                        offsetof(their_##type, theirs##Z) == offsetof(their_##type, theirs##X) + 8 &&   \
                        sizeof(((op_cupti_##type *)0)->ours) == 12,                                     \
                    #type "." #ours)
-/* Ours is the beginning of theirs, whatever stands behind it. */
+/* Ours is the beginning of theirs, whatever follows it. */
 #define PREFIX(type)                                                                                   \
     SAME(type, kind, kind);                                                                            \
     _Static_assert(sizeof(op_cupti_##type) <= sizeof(their_##type) + 4, #type)
@@ -206,17 +205,17 @@ EQUAL(CONTEXT_SYNCHRONIZE, ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE);
 EQUAL(ALLOCATED, ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION);
 EQUAL(RELEASED, ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE);
 
-/* ---- functions: each argument passes as theirs does
- * ----------------------------------------------------- */
+/* ---- functions: each argument is passed as theirs is
+ * ---------------------------------------------------- */
 
-/* Enumerations are of four bytes on both sides, and a pointer is a pointer. */
+/* Enumerations have four bytes on both sides, and a pointer is a pointer. */
 _Static_assert(sizeof(CUpti_ActivityKind) == sizeof(int) && sizeof(CUptiResult) == sizeof(int) &&
                    sizeof(CUpti_CallbackDomain) == sizeof(int) && sizeof(CUpti_CallbackId) == 4,
                "enumerations");
 
 static uint64_t now(void) { return 7; }
 
-/* The compiler takes a pointer to a function where the header wants one only if the two agree. */
+/* The compiler accepts a function pointer where the header wants one only if they agree. */
 static void callbacks_are_of_their_types(void) {
     op_cupti_timestamp ours = now;
     CUpti_TimestampCallbackFunc theirs = ours;

@@ -1,6 +1,6 @@
-/* The fake beside the real library of the same version: both read the same buffers alike, have the same
- * names, and answer alike where there is no GPU. Neither is linked: each is opened on its own, so that
- * none of the two finds the other's functions. */
+/* Compares the fake with the real library of the same version: both read the same buffers alike, have
+ * the same names, and answer alike without a GPU. Neither is linked; each is opened separately, so that
+ * it does not find the other's functions. */
 #include "check.h"
 #include "fake_cupti.h"
 
@@ -55,7 +55,7 @@ static void forget_buffers(void) {
     buffer_count = 0;
 }
 
-/* An activity of each kind, again and again, through each door. */
+/* An activity of each kind through each API, repeatedly. */
 static const char *const script = "launch name=gemm grid=8,4,2 stream=13\n"
                                   "memcpy bytes=4096 api=driver\n"
                                   "peer bytes=100 peer=1 api=nested\n"
@@ -87,7 +87,7 @@ static void write_buffers(uint32_t kernel_kind, uint64_t seed) {
     CHECK_EQ(FROM(fake, cuptiActivityFlushAll)(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), CUPTI_SUCCESS);
 }
 
-/* Both find the same records at the same places, and end at the same with the same code. */
+/* Both find the same records at the same places, and end with the same code. */
 static uint64_t walk_both(uint8_t *data, size_t valid) {
     CUpti_Activity *by_fake = NULL, *by_real = NULL;
     for (uint64_t count = 0;; count++) {
@@ -127,7 +127,7 @@ static void both_stop_where_a_record_is_torn(void) {
     write_buffers(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 1);
     for (size_t valid = 0; valid < 2048; valid++)
         walk_both(buffers[0].data, valid);
-    memset(buffers[0].data + buffers[0].valid - 24, 0, 24); /* a kind that is none */
+    memset(buffers[0].data + buffers[0].valid - 24, 0, 24); /* an invalid kind */
     for (uint32_t kind = 200; kind < 100000; kind *= 3) {
         memcpy(buffers[0].data, &kind, sizeof kind);
         CHECK_EQ(walk_both(buffers[0].data, buffers[0].valid), 0);
@@ -207,7 +207,7 @@ static void both_answer_alike_without_a_gpu(void) {
     FROM(fake, fake_reset)();
 }
 
-/* NVIDIA's cuptiSubscribe() of 12.9 leaks a byte where there is no driver; LeakSanitizer asks here. */
+/* NVIDIA's cuptiSubscribe() of 12.9 leaks a byte without a driver; LeakSanitizer calls this. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:nvidia/cu"; }
 

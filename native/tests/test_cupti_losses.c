@@ -1,4 +1,4 @@
-/* What there is no room for: counted, whatever it was that ran out. */
+/* Records without room are counted, whatever ran out. */
 #include "core/fault.h"
 #include "cuda/cupti_buffers.h"
 #include "device.h"
@@ -11,7 +11,7 @@ static void launch_many(int count) {
         fake_launch("kernel", 7, 100);
 }
 
-/* A launch has two records: its call, and its kernel. */
+/* A launch has two records: its call and its kernel. */
 static void check_accounts(op_result *r, uint64_t launches) {
     op_stats s = stats_of(r);
     CHECK_EQ(count_kind(r, OP_KERNEL) + count_kind(r, OP_RUNTIME) + s.device_dropped, 2 * launches);
@@ -30,7 +30,7 @@ static void a_long_window_needs_few_buffers(void) {
     fake_totals totals;
     fake_count(&totals);
     if (stats_of(r).device_dropped == 0)
-        CHECK(totals.completed > 2); /* more than there were at once */
+        CHECK(totals.completed > 2); /* more than existed at once */
     CHECK_EQ(totals.dirty, 0);       /* CUPTI was promised zeros */
     op_result_free(r);
     op_cupti_buffers_limit(0);
@@ -48,13 +48,13 @@ static void a_capture_outlives_the_windows_end(void) {
         fake_run(&begin_capture);
         op_result_free(stop_window());
         CHECK(fake_capture() & FAKE_CAPTURING);
-        start_window(); /* which does not see it begin */
+        start_window(); /* which does not see its begin */
         fake_activity end_capture = {.kind = FAKE_END_CAPTURE, .stream = 13};
         fake_run(&end_capture);
         fake_launch("after", 7, 1000);
         op_result *r = stop_window();
         CHECK_EQ(fake_capture(), 0);
-        CHECK_EQ(stats_of(r).device_untimed, 0); /* and here it waited */
+        CHECK_EQ(stats_of(r).device_untimed, 0); /* this one waited */
         op_result_free(r);
         close_session(&f);
     }
@@ -75,7 +75,7 @@ static void a_capture_from_before_the_window_is_asked_for(void) {
 
 static uint32_t version;
 
-/* The version is asked for once. */
+/* The version is queried once. */
 static void meet_the_limit(void) {
     folder f = make_folder();
     fake_version(version);
@@ -93,7 +93,7 @@ static void meet_the_limit(void) {
     close_session(&f);
 }
 
-/* Before CUDA 12.9 CUPTI crashes without a buffer, as the fake does; from then on it counts. */
+/* Before CUDA 12.9 CUPTI crashes without a buffer, as the fake does; later releases count. */
 static void past_the_limit_records_are_counted(void) {
     static const uint32_t versions[] = {26, 28};
     for (int i = 0; i < 2; i++) {
@@ -153,7 +153,7 @@ static void no_thread_of_ours_outlives_a_window(void) {
 
 #ifdef OP_FAULTS
 
-/* One window, of which any request may be refused: then it says so, or counts what it lacks. */
+/* A window in which any request may fail: then it reports that, or counts what is missing. */
 static void record_few(void) {
     op_result *r = NULL;
     if (op_window_start() != OP_OK) {
@@ -199,7 +199,7 @@ static void any_request_may_be_refused(void) {
 #endif
 
 int main(void) {
-    RUN(past_the_limit_records_are_counted); /* first, as CUPTI must not have been met before a fork */
+    RUN(past_the_limit_records_are_counted); /* first, because CUPTI must not be used before a fork */
     RUN(a_long_window_needs_few_buffers);
     RUN(a_window_after_a_loss_is_whole);
     RUN(a_capture_outlives_the_windows_end);

@@ -1,11 +1,11 @@
-/* Random scripts of activities, over windows: what they hold is what must come out. A number of
- * scripts, or one seed to run again, may be given. */
+/* Runs random scripts of activities over windows and compares the results. Optional argument: the
+ * number of scripts, or one seed to run again. */
 #include "cuda_script.h"
 #include "device.h"
 
 enum { DEEPEST = 16 };
 
-/* Under TSan, where each of a script's threads costs a millisecond, fewer. */
+/* Fewer under TSan, where each of a script's threads costs a millisecond. */
 #if defined(__SANITIZE_THREAD__)
 enum { MOST_SCRIPTS = 100 };
 #else
@@ -14,9 +14,9 @@ enum { MOST_SCRIPTS = 2000 };
 
 static cuda_script script;
 static uint64_t seed;
-static char failed[96]; /* which call was told to */
+static char failed[96]; /* the call that was made to fail */
 
-/* ---- ranges and steps, as the script tells -------------------------------------------------- */
+/* ---- ranges and steps of the script --------------------------------------------------------- */
 
 static _Thread_local op_slot open_ranges[DEEPEST];
 static _Thread_local int open_count;
@@ -41,7 +41,7 @@ static op_result *replay(void) {
 
 /* ---- one row of work ------------------------------------------------------------------------ */
 
-/* From which line of the script it comes. */
+/* The line of the script that it comes from. */
 static int line_of(const op_result *r, const op_columns *c, uint64_t row) {
     if (c->kind[row] == OP_KERNEL)
         return atoi(name_of(r, (int64_t)row) + 1);
@@ -71,7 +71,7 @@ static void check_work(const op_result *r, const op_columns *c, uint64_t row, co
     CHECK_EQ(place->device_index, w->device);
     CHECK_EQ(place->resource, w->stream);
     if (w->timed)
-        CHECK(llabs(c->duration_ns[row] - (int64_t)w->ns) <= 2); /* by way of ticks */
+        CHECK(llabs(c->duration_ns[row] - (int64_t)w->ns) <= 2); /* converted through ticks */
     else
         CHECK(c->duration_ns[row] <= 0);
 }
@@ -80,7 +80,7 @@ static bool is_work(uint8_t kind) {
     return kind == OP_KERNEL || kind == OP_MEMCPY || kind == OP_MEMSET;
 }
 
-/* How many rows there are of each line. */
+/* Compares the number of rows of each line. */
 static void check_rows(const op_result *r, uint32_t found[MOST_WORKS], bool launchers_too) {
     op_columns c = columns_of(r);
     for (uint64_t row = 0; row < c.count; row++) {
@@ -95,7 +95,7 @@ static void check_rows(const op_result *r, uint32_t found[MOST_WORKS], bool laun
     }
 }
 
-/* ---- memory of devices ---------------------------------------------------------------------- */
+/* ---- device memory --------------------------------------------------------------------------- */
 
 static void check_change(const op_result *r, const op_columns *c, uint64_t row, bool whole) {
     op_memory m;
@@ -117,7 +117,7 @@ static void check_change(const op_result *r, const op_columns *c, uint64_t row, 
         CHECK_EQ(atoi(name_of(r, c->parent[row]) + 1), range);
 }
 
-/* How many changes there are. Where records were lost, a block may be given back that nobody took. */
+/* Returns the number of changes. With lost records, blocks may be freed that were never allocated. */
 static uint64_t check_memory(const op_result *r, bool whole) {
     op_columns c = columns_of(r);
     uint64_t changes = 0;
@@ -223,7 +223,7 @@ static void all_of_a_script_is_on_record(void) {
     op_result_free(r);
 }
 
-/* What is not on record is counted, and what is, is right. */
+/* What was not recorded is counted, and what was recorded is right. */
 static void what_is_dropped_is_counted(void) {
     fake_reset();
     write_script(&script, seed, true);
@@ -265,13 +265,13 @@ static void fail_something(void) {
     uint32_t which = below(&script, sizeof functions / sizeof *functions);
     int code = codes[below(&script, sizeof codes / sizeof *codes)];
     if (strncmp(functions[which], "cupti", 5) == 0)
-        fake_fail(functions[which], code, below(&script, 8)); /* 0: each call */
+        fake_fail(functions[which], code, below(&script, 8)); /* 0: every call */
     else
         fake_cuda_fail(functions[which], code);
     snprintf(failed, sizeof failed, "%s gives %d", functions[which], code);
 }
 
-/* A result that says it is whole is whole, whatever went wrong on the way to it. */
+/* A result that claims to be complete is complete, whatever went wrong. */
 static void what_failed_is_told(void) {
     fake_reset();
     write_script(&script, seed, true);
@@ -298,11 +298,11 @@ static void what_failed_is_told(void) {
     failed[0] = 0;
 }
 
-/* ---- many of them --------------------------------------------------------------------------- */
+/* ---- many scripts ---------------------------------------------------------------------------- */
 
 static bool done;
 
-/* For who runs it again: alone, by its seed. */
+/* Prints the seed, to run a script again alone. */
 static void say_seed(void) {
     if (!done)
         fprintf(stderr, "in the script of seed %llu, %s:\n%s", (unsigned long long)seed, failed,

@@ -1,4 +1,4 @@
-/* Damaged recordings: whatever comes back of them, nothing crashes. */
+/* Damaged recordings: whatever is read from them, nothing crashes. */
 #include "damaged.h"
 #include "killed.h"
 
@@ -6,7 +6,7 @@
 
 static folder here;
 
-/* True: something came back. */
+/* True: something was recovered. */
 static bool survives(const remains *left, bool with_trace) {
     op_result *r;
     int rc = op_recover(left->pool, &r);
@@ -25,7 +25,7 @@ static off_t size_of(const char *path) {
     return info.st_size;
 }
 
-/* Each file cut at many lengths; what was cut away is put back in the end. */
+/* Each file is truncated to many lengths, and restored at the end. */
 static void cut_files_do_no_harm(void) {
     remains left = killed_by(SIGKILL, &here);
     char copy[sizeof here.path + 8];
@@ -42,13 +42,13 @@ static void cut_files_do_no_harm(void) {
         CHECK_EQ(unlink(files[i]), 0);
         CHECK_EQ(rename(copy, files[i]), 0);
     }
-    CHECK(recovered > COUNT(150)); /* but for the pool, a cut file costs its end and no more */
+    CHECK(recovered > COUNT(150)); /* except for the pool, a truncated file only loses its end */
     CHECK(survives(&left, true));
     remove_remains(&left);
 }
 
-/* ---- random damage: the same numbers each time ------------------------------------------------------
- */
+/* ---- random damage, always the same
+ * ----------------------------------------------------------------- */
 
 static uint64_t seed = 20240607;
 
@@ -63,7 +63,7 @@ typedef struct damage {
     uint32_t before;
 } damage;
 
-/* Where a reader is most easily misled: headers of the file, of chunks; else anywhere. */
+/* Mostly where a reader is easily misled: headers of the file and of chunks. */
 static size_t place_to_damage(const remains *left, const char *path) {
     uint32_t words = (uint32_t)(size_of(path) / 4 - 1);
     if (path == left->pool && random_below(3) == 0)

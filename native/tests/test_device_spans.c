@@ -7,14 +7,14 @@ static made m;
 
 static const char all_reduce[] = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)";
 
-/* An op launches, waits and launches again: a kernel and a collective beside it, a copy, a kernel. A
- * second device has a kernel that nobody launched. */
+/* An op launches, waits and launches again: a kernel with a concurrent collective, a copy, a kernel. A
+ * second device has a kernel without a launch. */
 static op_result *build_work(void) {
     memset(&m, 0, sizeof m);
     add_kind(&m.threads[0], "aten::a", 0, 0, 400, OP_TORCH); /* row 0 */
     add_kind(&m.threads[0], "cudaLaunchKernel", 1, 10, 20, OP_RUNTIME);
     add_kind(&m.threads[0], "cudaStreamSynchronize", 1, 220, 300, OP_RUNTIME);
-    add_kind(&m.threads[0], "cuStreamSynchronize", 2, 230, 300, OP_DRIVER); /* it is the same wait */
+    add_kind(&m.threads[0], "cuStreamSynchronize", 2, 230, 300, OP_DRIVER); /* part of the same wait */
     add_kind(&m.threads[0], "cudaLaunchKernel", 0, 480, 500, OP_RUNTIME);   /* row 4 */
     add_kind(&m.threads[1], "gemm", 0, 50, 150, OP_KERNEL);                 /* row 5 */
     add_kind(&m.threads[1], "gemm", 0, 510, 600, OP_KERNEL);
@@ -51,7 +51,7 @@ static void each_part_of_a_window_has_a_cause(void) {
     CHECK(s->device == 0 && s->span_ns == 700 && parts(s) == 700);
     CHECK(s->compute_ns == 190 && s->communication_ns == 80 && s->overlap_ns == 50);
     CHECK(s->exposed_communication_ns == 30 && s->copy_ns == 20);
-    CHECK(s->launch_bound_ns == 20 + 140); /* until the launch; from 200 to 500 but for the rest */
+    CHECK(s->launch_bound_ns == 20 + 140); /* until the launch; and 200 to 500 minus the rest */
     CHECK(s->synchronize_ns == 80 && s->host_ns == 80);
     CHECK(s->queued_ns == 30 + 10 && s->unknown_ns == 100);
     CHECK(s[1].device == 1 && s[1].compute_ns == 200 && s[1].unknown_ns == 500);

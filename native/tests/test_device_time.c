@@ -3,8 +3,8 @@
 
 static made m;
 
-/* forward { linear { addmm { cudaLaunchKernel }  cudaMemcpyAsync }  python { cuLaunchKernel } } and
- * the kernels of the three calls, with a range around them and a wait on the same stream. */
+/* forward { linear { addmm { cudaLaunchKernel }  cudaMemcpyAsync }  python { cuLaunchKernel } } and the
+ * work of the three calls, with a range around it and a wait on the same stream. */
 static op_result *build_launches(void) {
     memset(&m, 0, sizeof m);
     made_thread *host = &m.threads[0], *device = &m.threads[1];
@@ -13,7 +13,7 @@ static op_result *build_launches(void) {
     add_kind(host, "addmm", 2, 150, 250, OP_TORCH);
     add_kind(host, "cudaLaunchKernel", 3, 200, 210, OP_RUNTIME);
     add_kind(host, "cudaMemcpyAsync", 2, 300, 310, OP_RUNTIME);
-    add_kind(host, "call", 0, 500, 600, OP_PYTHON_CALL); /* row 5: its depth is among calls */
+    add_kind(host, "call", 0, 500, 600, OP_PYTHON_CALL); /* row 5: its depth is that among calls */
     add_kind(host, "cuLaunchKernel", 1, 520, 530, OP_DRIVER);
     add_kind(host, "cudaLaunchKernel", 0, 1100, 1110, OP_RUNTIME);
     add_kind(device, "gemm", 0, 1000, 1400, OP_KERNEL); /* row 8 */

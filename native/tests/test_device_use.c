@@ -36,7 +36,7 @@ static op_result *build_work(const int32_t launchers[6]) {
     set_bytes(add_kind(&m.threads[1], "Memcpy DtoH (Device -> Pageable)", 0, 250, 380, OP_MEMCPY), 1,
               64);
     add_kind(&m.threads[1], "gemm", 0, 2050, 2150, OP_KERNEL); /* runs after its step */
-    add_kind(&m.threads[2], "relu", 0, 2100, 2200, OP_KERNEL); /* row 11: beside it */
+    add_kind(&m.threads[2], "relu", 0, 2100, 2200, OP_KERNEL); /* row 11: concurrent */
     add_kind(&m.threads[2], "Memset (Device)", 0, 2300, 2310, OP_MEMSET);
     add_kind(&m.threads[3], "gemm", 0, 1500, 1540, OP_KERNEL); /* row 13 */
     op_result *r = build(&m);
@@ -97,8 +97,8 @@ static void check_values(const op_device_use *use, uint32_t place, uint32_t step
 static void counts_belong_to_the_step_of_the_launch(void) {
     op_result *r = build_all();
     op_device_use use = use_of(r);
-    /* Idle: of 1,000 ns the first device works 230, the second none; in the second step the second 40.
-     */
+    /* Idle: of 1,000 ns the first device works 230, the second none; in step two the second works
+     * 40. */
     static const int64_t first[OP_USE_MEASURES] = {[OP_USE_KERNELS] = 1,
                                                    [OP_USE_LAUNCHES] = 1,
                                                    [OP_USE_SYNCS] = 2,
@@ -152,7 +152,7 @@ static void what_is_missing_is_counted(void) {
     ((int64_t *)r->columns.duration_ns)[11] = -1;
     op_device_use use = use_of(r);
     CHECK_EQ(use.unmatched_launches, 1);
-    CHECK_EQ(use.unmatched_kernels, 1); /* of the op's own; the other one belongs to no step */
+    CHECK_EQ(use.unmatched_kernels, 1); /* the op's own; the other one belongs to no step */
     CHECK_EQ(use.untimed, 1);
     CHECK_EQ(value(&use, 0, OP_USE_KERNELS, 2), 1);
     op_result_free(r);

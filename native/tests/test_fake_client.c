@@ -1,4 +1,4 @@
-/* How the fake's records arrive, and how it answers: late, dropped, refused, beside another client. */
+/* How the fake delivers records and answers calls: late, dropped, refused, with another client. */
 #include "cupti_client.h"
 #include "others.h"
 
@@ -79,7 +79,7 @@ static void buffers_are_zeroed_by_the_library_or_the_client(void) {
     on = 0;
     CHECK_EQ(cuptiActivityGetAttribute(zeroed, &size, &on), CUPTI_SUCCESS);
     CHECK_EQ(on, 1);
-    uint8_t *data = malloc(buffer_size); /* what the allocator is likely to give next is not zero */
+    uint8_t *data = malloc(buffer_size); /* the allocator's next block is probably not zeroed */
     memset(data, 0xff, buffer_size);
     free(data);
     fake_launch("a", 7, 10);
@@ -87,7 +87,7 @@ static void buffers_are_zeroed_by_the_library_or_the_client(void) {
     CHECK(totals().dirty >= 1);
 }
 
-/* ---- late, in no order ------------------------------------------------------------------- */
+/* ---- late, unordered --------------------------------------------------------------------- */
 
 static void late_records_come_with_a_later_flush(void) {
     start();

@@ -1,8 +1,8 @@
-/* What the fake's records hold, against what is known of the real library: other tests rely on it. */
+/* Checks the fake's records against what is known of the real library; other tests rely on it. */
 #include "cupti_client.h"
 #include "others.h"
 
-/* A kernel that still runs when the next call comes, however busy the machine is. */
+/* Keeps a kernel running until the next call, however busy the machine is. */
 #define LONG_NS 200000000
 
 /* ---- calls and kernels ------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static void the_kind_overrides_what_was_said_of_calls(void) {
     CHECK_EQ(nth_call(2)->cbid, CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020);
 }
 
-/* What CUPTI of CUDA 13.0 did on a GPU, whatever its header says. */
+/* What CUPTI of CUDA 13.0 did on a GPU, despite its header. */
 static void a_call_of_the_driver_needs_its_kind(void) {
     start_without_kinds();
     uint32_t launch = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;

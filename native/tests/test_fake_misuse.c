@@ -1,4 +1,4 @@
-/* What hangs or crashes the real library ends a process with the fake, and with a sentence. */
+/* What hangs or crashes the real library ends the process with a message in the fake. */
 #include "cupti_client.h"
 #include "others.h"
 
@@ -36,7 +36,7 @@ static void flush_in_a_callback(void) {
     flush();
 }
 
-/* The flush waits for the callback, and the callback for who called the flush. */
+/* The flush waits for the callback, and the callback for the thread that called the flush. */
 static void lock_around_a_flush(void) {
     cuptiActivityRegisterCallbacks(give, take_under_lock);
     fake_deadlock_after(50);
@@ -83,7 +83,7 @@ static void touch_it_after_a_fork(void) { cuptiActivityDisable(CUPTI_ACTIVITY_KI
 static const struct {
     void (*wrong)(void);
     const char *says;
-    bool before_the_fork; /* whether the parent has used the library */
+    bool before_the_fork; /* whether the parent used the library */
 } misuses[] = {{flush_in_a_callback, "called in a buffer callback", false},
                {lock_around_a_flush, "a buffer callback does not end", false},
                {lock_around_the_dropped_count, "a buffer callback waits for who waits for it", false},
@@ -92,7 +92,7 @@ static const struct {
                {hand_out_askew, "not aligned", false},
                {touch_it_after_a_fork, "forked after CUPTI had been used", true}};
 
-/* The child's stderr, and that it ended by abort(). */
+/* Checks the child's stderr, and that it ended by abort(). */
 static void check_dies(void (*wrong)(void), const char *says, bool before_the_fork) {
     int ends[2];
     char said[512] = "";

@@ -1,6 +1,6 @@
-/* Every request to the system fails in turn: the n-th of each kind, until there is no n-th. Each in
- * a process of its own, where no name is known yet and where a leak shows at the end. Whatever
- * fails, nothing crashes, the failure is told, and the next session works. */
+/* Every system request fails in turn: the n-th of each kind, until there is no n-th. Each run has its
+ * own process, where no name is known yet and leaks are reported at the end. Whatever fails, nothing
+ * crashes, the failure is reported, and the next session works. */
 #include "core/fault.h"
 
 #include "core/collector.h"
@@ -21,7 +21,7 @@ enum {
 static folder here;
 static bool faults_are_armed;
 
-/* A failure may be met while faults are armed, and says what failed. */
+/* A call may fail while faults are armed, with a message. */
 static bool worked(int rc) {
     CHECK(rc == OP_OK ||
           (faults_are_armed && rc <= OP_ENOMEM && rc >= OP_EFORMAT && op_last_error()[0]));
@@ -54,7 +54,7 @@ static void record_everywhere(void) {
     join_threads(threads, THREADS);
 }
 
-/* All that was begun is there, or the result says that it is not. */
+/* Every event that began is there, or the result says that it is not. */
 static void check_accounts(const op_result *r) {
     op_columns c = columns_of(r);
     op_stats s = stats_of(r);
@@ -119,7 +119,7 @@ static void read_result(op_result *r) {
     write_trace(r);
 }
 
-/* The session file as if this process had died here. */
+/* Reads the session file as if this process had died here. */
 static void recover_copy(void) {
     char copy[sizeof here.path + 8], buffer[4096];
     snprintf(copy, sizeof copy, "%s/copy", here.path);
@@ -176,8 +176,8 @@ static void *tell_tid(void *tid) {
     return NULL;
 }
 
-/* TSan starts a thread of its own beside a process's first, which is not to be counted as ours; nor
- * is that first one, which is still listed for an instant after it was joined. */
+/* TSan starts its own thread with a process's first one, which must not count as ours. Nor must that
+ * first one, which stays listed for an instant after it was joined. */
 static void start_a_first_thread(void) {
     long tid = 0;
     char path[64];

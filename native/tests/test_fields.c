@@ -59,7 +59,7 @@ static void blocks_go_on_after_they_were_written(void) {
     CHECK(!op_fields_reopen(&more, huge));
 }
 
-/* As read from a file that died half written, or that lies. */
+/* As read from a damaged file. */
 static void damaged_blocks_end_early(void) {
     const uint32_t *at = NULL;
     op_field field;
@@ -81,7 +81,7 @@ static void names_of_a_file_become_ours(void) {
     const uint64_t one = 1;
     op_fields_clear(&f);
     op_fields_put_word(&f, 1, OP_FIELD_NAME, 2);
-    op_fields_put_numbers(&f, 9, OP_FIELD_SIGNED, &one, 1); /* a name that the file lost */
+    op_fields_put_numbers(&f, 9, OP_FIELD_SIGNED, &one, 1); /* a name missing from the file */
     uint32_t words = op_fields_close(&f);
     op_fields_rename(f.words, f.words + words, names, 3);
     const uint32_t *at = NULL;

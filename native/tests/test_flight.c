@@ -1,4 +1,4 @@
-/* Windows that keep what began last. */
+/* Windows that keep the newest events. */
 #include "core/collector.h"
 #include "core/record.h"
 #include "core/spill.h"
@@ -49,7 +49,7 @@ static void what_fits_is_whole(void) {
     end_flight();
 }
 
-/* An op that ended is not taken for the caller of those that came after what was forgotten. */
+/* An ended op is not taken for the caller of events after a gap. */
 static void open_records_stay_and_ended_ones_call_nothing(void) {
     start_flight(&here);
     op_slot outermost = begin("outermost");

@@ -28,7 +28,7 @@ static void arrows_begin_at_the_op_that_began_last(void) {
     op_result_free(r);
 }
 
-/* A number may come again, as after retain_graph: the node is the first that ends. */
+/* A number may be repeated, as after retain_graph: the first to end is the node. */
 static void a_forward_op_has_one_arrow(void) {
     memset(&m, 0, sizeof m);
     made_thread *t = &m.threads[0];

@@ -1,4 +1,4 @@
-/* What a fold has summed up is what the rows would have given. */
+/* A fold's sums equal those of the rows. */
 #include "made.h"
 #include "result/group.h"
 
@@ -12,7 +12,7 @@ static uint32_t draw(uint32_t below) {
     return (seed >> 8) % below;
 }
 
-/* Forward ops, backward ones of any of the threads, views, ranges, what is open and what is async. */
+/* Forward ops, backward ops of any thread, views, ranges, open and async events. */
 static void add_any(made_thread *t, uint32_t *number, uint16_t depth, uint64_t start, uint64_t end) {
     static const char *const ops[] = {"aten::mm", "aten::t", "aten::add", "detach"};
     static const char wrapper[] = "autograd::engine::evaluate_function: MulBackward0";
@@ -26,7 +26,7 @@ static void add_any(made_thread *t, uint32_t *number, uint16_t depth, uint64_t s
         e = add_event(t, "MulBackward0", depth, start, end);
         set_sequence(t, e, draw(20), 1 + draw(THREADS));
         break;
-    case 2: /* the node is what it runs first */
+    case 2: /* the node is its first op */
         add_event(t, wrapper, depth, start, end);
         e = add_event(t, "MulBackward0", (uint16_t)(depth + 1), start, end);
         set_sequence(t, e, draw(20), 1 + draw(THREADS));
@@ -43,7 +43,7 @@ static void add_any(made_thread *t, uint32_t *number, uint16_t depth, uint64_t s
         e->line = (uint16_t)draw(SITES + 1);
 }
 
-/* Subtrees of one after the other, at most `deep`. */
+/* Consecutive subtrees, at most `deep`. */
 static void add_subtrees(made_thread *t, uint32_t *number, uint16_t depth, uint64_t from, uint64_t to) {
     while (t->count + 1 < EVENTS && to - from > 4 && draw(5)) {
         uint64_t start = from + draw((uint32_t)(to - from) / 2),

@@ -8,8 +8,8 @@
 
 static folder here;
 
-/* Under ASan a child of a process of several threads may find the allocator locked for good, and
- * looks for leaks at its exit: such a child does next to nothing there, and leaves by _exit(). */
+/* Under ASan, a child of a multi-threaded process may find the allocator locked forever, and checks for
+ * leaks at exit. So such a child does next to nothing, and leaves by _exit(). */
 static bool others_run;
 
 static void fork_into(void (*body)(void)) { in_child(body, others_run ? _exit : exit); }
@@ -71,7 +71,7 @@ static void check_parent_unharmed(void (*child)(void)) {
     record_numbered(name_id("in the parent"), 50001, 49999);
     int other = open(op_session_path(), O_RDONLY | O_CLOEXEC);
     CHECK(other >= 0);
-    CHECK_EQ(flock(other, LOCK_SH | LOCK_NB), -1); /* ours still, so nobody takes us for dead */
+    CHECK_EQ(flock(other, LOCK_SH | LOCK_NB), -1); /* still ours, so nobody thinks we are dead */
     close(other);
     op_result *r = stop_window();
     check_numbered(r, 0, 100000);
@@ -131,7 +131,7 @@ static void *record_forever(void *name) {
 
 static void count_tasks_at_fork(void) { tasks_at_fork = count_tasks(); }
 
-/* Not so much that it starts a thread: TSan knows only of those before the fork. */
+/* Not enough to start a thread: TSan only knows those from before the fork. */
 static void intern_and_record(void) {
 #if defined(__SANITIZE_ADDRESS__)
     return;
@@ -160,7 +160,7 @@ static void forks_under_recording_threads(void) {
     CHECK_OK(op_window_start());
     for (int i = 0; i < COUNT(40); i++) {
         fork_into(i % 10 ? nothing_at_all : intern_and_record);
-        /* Python counts them too, and warns of one that is not its own. */
+        /* Python counts them too, and warns about any other thread. */
         CHECK_EQ(tasks_at_fork, before);
         if (i % 3 == 0) {
             op_result_free(stop_window());
@@ -180,7 +180,7 @@ static void record_here(void) {
     open_session(&here);
     CHECK_OK(op_window_start());
     record_numbered(name_id("child"), 0, 100);
-    /* ends without a word: exit() of a child that never stopped its window */
+    /* ends silently: exit() of a child that never stopped its window */
 }
 
 static void child_that_never_closes_leaves_only_its_own_files(void) {
@@ -198,7 +198,7 @@ static void child_that_never_closes_leaves_only_its_own_files(void) {
 
 int main(void) {
     here = make_folder();
-    /* Before the collector's own handler is there, so that it runs after it. */
+    /* Registered before the collector's own handler, so that it runs after it. */
     CHECK_EQ(pthread_atfork(count_tasks_at_fork, NULL, NULL), 0);
     RUN(fork_without_a_session);
     RUN(fork_without_a_window);

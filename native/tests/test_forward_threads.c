@@ -91,7 +91,7 @@ static void threads_that_cannot_be_told_apart_have_none(void) {
     NUMBERS(0, 0, 0);
 }
 
-/* Number 1 may be either thread's by itself; 2 is sure of the other. */
+/* Alone, number 1 fits either thread; number 2 only fits the other. */
 static void a_thread_that_is_taken_is_no_candidate(void) {
     for (int i = 0; i < 2; i++)
         op(10, 2 * i, i, 0);
@@ -121,7 +121,7 @@ static void two_numbers_do_not_share_a_thread(void) {
     NUMBERS(2, 0);
 }
 
-/* Each of autograd's nodes is an op in an op, with one number. */
+/* Each of autograd's nodes is an op in an op, both with one number. */
 static void repeats_are_one_vote(void) {
     op(10, 0, 1, 0);
     op(10, 0, 1, 0);

@@ -42,11 +42,11 @@ static void what_is_taken_is_gone(void) {
     CHECK_EQ(op_forwards_take(&f, 1, 7), 5);
     CHECK_EQ(op_forwards_take(&f, 1, 7), OP_NO_FORWARD);
     CHECK_EQ(op_forwards_find(&f, 1, 7), OP_NO_FORWARD);
-    CHECK_EQ(*op_forwards_add(&f, 1, 7), 0); /* the number may come again */
+    CHECK_EQ(*op_forwards_add(&f, 1, 7), 0); /* the number may be reused */
     op_forwards_close(&f);
 }
 
-/* All share one thread, and their slots run into each other. */
+/* All have one thread, and their slots collide. */
 static void as_many_fit_as_were_asked_for(void) {
     const uint32_t n = 10000;
     op_forwards f;

@@ -174,7 +174,7 @@ static void background_is_a_row_of_its_own(void) {
     op_result_free(r);
 }
 
-/* The table grows, and all of it stays proportional to the events. */
+/* The table grows, and everything stays proportional to the events. */
 static void many_names_are_many_rows(void) {
     enum { MANY = 20000 };
     static op_event events[MANY];
@@ -190,7 +190,7 @@ static void many_names_are_many_rows(void) {
 
 #define TOKEN(tag, dtype, length) ((uint32_t)(tag) | (uint32_t)(dtype) << 8 | (uint32_t)(length) << 16)
 
-/* An op of one tensor of two sizes (its strides 1, 1) and an int. */
+/* An op with a tensor of two sizes (strides 1, 1) and an int. */
 static void add_shaped(made_thread *t, uint64_t start, uint32_t height, uint32_t width,
                        uint32_t value) {
     const uint32_t words[] = {
@@ -203,9 +203,9 @@ static void rows_by_inputs_differ_in_shape_only(void) {
     start_over();
     made_thread *t = &m.threads[0];
     add_shaped(t, 100, 2, 3, 5);
-    add_shaped(t, 200, 2, 3, 6); /* another number is the same shape */
+    add_shaped(t, 200, 2, 3, 6); /* the same shape with another int */
     add_shaped(t, 300, 3, 2, 5);
-    add_event(t, "mm", 0, 400, 410); /* nothing known */
+    add_event(t, "mm", 0, 400, 410); /* no inputs recorded */
     op_result *r = build(&m);
     rows g = group(r, 1);
     CHECK_EQ(g.count, 3);
@@ -295,7 +295,7 @@ static void add_work(made_thread *t, const char *name, uint16_t depth, uint64_t 
     add_block(t, e, flops ? with_flops : without, flops ? 10 : 7);
 }
 
-/* linear(transpose, addmm) and a range around relu, which an op without work calls. */
+/* linear(transpose, addmm), and a range around relu, called by an op without work. */
 static void add_working_step(made_thread *t, uint64_t start) {
     add_work(t, "linear", 0, start, 100, 2, 60, 0);
     add_work(t, "transpose", 1, start + 1, 40, 1, 0, OP_FLAG_ALIASES);

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
-#define FITS_NOT 200000u /* events: six times what a small pool may grow to */
+#define FITS_NOT 200000u /* events: six times the most a small pool can hold */
 
 static folder here;
 
@@ -31,7 +31,7 @@ static void check_all_there(op_result *r, uint32_t begun) {
 
 #define TAKEN 16
 
-/* Files of the program's own, which get the numbers that ours had. */
+/* Opens files of the program's own, which get our old descriptors' numbers. */
 static void close_all_and_open(int *taken) {
     CHECK_EQ(syscall(SYS_close_range, 3u, ~0u, 0u), 0);
     for (int i = 0; i < TAKEN; i++) {
@@ -64,7 +64,7 @@ static void closed_descriptors_cost_no_event_and_no_file(void) {
     CHECK_OK(op_window_start());
     record_numbered(name_id("before"), 0, FITS_NOT);
     close_all_and_open(taken);
-    CHECK(is_locked(op_session_path())); /* else others would take us for dead */
+    CHECK(is_locked(op_session_path())); /* otherwise others would think we are dead */
     record_numbered(name_id("while the log is of somebody else"), FITS_NOT, FITS_NOT);
     op_result *r = stop_window();
     CHECK(stats_of(r).spilled_bytes > FITS_NOT * sizeof(op_event));
@@ -109,8 +109,7 @@ static void *record_until_cancelled(void *unused) {
     return NULL;
 }
 
-/* write(2), which stands in the way of a new name and of a spilled chunk, is where a thread may be
- * cancelled. */
+/* A thread may be cancelled in write(2), which a new name or a spilled chunk calls. */
 static void cancelled_threads_take_no_lock_with_them(void) {
     open_session(&here);
     for (int i = 0; i < COUNT(100); i++) {
@@ -126,8 +125,8 @@ static void cancelled_threads_take_no_lock_with_them(void) {
     op_session_close();
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they know nothing of such ends  \
-                                                                     */
+#if !defined(__SANITIZE_ADDRESS__) &&                                                                  \
+    !defined(__SANITIZE_THREAD__) /* sanitizers do not support such ends */
 
 static void kill_threads_that_write_to(int fd) {
     const uint32_t call = offsetof(struct seccomp_data, nr),
@@ -152,9 +151,8 @@ static void *record_past_the_drains_death(void *unused) {
     kill_threads_that_write_to(collector->spill.file.fd);
     collector->spill.drain_tid = 0;
     uint32_t i = 0;
-    while (
-        !collector
-             ->full) /* the first full chunk is the drain's, as another thread holds half of the pool */
+    while (!collector->full) /* the drain gets the first full chunk, because another thread holds half
+                                of the pool */
         record_numbered(name_id("much"), i++, 1);
     while (!collector->spill.drain_tid ||
            syscall(SYS_tgkill, getpid(), collector->spill.drain_tid, 0) == 0)
@@ -199,7 +197,7 @@ static void set_timer(long period_us) {
     CHECK_EQ(setitimer(ITIMER_REAL, &timer, NULL), 0);
 }
 
-/* Without SA_RESTART: each call into the kernel that can be interrupted is. */
+/* Without SA_RESTART, so that each interruptible system call is interrupted. */
 static void with_alarms(void (*body)(void)) {
     struct sigaction action = {.sa_handler = count_alarm}, before;
     CHECK_EQ(sigaction(SIGALRM, &action, &before), 0);
@@ -231,9 +229,9 @@ static void spill_much(void) {
 
 static void a_fast_timer_costs_no_event(void) { with_alarms(spill_much); }
 
-/* ---- what the loader has left ------------------------------------------------------------------ */
+/* ---- thread-local memory ----------------------------------------------------------------------- */
 
-#define LITTLE 128u /* bytes, of the 1,664 that glibc keeps for all libraries that come late */
+#define LITTLE 128u /* bytes, of the 1,664 that glibc reserves for all late libraries */
 
 static int look_at_library(struct dl_phdr_info *library, size_t size, void *seen) {
     (void)size;
@@ -246,7 +244,7 @@ static int look_at_library(struct dl_phdr_info *library, size_t size, void *seen
     return 0;
 }
 
-/* Or it cannot be loaded beside a torch that took the rest, nor that torch beside it. */
+/* Otherwise it could not be loaded with a torch that took the rest, nor that torch with it. */
 static void thread_local_memory_leaves_room_for_other_libraries(void) {
     bool seen = false;
     dl_iterate_phdr(look_at_library, &seen);

@@ -1,4 +1,4 @@
-/* A copy of ittnotify, as far as a library that emits tasks has one, with the collector behind it. */
+/* A copy of ittnotify as in a library that emits tasks, with the collector behind it. */
 #include "fixture.h"
 #include "others.h"
 
@@ -76,7 +76,7 @@ static void a_copy_of_ittnotify_is_bound(void) {
     __itt_api_init(NULL, 0);
     __itt_api_init(&global, 0);
     CHECK(itt_task_begin && itt_task_end && itt_domain_create && itt_string_handle_create);
-    CHECK(itt_pause == do_nothing); /* what we do not record is the library's own no-op */
+    CHECK(itt_pause == do_nothing); /* functions that we do not record are the library's own no-op */
 }
 
 static void equal_names_are_one_handle(void) {
@@ -113,7 +113,7 @@ static void tasks_nest(void) {
     op_result_free(r);
 }
 
-/* A task says where it belongs and what it carries; the last metadata of a key comes last. */
+/* A task has its domain and its metadata; later metadata of a key follow earlier ones. */
 static void tasks_carry_their_domain_and_metadata(void) {
     domain *other = itt_domain_create("oneDNN");
     string_handle *key = itt_string_handle_create("batch"), *text = itt_string_handle_create("impl");
@@ -150,7 +150,7 @@ static void tasks_carry_their_domain_and_metadata(void) {
     op_result_free(r);
 }
 
-/* Whatever the chunk has no room for any more is left out; what is there is whole. */
+/* What does not fit the chunk is left out; the rest is complete. */
 static void metadata_without_end_is_cut(void) {
     domain *other = itt_domain_create("oneDNN");
     CHECK_OK(op_window_start());
@@ -185,7 +185,7 @@ static void domains_are_recorded_if_asked_for(void) {
     op_window_accept(OP_INJECTED_TORCH | OP_INJECTED_ITT | OP_INJECTED_NVTX);
 }
 
-/* Made by a library before it had loaded us: nothing of ours is in it. */
+/* Made by a library before it loaded us: our fields are empty. */
 static void handles_from_before_are_understood(void) {
     domain torch = {.flags = 1, .name = "PyTorch"}, nameless = {.flags = 1};
     string_handle early = {.text = "early"}, textless = {.text = NULL};
@@ -249,7 +249,7 @@ static void make_handle(unsigned turn) {
 }
 
 static void make_handle_in_child(void) {
-    alarm(20); /* a lock that nobody holds any more would never be free */
+    alarm(20); /* a lock without an owner would never be released */
     itt_domain_create("of a child");
     itt_string_handle_create("of a child");
 }

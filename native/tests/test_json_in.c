@@ -3,10 +3,9 @@
 #include "check.h"
 #include "core/json_scalar.h"
 
-static const char *problem_at; /* of the scan made last */
+static const char *problem_at; /* from the last scan */
 
-/* What a value's text is, its end included; in a buffer of its own, so that a sanitizer sees every
- * byte read beyond it. */
+/* Scans a value's text with its end, in a buffer of its own: a sanitizer sees reads beyond it. */
 static int scan(const char *text, size_t length, bool is_last, size_t *taken) {
     char *copy = malloc(length + !length);
     CHECK(copy != NULL);

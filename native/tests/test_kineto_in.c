@@ -73,7 +73,7 @@ static void pieces_of_any_size_are_one_text(void) {
 }
 
 static void a_text_cut_anywhere_is_told(void) {
-    size_t end = sizeof step - 2; /* the line's end after it is not missed */
+    size_t end = sizeof step - 2; /* the newline after it is not needed */
     for (size_t length = 0; length < end; length++) {
         op_result *r;
         CHECK_FAILS(read_pieces(step, length, 64, &r), OP_EFORMAT, "byte");
@@ -81,7 +81,7 @@ static void a_text_cut_anywhere_is_told(void) {
     }
 }
 
-/* What was written, as text that the caller frees. */
+/* The written text; the caller frees it. */
 static char *written(const op_result *r) {
     FILE *file = tmpfile();
     CHECK(file != NULL);
@@ -193,8 +193,7 @@ static void limits_are_kept(void) {
     op_trace_close(reader);
 }
 
-/* A string that never ends is not waited for: not twice the limit, as the pieces that are looked at
- * double. */
+/* An endless string is refused early: before twice the limit, because the pieces looked at double. */
 static void a_value_without_end_is_refused_soon(void) {
     enum { PIECE = 1 << 20, LIMIT = 64 };
     char *piece = malloc(PIECE);
@@ -213,7 +212,7 @@ static void a_value_without_end_is_refused_soon(void) {
     free(piece);
 }
 
-/* One that came whole, in one piece. */
+/* A value that arrives complete, in one piece. */
 static void a_value_too_large_is_refused_whole(void) {
     static const char head[] = "{\"traceEvents\": [], \"a\": \"", tail[] = "\"}";
     const size_t length = (size_t)65 << 20;

@@ -2,8 +2,8 @@
 #include "json.h"
 #include "kineto_step.h"
 
-/* The step twice, of which the second waits 5 us from 20 us after its start on; ops of one name are
- * marked. NULL where that failed; else text that the caller frees. */
+/* The step twice, the second waiting 5 us from 20 us after its start; ops of one name are marked. NULL:
+ * it failed; else text that the caller frees. */
 static char *both_sides(const op_result *r, int fd) {
     op_columns c = columns_of(r);
     const op_trace_mark mark = {
@@ -46,7 +46,7 @@ static void traces_stand_side_by_side(void) {
                  "\"cpu_op,more\", \"name\": \"aten::mm [+1]\", \"pid\": 1, \"tid\": 11, "
                  "\"ts\": 2.001, \"cname\": \"bad\", \"dur\": 4.000, \"args\": {\"External id\""));
     CHECK(strstr(text, "\"bandwidth\": \"NaN\", \"opprof\": {\"calls\": 1}}"));
-    /* What ends where the gap begins does not wait; what is around it does; a kernel never. */
+    /* An event that ends where the gap begins does not wait; what contains it does; a kernel never. */
     CHECK(strstr(text, "\"ProfilerStep#4\", \"pid\": 3, \"tid\": 31, \"ts\": 0.000, \"dur\": 20.000"));
     CHECK(strstr(text, "\"gemm\", \"pid\": 4, \"tid\": 32, \"ts\": 35.000, \"dur\": 2.500"));
     CHECK(strstr(text, "\"ph\": \"e\", \"cat\": \"user_annotation\", \"name\": \"wait\", \"pid\": 3, "

@@ -1,7 +1,7 @@
 #include "core/fault.h"
 #include "fixture.h"
 
-/* ---- a list: a training step's worth of events, in no order --------------------------------- */
+/* ---- a list: the events of a training step, unordered --------------------------------------- */
 
 enum { LINEAR, ADDMM, LAUNCH, GEMM, MANGLED, STEP, MEMORY, CALL, SHAPES, TEXTS };
 static const char *const texts[TEXTS] = {"aten::linear", "aten::addmm", "cudaLaunchKernel",
@@ -52,7 +52,7 @@ static int read_list(uint64_t count, uint32_t *order, op_result **out) {
 /* ---- the tests ---------------------------------------------------------------------------- */
 
 static void events_stand_where_their_times_put_them(void) {
-    /* By row the event of the list; their parents are rows. */
+    /* By row, the index of the event; parents are rows. */
     static const uint32_t event_at[EVENTS] = {6, 5, 3, 2, 1, 4, 7, 0};
     static const int32_t parents[EVENTS] = {-1, 0, 1, 2, 3, 3, -1, -1};
     uint32_t order[EVENTS];
@@ -65,9 +65,9 @@ static void events_stand_where_their_times_put_them(void) {
         CHECK_EQ(order[row], event_at[row]);
         CHECK_EQ(c.parent[row], parents[row]);
     }
-    CHECK_EQ(c.self_ns[2], 20);     /* of linear, around addmm */
-    CHECK_EQ(c.launcher[7], 3);     /* by the number of addmm */
-    CHECK_EQ(c.duration_ns[6], -1); /* unfinished, though it ends before the kernel does */
+    CHECK_EQ(c.self_ns[2], 20);     /* linear minus addmm */
+    CHECK_EQ(c.launcher[7], 3);     /* by addmm's number */
+    CHECK_EQ(c.duration_ns[6], -1); /* unfinished, although it ends before the kernel */
     CHECK_EQ(op_result_trace_start(r), 5000);
     CHECK_EQ(op_result_trace_duration(r), 300);
     op_result_free(r);
@@ -100,11 +100,11 @@ static void rows_have_what_was_told(void) {
     CHECK_EQ(linear->device_total_ns, 100);
     CHECK_EQ(group_of(rows, count, "aten::addmm")->counted_flops, 12);
     CHECK_EQ(group_of(rows, count, "aten::addmm")->count, 2);
-    CHECK_EQ(group_of(rows, count, "void gemm()")->self_device_ns, 100); /* as it reads, not mangled */
+    CHECK_EQ(group_of(rows, count, "void gemm()")->self_device_ns, 100); /* demangled */
     CHECK_EQ(group_of(rows, count, "ProfilerStep*")->count, 1);
     CHECK_EQ(group_of(rows, count, "m.py: f")->count, 1);
     CHECK_OK(op_result_groups(r, OP_GROUP_BY_SHAPES, 0, &rows, &count, &samples));
-    CHECK_EQ(count, 7); /* addmm with shapes and addmm without are apart, memory is in its op */
+    CHECK_EQ(count, 7); /* addmm with and without shapes are separate; memory is in its op */
     uint32_t steps;
     CHECK_EQ(op_result_steps(r, &steps)->number, 3);
     CHECK_EQ(steps, 1);

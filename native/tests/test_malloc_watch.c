@@ -8,11 +8,11 @@
 void *library_take(size_t bytes); /* taker.c */
 void library_give(void *block);
 
-/* The compiler knows malloc() and leaves out what it thinks is not needed. */
+/* The compiler knows malloc() and removes calls that seem useless. */
 static void *volatile block;
 
-/* In a program that lies at a fixed address, a constant address of a function is that of a stub in the
- * program, and the loader gives this address to whoever asks for the function's. */
+/* In a program at a fixed address, a function's address may be a constant: that of a stub in the
+ * program. The loader gives this address to everybody. */
 typedef void (*function)(void);
 static const function family[] = {
     (function)malloc,        (function)calloc,         (function)realloc,  (function)reallocarray,
@@ -35,7 +35,7 @@ static void start(void) {
     CHECK_OK(op_malloc_watch(take, free));
 }
 
-/* Of what was given out at this address, in order; 0: no more. */
+/* The n-th change at this address; 0: no more. */
 static int64_t nth_change(op_result *r, uintptr_t address, int n) {
     for (uint64_t row = 0; row < r->columns.count; row++) {
         op_memory m;
@@ -164,7 +164,7 @@ static void a_fork_is_not_held_up(void) {
     op_result_free(stop());
 }
 
-/* What the C library takes for itself may be seen, also while the collector is at work. */
+/* The C library's own allocations may be seen, even inside the collector. */
 static void the_collector_does_not_wait_for_itself(void) {
     op_result *r;
     alarm(30);

@@ -62,7 +62,7 @@ static void a_block_is_read_as_written(void) {
     op_result_free(r);
 }
 
-/* Half-open: what is taken as an op begins is its own, what is taken as it ends is not. */
+/* Half-open: an allocation at an op's begin belongs to the op, one at its end does not. */
 static void the_innermost_event_is_credited(void) {
     start_over();
     made_thread *t = &m.threads[0];
@@ -72,7 +72,7 @@ static void the_innermost_event_is_credited(void) {
     add_memory(t, 1, 300, 2, 10);
     add_memory_of(t, 1, 310, 3, 7, CUDA);
     add_memory(t, 0, 500, 1, -1000);
-    add_memory(t, 0, 510, 99, -1); /* taken before the window */
+    add_memory(t, 0, 510, 99, -1); /* allocated before the window */
     op_result *r = build(&m);
     op_memory_columns c = memory_of(r);
     CHECK_EQ(c.cpu[0], 1010);
@@ -90,7 +90,7 @@ static void the_innermost_event_is_credited(void) {
     op_result_free(r);
 }
 
-/* Torch's allocator for devices knows what a block from before the window was. */
+/* Torch's device allocator knows the size of a block from before the window. */
 static void a_device_has_the_bytes_of_an_earlier_block_back(void) {
     start_over();
     made_thread *t = &m.threads[0];
@@ -154,7 +154,7 @@ static void groups_sum_memory_and_leave_its_events_out(void) {
     CHECK_EQ(rows[0].self_cpu_memory, 96);
     CHECK_EQ(rows[0].device_memory, 0);
     CHECK_EQ(rows[1].cpu_memory, -64);
-    CHECK_EQ(rows[2].count, 1); /* what was not to be had */
+    CHECK_EQ(rows[2].count, 1); /* a failed allocation */
     CHECK_EQ(rows[2].cpu_memory, 0);
     const int64_t *memory = samples + 5 * count * 2;
     CHECK_EQ(memory[0], 64);
@@ -182,7 +182,7 @@ static void steps_know_their_peak(void) {
     CHECK_EQ(use[0].peak, 140);
     CHECK_EQ(use[0].allocations, 3);
     CHECK_EQ(use[1].allocated, 30);
-    CHECK_EQ(use[1].freed, 0); /* what the step before took is not part of it */
+    CHECK_EQ(use[1].freed, 0); /* an earlier step's allocations are not part of it */
     CHECK_EQ(use[1].peak, 30);
     CHECK_EQ(use[2].allocated, 220);
     CHECK_EQ(use[2].freed, 150);
@@ -191,8 +191,7 @@ static void steps_know_their_peak(void) {
     op_result_free(r);
 }
 
-/* Of an op and of those around it: what one of its step gave back is not left over, wherever that was.
- */
+/* Of an op and those around it: what the step frees is not left, wherever that happens. */
 static void what_a_step_leaves_is_its_ops(void) {
     start_over();
     add_step(&m, 0, 50, 450, 0);
@@ -204,7 +203,7 @@ static void what_a_step_leaves_is_its_ops(void) {
     add_memory(t, 2, 130, 2, 7);
     add_memory_of(t, 1, 210, 3, 30, CUDA);
     add_memory(t, 0, 400, 2, -7);
-    add_memory(t, 0, 500, 1, -100); /* the step after keeps less, and leaves nothing itself */
+    add_memory(t, 0, 500, 1, -100); /* the next step retains less, and nothing of its own */
     add_event(t, "empty", 0, 600, 700);
     add_memory(t, 1, 610, 1, 50);
     add_memory(t, 1, 620, 1, -50);
@@ -224,7 +223,7 @@ static void what_a_step_leaves_is_its_ops(void) {
     op_result_free(r);
 }
 
-/* free() names an address: the bytes are those of the last time it was taken, on any thread. */
+/* free() only has an address: the size is that of the last allocation there, on any thread. */
 static void frees_find_their_bytes(void) {
     start_over();
     made_thread *t = &m.threads[0], *u = &m.threads[1];

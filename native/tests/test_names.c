@@ -61,11 +61,11 @@ static void long_names_end_in_a_digest_of_all_of_them(void) {
     text[sizeof text - 1] = 'y';
     CHECK(op_names_intern(text, sizeof text) != one);
     CHECK(op_names_intern_call(text, sizeof text) != one);
-    memcpy(text + OP_NAME_MAX_BYTES - 18, "\xe6\x97\xa5", 3); /* a character is not cut */
+    memcpy(text + OP_NAME_MAX_BYTES - 18, "\xe6\x97\xa5", 3); /* a character is not split */
     told = op_names_text(op_names_intern(text, sizeof text), &length);
     CHECK_EQ(length, OP_NAME_MAX_BYTES - 1);
     CHECK_EQ(told[length - 17], '~');
-    memset(text, 0x80, sizeof text); /* continuation bytes only: no character to cut at */
+    memset(text, 0x80, sizeof text); /* only continuation bytes: no character boundary */
     told = op_names_text(op_names_intern(text, sizeof text), &length);
     CHECK_EQ(length, 17);
 }
@@ -91,7 +91,7 @@ static void names_on_loan_go_with_their_last_holder(void) {
     CHECK_EQ(lent("of a trace", &other), id);
     op_names_return(&one);
     check_name(id, "of a trace", 10);
-    uint32_t recorded = name_id("of a trace"); /* what records holds on to no reader's name */
+    uint32_t recorded = name_id("of a trace"); /* recorded names are never on loan */
     CHECK(recorded != id);
     op_names_return(&other);
     check_name(id, "", 0);
@@ -189,7 +189,7 @@ static void threads_agree_on_ids(void) {
         CHECK(memcmp(raced[i], raced[0], COUNT(RACED) * sizeof raced[0][0]) == 0);
 }
 
-/* The log is what gives a dead process's ids their text: all names, those from before it too. */
+/* The log gives a dead process's ids their text: all names, including earlier ones. */
 static void log_holds_every_name(void) {
     FILE *file = tmpfile();
     CHECK(file != NULL);
@@ -204,7 +204,7 @@ static void log_holds_every_name(void) {
     char text[OP_NAME_MAX_BYTES + 1];
     rewind(file);
     while (fread(head, sizeof head, 1, file) == 1) {
-        CHECK(head[0] >= expected); /* no name on loan is in it */
+        CHECK(head[0] >= expected); /* it has no name on loan */
         expected = head[0] + 1;
         if (head[0] == call)
             CHECK_EQ(head[2], name_id("a.py: f"));
@@ -226,17 +226,17 @@ static void unwritable_log_is_said(void) {
     close(fd);
 }
 
-/* Last, as it leaves no room for another name. */
+/* Last, because it fills the table. */
 static void names_past_the_cap_overflow(void) {
     unsigned i = 0;
     while (numbered("cap", i) != OP_NAME_OVERFLOW)
         CHECK(i++ < OP_NAME_MAX_COUNT);
     CHECK_EQ(op_names_count(), OP_NAME_MAX_COUNT - 1);
     CHECK_EQ(numbered("cap", i + 1), OP_NAME_OVERFLOW);
-    CHECK(numbered("cap", 0) > OP_NAME_OVERFLOW); /* those that are known are found still */
+    CHECK(numbered("cap", 0) > OP_NAME_OVERFLOW); /* known names are still found */
 }
 
-/* Whoever keeps an id, as a decorator does, begins events with it in windows that come later. */
+/* An id that is kept, as by a decorator, is used in later windows too. */
 static void events_that_share_the_name_are_counted_by_window(void) {
     uint32_t kept = numbered("cap", OP_NAME_MAX_COUNT), known = numbered("cap", 0);
     folder here = make_folder();

@@ -27,8 +27,8 @@ static void ops_and_calls_nest_in_one_tree(void) {
     op_result_free(r);
 }
 
-/* with outer: with manager(): mul; the range of manager() outlives the call that began it, and ends
- * in another that goes on longer. Lines: enter at 7 of the caller, the range at 70 of enter. */
+/* with outer: with manager(): mul; manager()'s range outlives the call that began it, and ends in
+ * another call that lasts longer. Lines: enter at 7 of the caller, the range at 70 of enter. */
 static void a_range_that_outlives_its_call_lies_further_out(void) {
     memset(&m, 0, sizeof m);
     add_kind(first, "main", 0, 10, 1000, OP_PYTHON_CALL);
@@ -103,7 +103,7 @@ static void begin_call(op_thread *t, const char *name, const void *code) {
     op_call_begin(t, code, name_id(name), OP_PYTHON_CALL, 0, 0);
 }
 
-/* g and h end unseen, and with f; an end of what is not open is ignored. */
+/* g and h end unseen, together with f; the end of a call that is not open is ignored. */
 static void unseen_ends(op_thread *t) {
     begin_call(t, "f", &f_code);
     begin_call(t, "g", &g_code);

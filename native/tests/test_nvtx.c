@@ -1,5 +1,4 @@
-/* A copy of the NVTX headers' globals, as a library that emits ranges has one, with the collector
- * behind it. */
+/* A copy of the NVTX headers' globals, as in a library that emits ranges, before the collector. */
 #include "core/fault.h"
 #include "fixture.h"
 #include "others.h"
@@ -71,7 +70,7 @@ static void the_headers_tables_are_filled(void) {
         core_slots[i] = &core[i];
     for (unsigned i = 1; i < CORE2_SIZE; i++)
         core2_slots[i] = &core2[i];
-    for (int again = 0; again < 2; again++) /* once for each library that embeds the headers */
+    for (int again = 0; again < 2; again++) /* once per library that embeds the headers */
         CHECK_EQ(InitializeInjectionNvtx2(export_table), 1);
     CHECK_EQ(injected_version, 3);
     for (unsigned i = 1; i <= 13; i++)
@@ -109,7 +108,7 @@ static void ranges_nest_and_say_how_deep(void) {
     op_result_free(r);
 }
 
-/* Each domain has a stack of its own, so ranges of two of them may overlap. */
+/* Each domain has its own stack, so ranges of two domains may overlap. */
 static void domains_are_stacks_of_their_own(void) {
     void *left = DOMAIN("left"), *right = DOMAIN_WIDE(L"right");
     CHECK(left && right && left != right);
@@ -178,7 +177,7 @@ static void ranges_carry_category_colour_and_payload(void) {
     op_result_free(r);
 }
 
-/* A caller compiled against an older structure: what lies behind its end is not read. */
+/* A caller compiled against an older structure: nothing beyond its end is read. */
 static void shorter_attributes_are_understood(void) {
     nvtx_attributes a = message("beyond the end");
     a.size = offsetof(nvtx_attributes, message_type);
@@ -211,21 +210,21 @@ static void started_ranges_end_in_any_order_on_any_thread(void) {
     PUSH("nested");
     POP();
     END(first);
-    END(first); /* it has ended */
+    END(first); /* already ended */
     uint64_t third = START("third");
     CHECK(third != first);
     on_another_thread(end_there, &second);
     op_result *r = stop_window();
     op_columns c = columns_of(r);
     CHECK_EQ(c.count, 4);
-    CHECK_EQ(c.parent[row_of(r, "nested")], -1); /* they overlap others, so they are around none */
+    CHECK_EQ(c.parent[row_of(r, "nested")], -1); /* they overlap others: never parents */
     CHECK_EQ(c.flags[row_of(r, "first")], OP_FLAG_ASYNC);
     CHECK(c.duration_ns[row_of(r, "second")] >= 0);
     CHECK_EQ(c.duration_ns[row_of(r, "third")], -1);
     op_result_free(r);
     CHECK_OK(op_window_start());
     uint64_t other = START("other");
-    END(third); /* of the window before: its number means nothing here */
+    END(third); /* of the previous window: its number is invalid here */
     r = stop_window();
     CHECK_EQ(columns_of(r).duration_ns[row_of(r, "other")], -1);
     CHECK(other != third);
@@ -289,7 +288,7 @@ static void threads_do_not_meet(void) {
 #ifdef OP_FAULTS
 static void *push_without_memory(void *unused) {
     (void)unused;
-    op_fault_arm(OP_FAULT_MEMORY, 1); /* for the list of what this thread has pushed */
+    op_fault_arm(OP_FAULT_MEMORY, 1); /* for this thread's list of pushed ranges */
     CHECK_EQ(PUSH("not noted"), NVTX_NO_TRACKING);
     CHECK_EQ(POP(), NVTX_NO_TRACKING);
     op_fault_arm(OP_FAULT_MEMORY, 0);
@@ -328,7 +327,7 @@ static void make_domain(unsigned turn) {
 }
 
 static void emit_in_child(void) {
-    alarm(20); /* a lock that nobody holds any more would never be free */
+    alarm(20); /* a lock without an owner would never be released */
     DOMAIN("of a child");
     PUSH("of a child");
     POP();

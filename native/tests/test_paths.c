@@ -56,7 +56,7 @@ static void cheap_paths_go_first(void) {
     op_result_free(r);
 }
 
-/* An async event may take longer than its caller: the caller is kept with it all the same. */
+/* An async event may last longer than its caller, which is kept with it. */
 static void kept_paths_have_their_callers(void) {
     memset(&m, 0, sizeof m);
     made_thread *t = &m.threads[0];
@@ -87,7 +87,7 @@ static void paths_of_steps_leave_out_the_rest(void) {
     op_result_free(r);
 }
 
-/* The table grows, and all of it stays proportional to the events. */
+/* The table grows, and everything stays proportional to the events. */
 static void as_many_paths_as_events(void) {
     enum { MANY = 20000 };
     static op_event events[MANY];

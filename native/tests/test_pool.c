@@ -46,7 +46,7 @@ static void file_is_private_locked_and_whole(void) {
     CHECK_EQ(stat(pool.path, &info), 0);
     CHECK_EQ(info.st_mode & 0777, 0600);
     CHECK_EQ(info.st_size, OP_HEADER_BYTES + OP_CHUNK_MAX);
-    CHECK(info.st_blocks * 512 >= info.st_size); /* no page of it can be SIGBUS later */
+    CHECK(info.st_blocks * 512 >= info.st_size); /* no page of it can raise SIGBUS later */
     CHECK_EQ(stat(pool.names_path, &info), 0);
     CHECK_EQ(info.st_mode & 0777, 0600);
     int other = open(pool.path, O_RDONLY | O_CLOEXEC);
@@ -59,7 +59,7 @@ static void file_is_private_locked_and_whole(void) {
     remove_folder(&f);
 }
 
-/* Chunks of mixed sizes until the segment is full; none overlap, each is aligned to its size. */
+/* Chunks of mixed sizes until the segment is full: none overlap, each is aligned to its size. */
 static void check_chunks_tile_the_pool(void) {
     static const uint32_t sizes[] = {OP_CHUNK_MIN, 64u << 10, 2 * OP_CHUNK_MIN, OP_CHUNK_MAX,
                                      128u << 10};
@@ -107,7 +107,7 @@ static void it_grows_to_four_segments(void) {
     remove_folder(&f);
 }
 
-/* What a full disk does: the kernel refuses the blocks, and nothing stays behind. */
+/* On a full disk the kernel refuses the blocks, and no file is left behind. */
 static void no_room_for_the_file_is_an_error(void) {
     folder f = make_folder();
     struct rlimit all, few = {.rlim_cur = OP_CHUNK_MAX, .rlim_max = RLIM_INFINITY};

@@ -24,7 +24,7 @@ static void living_recordings_are_read_from_a_copy(void) {
     open_session(&here);
     op_window_sample(0.25);
     CHECK_OK(op_window_start());
-    op_window_sample(1); /* of windows to come */
+    op_window_sample(1); /* for later windows */
     record_and_spill();
     wait_for_the_drain();
     op_result *r;
@@ -88,7 +88,8 @@ static void a_recording_of_too_deep_a_stack_says_what_it_lacks(void) {
     op_session_close();
 }
 
-/* ---- files that are none ------------------------------------------------------------------------- */
+/* ---- other files
+ * ---------------------------------------------------------------------------------- */
 
 static void other_files_are_refused(void) {
     char path[sizeof here.path + 8];
@@ -100,7 +101,7 @@ static void other_files_are_refused(void) {
     CHECK_FAILS(op_recover(path, &r), OP_EIO, path);
     CHECK_EQ(unlink(path), 0);
     CHECK_EQ(mkfifo(path, 0600), 0);
-    CHECK_FAILS(op_recover(path, &r), OP_EFORMAT, "not a regular file"); /* and waits for no writer */
+    CHECK_FAILS(op_recover(path, &r), OP_EFORMAT, "not a regular file"); /* nor waits for a writer */
     CHECK_EQ(unlink(path), 0);
     for (off_t size = 0; size < 2 * OP_HEADER_BYTES; size += OP_HEADER_BYTES - 1) {
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

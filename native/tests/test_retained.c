@@ -1,4 +1,4 @@
-/* What steps leave in use: by the record that was innermost when it was taken. */
+/* Blocks retained by steps, credited to the innermost record at their allocation. */
 #include "fixture.h"
 #include "others.h"
 #include "result/group.h"
@@ -36,7 +36,7 @@ static sums sums_of(op_result *r, uint64_t steps) {
 static void begin_step(int64_t number) { CHECK_OK(op_step_begin(number)); }
 static void end_step(void) { CHECK_OK(op_step_end()); }
 
-/* An op that takes two blocks and one in the op inside, and gives one back. */
+/* An op that allocates two blocks, and one in the op inside, and frees one. */
 static void take_some(uint64_t at) {
     op_slot outer = begin("outer");
     op_retained_take(at, 100);
@@ -56,7 +56,7 @@ static void what_is_not_given_back_is_the_ops_and_of_those_around(void) {
     op_retained_give(11); /* too late */
     begin_step(1);
     take_some(20);
-    op_retained_give(10); /* of nobody, or of the step before */
+    op_retained_give(10); /* not allocated, or by the previous step */
     op_retained_give(12);
     op_retained_give(21);
     end_step();
@@ -87,7 +87,7 @@ static void only_what_an_op_takes_in_a_step_counts(void) {
     CHECK_OK(op_window_start());
     take_some(10);
     begin_step(0);
-    op_retained_take(1, 5); /* by no op */
+    op_retained_take(1, 5); /* outside of any op */
     op_window_pause();
     op_slot unseen = begin("unseen");
     op_retained_take(2, 5);
@@ -99,7 +99,7 @@ static void only_what_an_op_takes_in_a_step_counts(void) {
     CHECK_OK(op_window_start());
     begin_step(0);
     end_step();
-    CHECK_EQ(sums_of(stop_window(), 1).total[0], 0); /* nothing is left of another window */
+    CHECK_EQ(sums_of(stop_window(), 1).total[0], 0); /* nothing is left from another window */
 }
 
 static void an_address_is_taken_again(void) {
@@ -109,7 +109,7 @@ static void an_address_is_taken_again(void) {
         op_slot op = begin("outer");
         op_retained_take(1, 50);
         op_retained_take(2, 3);
-        op_retained_take(2, 4); /* it was given back unseen */
+        op_retained_take(2, 4); /* its free was not seen */
         op_retained_give(1);
         op_end(&op);
     }
@@ -119,7 +119,7 @@ static void an_address_is_taken_again(void) {
 
 enum { MANY = 5000 };
 
-/* Against a plain list, with addresses that collide. */
+/* Compared with a plain list, with colliding addresses. */
 static void many_blocks_come_and_go(void) {
     static bool is_taken[MANY];
     uint32_t seed = 1;

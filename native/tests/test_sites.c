@@ -1,4 +1,4 @@
-/* Where ops were called from: sites as they are noted, and as a result has them. */
+/* Call sites, as they are recorded and as in a result. */
 #include "made.h"
 #include "sources/call.h"
 #include "sources/sites.h"
@@ -30,7 +30,7 @@ static op_event *add_at(made_thread *t, uint16_t site, const char *name, uint16_
     return e;
 }
 
-/* A lookup goes on to the next entry until it finds its own. */
+/* A lookup continues to the next entry until it finds its own. */
 static void instructions_of_one_function_are_spread(void) {
     static const char code[] = "code";
     bool is_taken[1024] = {false};
@@ -55,11 +55,11 @@ static void what_runs_inside_of_an_op_is_called_from_its_line(void) {
     CHECK_EQ(calls_from(r, "linear", 4), 2);
     CHECK_EQ(calls_from(r, "copy_", 3), 1);
     CHECK_EQ(calls_from(r, "copy_", 4), 0);
-    CHECK_EQ(columns_of(r).line[0], 0); /* it is the number of no line */
+    CHECK_EQ(columns_of(r).line[0], 0); /* it is not a site's number */
     op_result_free(r);
 }
 
-/* The engine may run a node in whatever calls backward(), or on a thread that has no Python. */
+/* The engine may run a node in whatever calls backward(), or on a thread without Python. */
 static void a_backward_op_is_called_from_its_forwards_line(void) {
     made_thread *t = begin_made(), *engine = &m.threads[1];
     engine->os_tid = 71;
@@ -120,7 +120,7 @@ static void instructions_are_told_apart(void) {
     CHECK(op_sites_look(&other) == NULL);
 }
 
-/* An epoch ends with any code object: addresses may mean others from there on. */
+/* An epoch ends with any code object, because addresses may mean something else afterwards. */
 static void a_memo_ends_with_its_epoch(void) {
     static char code;
     op_thread t = {0};
@@ -138,7 +138,7 @@ static void note(const op_slot *slot, enum op_caller caller) {
     slot->event->line = 2;
 }
 
-/* A window has the places that were known when it closed; one without sites has none. */
+/* A window has the places known when it closed; one without sites has none. */
 static void a_window_has_its_places(void) {
     folder f = make_folder();
     open_session(&f);
@@ -177,8 +177,7 @@ static bool asks(uint8_t flags, uint16_t depth) {
     return e.line != 0;
 }
 
-/* Nothing is asked of an op inside of one that has a line, but of nodes, ranges and what is in those.
- */
+/* An op inside one with a line needs no lookup; nodes, ranges and what is in them do. */
 static void what_shares_a_line_asks_nothing(void) {
     folder f = make_folder();
     open_session(&f);
@@ -190,10 +189,10 @@ static void what_shares_a_line_asks_nothing(void) {
     CHECK(!asks(0, 1));
     CHECK(asks(0, 0) && asks(OP_SCOPE_USER, 1) && asks(OP_SCOPE_BACKWARD, 1) &&
           asks(OP_FLAG_ENGINE, 1));
-    op_slot inner = begin_numbered(name_id("mm"), 1); /* whoever emits it, a range too */
+    op_slot inner = begin_numbered(name_id("mm"), 1); /* the same for a range, whoever emits it */
     CHECK(asks(0, 2));
     op_self->lined = 0;
-    op_end(&outer); /* before what is inside of it */
+    op_end(&outer); /* before the event inside it */
     CHECK(asks(0, 2));
     op_end(&inner);
     op_lines_noted.note = NULL;
@@ -201,7 +200,7 @@ static void what_shares_a_line_asks_nothing(void) {
     close_session(&f);
 }
 
-/* Past half of the numbers a window begins anew, so that they do not run out in a long process. */
+/* Past half of the numbers a window restarts numbering, so that they never run out. */
 static void numbers_are_given_anew(void) {
     static char codes[UINT16_MAX + 10];
     const op_site place = {.file = 1, .function = 2, .line = 3};
@@ -217,7 +216,7 @@ static void numbers_are_given_anew(void) {
     CHECK_EQ(op_sites_add(&again, &place), 1);
 }
 
-/* Each way to a place has a number, and the same way the same; recursion does not take all of them. */
+/* Each way to a place has one number; recursion does not use up all of them. */
 static void a_place_is_told_by_what_called_it(void) {
     static char codes[3];
     uint16_t sites[3];
@@ -245,7 +244,7 @@ static void a_place_is_told_by_what_called_it(void) {
     uint16_t chain = sites[0];
     for (uint32_t i = 0; i < UINT16_MAX; i++)
         chain = op_sites_under(sites[i % 3], chain);
-    CHECK(chain == sites[(UINT16_MAX - 1) % 3]); /* where no number is left */
+    CHECK(chain == sites[(UINT16_MAX - 1) % 3]); /* no number is left */
     op_result_free(stop_window());
     close_session(&f);
 }

@@ -9,7 +9,7 @@ static int rising(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The fastest few of many are undisturbed on any machine that is not busy all the time. */
+/* The fastest few of many runs are undisturbed, unless the machine is always busy. */
 static void probes_do_the_same_work(void) {
     uint64_t took[PROBES];
     for (int i = 0; i < PROBES; i++)
@@ -27,7 +27,7 @@ static void a_probe_takes_no_less_than_it_says(void) {
     CHECK(took <= op_clock_now(CLOCK_MONOTONIC) - began);
 }
 
-/* Nothing of the loop was dropped: 20,000 rounds take no less than 20,000 cycles of 10 GHz. */
+/* Nothing of the loop was optimized away: 20,000 rounds take at least 20,000 cycles at 10 GHz. */
 static void the_compiler_leaves_the_work_in(void) {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < PROBES; i++) {

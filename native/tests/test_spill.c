@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#define FITS_NOT 200000u /* six times what the pool may grow to */
+#define FITS_NOT 200000u /* six times the most the pool can hold */
 
 static folder here;
 
@@ -43,7 +43,7 @@ static void pool_wraps_and_nothing_is_lost(void) {
     op_session_close();
 }
 
-/* A record that is open stays in memory, and finds its end there, whatever is written meanwhile. */
+/* An open record stays in memory and gets its end there, whatever is written meanwhile. */
 static void open_records_are_not_spilled(void) {
     open_session(&here);
     CHECK_OK(op_window_start());
@@ -100,7 +100,7 @@ static void drain_lives_in_the_window_only(void) {
     op_session_close();
 }
 
-/* Whatever ends the recording early: what was recorded before is whole, the rest is counted. */
+/* Whatever ends the recording early: what was recorded before is complete, the rest is counted. */
 static void check_cut_short(op_result *r, uint32_t begun) {
     op_stats s = stats_of(r);
     CHECK(s.truncated);
@@ -168,8 +168,8 @@ static void limit_file_size(rlim_t bytes) {
     CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* The disk is full in the middle of a chunk: the chunk stays in memory. Under the smallest limit
- * the pool cannot grow either. */
+/* The disk fills up in the middle of a chunk: the chunk stays in memory. With the smallest limit the
+ * pool cannot grow either. */
 static void full_disk_ends_the_recording(void) {
     const rlim_t limits[] = {OP_HEADER_BYTES + OP_CHUNK_MAX, 3 * OP_CHUNK_MAX, 5 * OP_CHUNK_MAX,
                              5 * OP_CHUNK_MAX + 1001};

@@ -10,8 +10,7 @@ static op_event *add_op(const char *name, uint16_t depth, uint64_t start, uint64
     return e;
 }
 
-/* Whether rows of what was added have equal ids where their letters are equal, and none where it is a
- * dash. */
+/* Rows with equal letters must have equal ids; a dash means none. */
 static void check_ids(uint32_t depth, const char *letters) {
     op_result *r = build(&m);
     uint32_t *ids = op_stack_ids(r, depth);
@@ -34,7 +33,7 @@ static void ops_without_calls_have_no_stack(void) {
     check_ids(UINT32_MAX, "--");
 }
 
-/* Calls are a tree of their own, as deep as their own depth says. */
+/* Calls are a separate tree with its own depth. */
 static void stacks_are_apart_by_call_and_line(void) {
     memset(&m, 0, sizeof m);
     add_kind(t, "a.py(1): f", 0, 100, 500, OP_PYTHON_CALL);
@@ -61,7 +60,7 @@ static void innermost_calls_alone_count(void) {
     check_ids(2, "-ab-cd");
 }
 
-/* The innermost of them was at the op's own line. */
+/* The innermost one was at the op's own line. */
 static void open_calls_count_until_they_end(void) {
     memset(&m, 0, sizeof m);
     add_kind(t, "a.py(1): module", 0, 1, 0, OP_PYTHON_CALL)->flags = OP_FLAG_BEFORE;

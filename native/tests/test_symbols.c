@@ -14,7 +14,7 @@ static void copy_file(const char *from, const char *to) {
     fclose(sink);
 }
 
-/* Who reads later finds the names in the file, unless it is another one by then. */
+/* A later reader finds names in the file, unless it has been replaced. */
 static void only_the_file_that_was_mapped_has_names(void) {
     static const struct {
         const char *replaced_by;
@@ -63,7 +63,7 @@ static void a_dead_process_is_symbolized_too(void) {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        name_id("a name that only the child has"); /* else ids would be the reader's too */
+        name_id("a name that only the child has"); /* otherwise the ids would match the reader's */
         open_session(&here);
         start(OP_STACK_FRAMES);
         outer(die_in_the_chain, &ends[1]);
@@ -89,7 +89,7 @@ static void a_dead_process_is_symbolized_too(void) {
 
 /* ---- damage ------------------------------------------------------------------------------- */
 
-/* Numbers of a file are not trusted: what they say is left out or true, never read past an end. */
+/* Numbers from a file are not trusted: results are missing or right, and no read is out of bounds. */
 static void damaged_records_are_left_out(void) {
     static const uint32_t blocks[][6] = {{0},
                                          {OP_ARGS_HEADER(OP_ARGS_STACK, 0)},

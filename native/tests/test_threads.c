@@ -102,7 +102,7 @@ static void threads_that_end_inside_a_range(void) {
 /* ---- threads that live longer than windows ------------------------------------------------ */
 
 typedef struct worker {
-    uint32_t window, done; /* asked for; recorded */
+    uint32_t window, done; /* requested; recorded */
 } worker;
 
 static void *record_when_asked(void *argument) {
@@ -146,8 +146,8 @@ static void *record_and_end(void *unused) {
     return NULL;
 }
 
-/* What a thread recorded is in the result also when it ends while the window does. The pool is
- * half full, so that the window's end takes its time: the drain thread has to be joined first. */
+/* Records of a thread that ends together with the window are in the result. The half-full pool makes
+ * the window's end slow, because the drain thread has to be joined first. */
 static void threads_that_end_with_the_window_lose_nothing(void) {
     pthread_t threads[8];
     op_session_close();
@@ -171,7 +171,7 @@ static void threads_that_end_with_the_window_lose_nothing(void) {
 
 static bool stop_recording;
 
-/* Nested and with arguments; a window closes at any point of it. */
+/* Nested and with arguments; a window may close at any point. */
 static void *record_forever(void *unused) {
     (void)unused;
     uint32_t name = name_id("forever"), number = 0;
@@ -187,7 +187,7 @@ static void *record_forever(void *unused) {
     return NULL;
 }
 
-/* A window's events of one thread are consecutive ones of all that the thread began. */
+/* The events of a thread in a window are consecutive ones of all it began. */
 static void check_consecutive(const op_result *r) {
     op_columns c = columns_of(r);
     uint64_t words;
@@ -228,7 +228,7 @@ static void windows_come_and_go_under_recording_threads(void) {
     CHECK(events > 0);
 }
 
-/* At the end of a Python process the session closes while daemon threads go on recording. */
+/* At the end of a Python process the session closes while daemon threads still record. */
 static void sessions_come_and_go_under_recording_threads(void) {
     pthread_t threads[4];
     stop_recording = false;

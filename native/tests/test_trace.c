@@ -154,7 +154,7 @@ static void any_name_is_valid_json(void) {
 
 #define TOKEN(tag, dtype, length) ((uint32_t)(tag) | (uint32_t)(dtype) << 8 | (uint32_t)(length) << 16)
 
-/* An op with inputs of each kind. */
+/* An op with every kind of input. */
 static op_result *with_inputs(void) {
     double value = 0.5;
     uint32_t half[2];
@@ -283,7 +283,7 @@ static void memory_stands_as_kineto_writes_it(void) {
     op_result_free(r);
 }
 
-/* Larger than any buffer on the way, with every piece at some buffer's end. */
+/* Larger than all buffers on the way, so that every piece is at some buffer's end. */
 static void large_traces_are_whole(void) {
     enum { MANY = 6000 };
     static op_event events[MANY];
@@ -319,8 +319,8 @@ static void a_full_disk_is_said(void) {
     op_result_free(r);
 }
 
-/* The ranges between two calls lead in a circle, as no recording's do: who looks at each row once comes
- * to an end all the same, who walks from a call to the call around it does not. */
+/* The ranges between two calls form a cycle, which no recording has. Visiting each row once terminates;
+ * walking from call to enclosing call does not. */
 static void nobody_walks_from_call_to_call(void) {
     start_over();
     made_thread *t = &m.threads[0];
@@ -332,7 +332,7 @@ static void nobody_walks_from_call_to_call(void) {
     char *text = trace_of(r, "", "t");
     check_has(text, "\"Python id\":4,\"Python parent id\":1,");
     free(text);
-    ((int32_t *)r->columns.parent)[1] = 2; /* its storage is the result's own */
+    ((int32_t *)r->columns.parent)[1] = 2; /* its storage belongs to the result */
     alarm(10);
     text = trace_of(r, "", "t");
     alarm(0);

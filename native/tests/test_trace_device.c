@@ -45,7 +45,7 @@ static void work_of_devices_stands_as_kineto_writes_it(void) {
         pid, pid);
     check_event(text, "\"cat\":\"cuda_driver\",\"name\":\"cuLaunchKernel\",\"pid\":%d,", pid);
     check_has(text, "\"args\":{\"External id\":3,\"correlation\":3}}");
-    /* The range first: it holds the kernel that begins with it. */
+    /* The range comes first, because it contains the kernel that begins with it. */
     check_has(
         text,
         "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"forward\",\"pid\":2,\"tid\":7,"
@@ -70,13 +70,13 @@ static void what_overlaps_goes_to_a_further_track(void) {
     memset(&m, 0, sizeof m);
     made_thread *t = &m.threads[0];
     add_kind(t, "a", 0, 100, 200, OP_KERNEL);
-    add_kind(t, "b", 0, 150, 250, OP_KERNEL); /* over the end of a */
+    add_kind(t, "b", 0, 150, 250, OP_KERNEL); /* beyond the end of a */
     add_kind(t, "c", 0, 160, 170, OP_KERNEL); /* inside a and b */
     add_kind(t, "d", 0, 200, 210, OP_KERNEL);
     add_kind(t, "outer", 0, 300, 400, OP_DEVICE_RANGE);
     add_kind(t, "inner", 0, 310, 390, OP_DEVICE_RANGE);
     add_kind(t, "e", 0, 310, 390, OP_KERNEL);
-    add_kind(t, "f", 0, 395, 405, OP_KERNEL); /* over the end of the outer range */
+    add_kind(t, "f", 0, 395, 405, OP_KERNEL); /* beyond the end of the outer range */
     add_kind(t, "g", 0, 405, 405, OP_KERNEL);
     op_result *r = build_streams(0, 0, 7);
     op_lanes lanes;
@@ -97,7 +97,7 @@ static void what_overlaps_goes_to_a_further_track(void) {
     op_result_free(r);
 }
 
-/* However many overlap: all are there, on a bounded number of tracks. */
+/* However many overlap, all are there on a bounded number of tracks. */
 static void tracks_are_bounded(void) {
     enum { MANY = 1000 };
     static op_event events[MANY];

@@ -11,7 +11,7 @@ static op_event *add_module(made_thread *t, const char *name, uint16_t depth, ui
     return e;
 }
 
-/* A module in a module, a function between them, and ops in each. */
+/* Nested modules, a function between them, and ops in each. */
 static op_result *modules_and_ops(void) {
     memset(&m, 0, sizeof m);
     made_thread *t = &m.threads[0];

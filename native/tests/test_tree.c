@@ -108,7 +108,7 @@ static void threads_share_no_parents(void) {
     op_result_free(r);
 }
 
-/* A thread's chunks come in any order of address; their sequence is their order. */
+/* A thread's chunks have arbitrary addresses; `sequence` is their order. */
 static void chunks_join_end_to_end(void) {
     start_over();
     op_event first[2] = {
@@ -151,7 +151,7 @@ static void events_belong_to_the_step_they_began_in(void) {
     made_thread *t = &m.threads[0];
     t->os_tid = 71;
     add_event(t, "before", 0, 50, 60);
-    add_event(t, "first", 0, 100, 350); /* ends in the next */
+    add_event(t, "first", 0, 100, 350); /* ends in the next chunk */
     add_event(t, "between", 0, 250, 260);
     add_event(t, "second", 0, 300, 310);
     add_event(t, "after", 0, 400, 410);
@@ -191,7 +191,7 @@ static void old_threads_are_background(void) {
     add_event(&m.threads[0], "stepper", 0, 150, 160);
     add_event(&m.threads[1], "old outside", 0, 50, 60);
     add_event(&m.threads[1], "old", 0, 150, 160);
-    add_event(&m.threads[2], "new", 0, 150, 160); /* was not there when the step began */
+    add_event(&m.threads[2], "new", 0, 150, 160); /* did not exist when the step began */
     add_step(&m, 0, 100, 200, 71);
     m.steps[0].tids = tids;
     m.steps[0].tid_count = 2;
@@ -205,7 +205,7 @@ static void old_threads_are_background(void) {
     op_result_free(r);
 }
 
-/* Lengths in a block are a dead process's word for it. */
+/* Lengths in a block come from a dead process. */
 static void damaged_blocks_are_left_alone(void) {
     start_over();
     made_thread *t = &m.threads[0];
@@ -220,7 +220,7 @@ static void damaged_blocks_are_left_alone(void) {
     op_result_free(r);
 }
 
-/* Between two calibrations each has its own rate; joined, time never jumps. */
+/* Between two calibrations each line has its own rate; joined, time never jumps. */
 static void time_is_converted_piece_by_piece(void) {
     static op_clock_pair pairs[3] = {{.ticks = 1000, .monotonic_ns = 500, .realtime_ns = 77},
                                      {.ticks = 2000, .monotonic_ns = 1000},
@@ -247,7 +247,7 @@ static void time_is_converted_piece_by_piece(void) {
     op_result_free(r);
 }
 
-/* What an op gave back is not an event: the op has it. */
+/* Outputs are not an event; they belong to the op. */
 static void outputs_belong_to_their_op(void) {
     memset(&m, 0, sizeof m);
     made_thread *t = &m.threads[0];
@@ -258,7 +258,7 @@ static void outputs_belong_to_their_op(void) {
     e->kind = OP_OUTPUTS;
     add_block(t, e, words, 2);
     add_event(t, "view", 1, 310, 390);
-    e = add_event(t, "", 0, 500, 500); /* of nothing that is on record */
+    e = add_event(t, "", 0, 500, 500); /* without a recorded op */
     e->kind = OP_OUTPUTS;
     add_block(t, e, words, 2);
     op_result *r = build(&m);
@@ -277,7 +277,7 @@ static void outputs_belong_to_their_op(void) {
     op_result_free(r);
 }
 
-/* The overload stands before the inputs and is none of them. */
+/* The overload precedes the inputs and is not one of them. */
 static void overload_is_told_of_its_op(void) {
     memset(&m, 0, sizeof m);
     made_thread *t = &m.threads[0];
@@ -307,14 +307,14 @@ static void overload_of_a_file_is_renamed(void) {
     uint32_t words[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 4), 0, 0, OP_INPUT_OVERLOAD, 2};
     op_inputs_rename(words, words + 5, names, 3);
     CHECK_EQ(words[4], 42);
-    op_inputs_rename(words, words + 5, names, 3); /* an id that the file does not have */
+    op_inputs_rename(words, words + 5, names, 3); /* an id that is not in the file */
     CHECK_EQ(words[4], OP_NAME_NONE);
     uint32_t other[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 4), 0, 0, OP_INPUT_BOOL_LIST | 1 << 16, 2};
     op_inputs_rename(other, other + 5, names, 3);
     CHECK_EQ(other[4], 2);
 }
 
-/* A block of one named number, in the inputs' block of an op. */
+/* A block of one named number, within an op's input block. */
 enum { KEYWORDS = 5 };
 #define NAMED(key)                                                                                     \
     OP_INPUT_KEYWORDS | KEYWORDS << 16, OP_ARGS_HEADER(OP_ARGS_FIELDS, KEYWORDS - 1), key,             \

@@ -37,7 +37,7 @@ static void record_both(void *unused) {
     record_named("second");
 }
 
-/* Also what only differs in its innermost frames, which are met first in the second. */
+/* Including stacks that differ only in their innermost frames, which first appear in the second. */
 static void equal_stacks_are_kept_once(void) {
     open_session(&here);
     start(OP_STACK_FRAMES);
@@ -56,7 +56,7 @@ static void equal_stacks_are_kept_once(void) {
         CHECK_EQ(first.frames[i].address, second.frames[i].address);
     CHECK_EQ(shorter.count, first.count - 2);
     CHECK_TEXT(shorter.symbols[1], "chain_inner");
-    CHECK_EQ(count, first.count + 3); /* hidden and inner once more, and this function's second call */
+    CHECK_EQ(count, first.count + 3); /* hidden and inner again, and this function's second call */
     CHECK_EQ(op_result_cpp_stack(r, (uint64_t)row_of(r, "not unwound")), 0);
     finish(r);
 }
@@ -129,8 +129,8 @@ static void *record_on_a_thread(void *unused) {
     return unused;
 }
 
-/* Enough to fill chunks and to spill them; in one window after the other, as frames that are known in
- * one are told again in the next. */
+/* Enough to fill and spill chunks, in several windows: each records the frames of earlier ones
+ * again. */
 static void threads_have_stacks_of_their_own(void) {
     open_session(&here);
     for (int window = 0; window < 3; window++) {
@@ -154,7 +154,7 @@ static void threads_have_stacks_of_their_own(void) {
         const op_cpp_frame *frames;
         uint64_t count;
         CHECK_OK(op_result_cpp_frames(r, &frames, &count));
-        CHECK(count < 400); /* those of all threads together */
+        CHECK(count < 400); /* of all threads together */
         check_sound(r);
         op_result_free(r);
     }
@@ -201,7 +201,7 @@ static void a_child_unwinds_for_itself(void) {
 }
 
 #ifdef OP_FAULTS
-/* The n-th request of a kind fails: no event is lost, and a stack is whole or not there. */
+/* The n-th request of a kind fails: no event is lost, and a stack is complete or missing. */
 static void refusals_lose_no_event(enum op_fault_kind kind) {
     for (unsigned nth = 1;; nth++) {
         open_roomy_session(&here);
@@ -246,7 +246,7 @@ int main(void) {
     here = make_folder();
     load(CHAIN1);
 #ifdef OP_FAULTS
-    RUN(a_refused_request_loses_no_event); /* first: while nothing is known to this thread */
+    RUN(a_refused_request_loses_no_event); /* first, while this thread knows no frames */
 #endif
     RUN(nothing_is_unwound_unless_asked);
     RUN(callers_are_named_in_order);

@@ -8,7 +8,7 @@ static made_thread *start_over(void) {
     return &m.threads[0];
 }
 
-/* An op that by its schema gives back what it was given. */
+/* An op whose schema says that it returns its input. */
 static void add_aliasing(made_thread *t, const char *name, uint16_t depth, uint64_t start,
                          uint64_t end) {
     add_event(t, name, depth, start, end)->flags = OP_FLAG_ALIASES;
@@ -42,8 +42,8 @@ static void what_copies_is_none(void) {
     op_result_free(r);
 }
 
-/* A range, a call of Python and memory are not ops. What runs in the first two runs in what is around.
- */
+/* Ranges, Python calls and memory are not ops. What runs in the first two runs in what contains
+ * them. */
 static void what_is_no_op_passes_on_what_ran_in_it(void) {
     made_thread *t = start_over();
     add_aliasing(t, "my::flat", 0, 100, 300);
@@ -62,7 +62,7 @@ static void what_is_no_op_passes_on_what_ran_in_it(void) {
     op_result_free(r);
 }
 
-/* As torch does of aten::detach. */
+/* As torch does in aten::detach. */
 static void what_an_op_records_of_itself_is_part_of_it(void) {
     made_thread *t = start_over();
     add_aliasing(t, "aten::detach", 0, 100, 200);

@@ -1,4 +1,4 @@
-/* What windows, pauses and sessions do to what is open. */
+/* The effect of windows, pauses and sessions on open events. */
 #include "fixture.h"
 #include "others.h"
 
@@ -33,7 +33,7 @@ static void ranges_across_windows_end_in_neither(void) {
     op_result *first = stop_window();
     op_slot between = begin("between");
     CHECK_OK(op_window_start());
-    op_end(&across); /* nothing of this window was begun here yet: it is not even counted */
+    op_end(&across); /* nothing has begun here in this window: it is not even counted */
     op_slot inside = begin("inside");
     op_end(&across);
     op_end(&between);
@@ -51,7 +51,7 @@ static void ranges_across_windows_end_in_neither(void) {
     op_result_free(second);
 }
 
-/* Ends of windows long gone, after their chunks were used again: they may touch nothing. */
+/* Ends of long-closed windows, whose chunks were reused, must not touch anything. */
 static void stale_ends_touch_nothing(void) {
     static op_slot stale[600];
     CHECK_OK(op_window_start());
@@ -108,7 +108,7 @@ static void what_ends_in_a_pause_has_its_end(void) {
     on_another_thread(end_it, &other);
     op_end(&inner);
     CHECK_OK(op_step_begin(7));
-    op_window_pause(); /* it is paused */
+    op_window_pause(); /* paused */
     op_window_resume();
     op_slot after = begin("after");
     op_end(&after);
@@ -133,7 +133,7 @@ static void what_ends_in_a_pause_has_its_end(void) {
     CHECK(!op_window_is_open());
 }
 
-/* Results own their memory: windows and sessions that come later change nothing in them. */
+/* Results own their memory: later windows and sessions do not change them. */
 static void results_outlive_the_session(void) {
     CHECK_OK(op_window_start());
     record_numbered(name_id("kept"), 0, 5000);

@@ -1,4 +1,4 @@
-/* Traces as text, and what they must have. */
+/* Traces as text, and checks of their content. */
 #ifndef WRITTEN_H
 #define WRITTEN_H
 
@@ -7,7 +7,7 @@
 
 #include <stdarg.h>
 
-/* The written trace, ended by 0; the caller frees it. */
+/* The written trace, NUL-terminated; the caller frees it. */
 static inline char *trace_of(const op_result *r, const char *metadata, const char *name) {
     FILE *file = tmpfile();
     CHECK(file != NULL);
@@ -28,7 +28,7 @@ static inline void check_has(const char *text, const char *part) {
     check_that(strstr(text, part) != NULL, part, __FILE__, __LINE__);
 }
 
-/* How the event of this name stands in the trace: from its opening brace to its line's end. */
+/* Checks the event of this name in the trace, from its opening brace to its line's end. */
 static inline void check_event(const char *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static inline void check_event(const char *text, const char *format, ...) {

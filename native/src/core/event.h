@@ -65,7 +65,7 @@ typedef struct op_event {
 #define OP_CHUNK_MAX (256u << 10)
 
 /* Events grow up from the header, argument blocks down from the end. A reader of a dead process's file
- * relies on the fields above the line: `count` and `arg_words` are stored with release order last. */
+ * relies on the fields above the line: `count` and `arg_words` are stored last, with release order. */
 typedef struct op_chunk {
     uint32_t magic; /* OP_CHUNK_MAGIC while owned by a thread, else 0 */
     uint32_t bytes; /* of the chunk, this header included */

@@ -1,5 +1,5 @@
 /* Reads JSON text in place: a cursor over bytes, of which more may arrive. It does not recurse, and
- * depth costs one bit per level. Strict (RFC 8259) except for NaN and Infinity, as profilers write. */
+ * depth costs one bit per level. Strict (RFC 8259), but accepts profilers' NaN and Infinity. */
 #ifndef OP_JSON_IN_H
 #define OP_JSON_IN_H
 

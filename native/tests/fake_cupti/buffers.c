@@ -1,4 +1,4 @@
-/* Activity buffers: asked for when a record needs one, handed back when full or flushed. */
+/* Activity buffers: requested when a record needs one, returned when full or flushed. */
 #include "fake.h"
 
 #include <pthread.h>
@@ -9,13 +9,13 @@ typedef struct buffer {
     uint8_t *data;
     size_t size, used;
     size_t records, most; /* most 0: as many as fit */
-    uint64_t owner;       /* a thread, 0 for all of them */
+    uint64_t owner;       /* a thread; 0: all threads */
     bool full;
 } buffer;
 
 static fake_callbacks callbacks;
 static bool zeroed, per_thread = true;
-static buffer *buffers; /* all that the library has */
+static buffer *buffers; /* all that the library holds */
 static size_t held, room;
 static uint64_t dropped, drop_next, seed;
 static fake_totals totals;
@@ -23,7 +23,7 @@ static fake_totals totals;
 void fake_set_callbacks(fake_callbacks c) { callbacks = c; }
 fake_callbacks fake_get_callbacks(void) { return callbacks; }
 
-/* The client may set this one inside a buffer callback. */
+/* The client may set it inside a buffer callback. */
 void fake_set_zeroed(bool on) { __atomic_store_n(&zeroed, on, __ATOMIC_RELAXED); }
 bool fake_is_zeroed(void) { return __atomic_load_n(&zeroed, __ATOMIC_RELAXED); }
 void fake_set_per_thread(bool on) { per_thread = on; }
@@ -121,7 +121,7 @@ static void complete(size_t at) {
     callbacks.complete(NULL, 0, b.data, b.size, b.used);
 }
 
-/* One that may be handed back now: the first, or any where there is a seed. */
+/* A buffer that may be returned now: the first, or with a seed any. */
 static bool pick(bool all, bool empty_too, size_t *at) {
     size_t fit = 0;
     for (size_t i = held; i-- > 0;)

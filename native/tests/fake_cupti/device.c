@@ -1,5 +1,5 @@
-/* The device: each stream does one thing after the other, and takes its time. What it has done becomes
- * a record on the library's own thread, or, where that is switched off, in the next flush. */
+/* The device: each stream runs one thing after the other, which takes time. Finished work becomes a
+ * record on the library's own thread or, if that is off, in the next flush. */
 #include "fake.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 
 #define FOREVER (3600u * 1000000000ull)
-#define SHORTEST_NAP 100000u /* ns: completed records are collected, not taken one by one */
+#define SHORTEST_NAP 100000u /* ns: completed records are collected in batches */
 
 typedef struct stream {
     fake_place place;
@@ -29,7 +29,7 @@ static stream *streams;
 static size_t stream_count;
 static pending *waiting; /* in the order in which they were started */
 static size_t waiting_count, waiting_room;
-static uint64_t flushes; /* done */
+static uint64_t flushes; /* completed flushes */
 static uint32_t late;
 static bool host_waits = true;
 
@@ -38,7 +38,7 @@ static bool worker_wanted = true, worker_runs, worker_ends;
 static uint64_t flush_asked, flush_taken, worker_until;
 static bool flush_forced;
 
-/* Apart from the library's lock: who waits for a flush shall not wait for that. */
+/* Separate from the library's lock: waiting for a flush must not wait for that. */
 static pthread_mutex_t flushed_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t flushed = PTHREAD_COND_INITIALIZER;
 static uint64_t flush_done;
@@ -79,7 +79,7 @@ static bool is_part_of(fake_place all, fake_place one) {
     return (!all.context || one.context == all.context) && (!all.stream || one.stream == all.stream);
 }
 
-/* Where nobody waits, all that was started there is done from now on. */
+/* If nobody waits, everything started there counts as done. */
 static void let_pass(fake_place place) {
     for (size_t i = 0; i < stream_count; i++)
         if (is_part_of(place, streams[i].place))
@@ -122,7 +122,7 @@ void fake_waiting(int on) {
     fake_unlock();
 }
 
-/* ---- records that wait for their end ----------------------------------------------------- */
+/* ---- records of unfinished work ---------------------------------------------------------- */
 
 void fake_add_pending(const fake_record *record, fake_place place, uint64_t due, uint32_t flags) {
     if (waiting_count == waiting_room) {
@@ -168,7 +168,7 @@ static void move_to_buffer(pending *p, uint64_t now) {
     fake_append(0, &p->record);
 }
 
-/* Gives the records of what has ended to the buffers, and of a forced flush all. */
+/* Moves records of finished work to the buffers; if forced, all records. */
 static void settle(bool forced) {
     uint64_t now = fake_monotonic();
     size_t kept = 0, ready = 0;
@@ -183,7 +183,7 @@ static void settle(bool forced) {
         }
     waiting_count = kept;
     if (ready)
-        fake_now(); /* the real library calls the clock here, on this thread, to fit the GPU's to it */
+        fake_now(); /* the real library calls the clock here, on this thread, to match the GPU's */
     for (size_t first = 0; first < ready; first++) {
         size_t at = ready - 1 - fake_draw(ready - first);
         pending p = done[at];
@@ -240,7 +240,7 @@ static void *work(void *unused) {
     return NULL;
 }
 
-/* As the real one, at the first kind that is enabled. */
+/* Like the real library, when the first kind is enabled. */
 void fake_start_worker(void) {
     if (!worker_wanted || worker_runs)
         return;

@@ -1,4 +1,4 @@
-/* What the library exports as CUPTI. */
+/* The exported CUPTI functions. */
 #include "fake.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 static CUpti_TimestampCallbackFunc clock_callback;
 static CUpti_ActivityThreadIdType thread_id_type;
-static char subscriber[1], other_subscriber[64]; /* the name of the other, "" where there is none */
+static char subscriber[1], other_subscriber[64]; /* the other's name; "": none */
 static bool subscribed;
 
 /* ---- version, texts, clock --------------------------------------------------------------- */
@@ -201,7 +201,7 @@ CUptiResult cuptiActivityEnableAllSyncRecords(uint8_t on) {
     return CUPTI_SUCCESS;
 }
 
-/* ---- attributes: legal in a buffer callback too ------------------------------------------ */
+/* ---- attributes: allowed in a buffer callback too ---------------------------------------- */
 
 static CUptiResult flag_attribute(CUpti_ActivityAttribute attribute, size_t *size, void *value) {
     if (!size || !value)

@@ -1,5 +1,5 @@
-/* libcuda.so.1 without a device: enough of the driver for who looks at devices and waits for them.
- * No header of CUDA's: its types are pointers and ints, and its names are what is looked up. */
+/* libcuda.so.1 without a device: enough of the driver to query devices and wait for them. It needs no
+ * CUDA header: types are pointers and ints, and functions are found by name. */
 #include "fake_cuda.h"
 
 #include "fake_cupti.h"
@@ -38,7 +38,7 @@ static struct {
     int code;
 } functions[48];
 
-/* ---- counted, and told to fail ----------------------------------------------------------- */
+/* ---- counts and failures ----------------------------------------------------------------- */
 
 static int find(const char *symbol) {
     int i = 0;
@@ -82,7 +82,7 @@ FAKE_EXPORT uint64_t fake_cuda_calls(const char *symbol) {
 FAKE_EXPORT void fake_cuda_devices(int count) { devices = count < DEVICES ? count : DEVICES; }
 FAKE_EXPORT void fake_cuda_driver_version(int version) { driver_version = version; }
 
-/* CUdevice_attribute: those that a trace's deviceProperties name. Any other is 0. */
+/* CUdevice_attribute values in a trace's deviceProperties. Others are 0. */
 typedef struct attribute {
     int number, value;
 } attribute;
@@ -194,7 +194,7 @@ FAKE_EXPORT int cuGetErrorName(int code, const char **text) {
     return CUDA_SUCCESS;
 }
 
-/* ---- the fake libcupti, where things run --------------------------------------------------- */
+/* ---- the fake libcupti, which runs the work -------------------------------------------------- */
 
 static int find_cupti(struct dl_phdr_info *info, size_t size, void *found) {
     (void)size;
@@ -205,7 +205,7 @@ static int find_cupti(struct dl_phdr_info *info, size_t size, void *found) {
     return 1;
 }
 
-/* Its function; NULL where it is not in the process. */
+/* A function of it; NULL if it is not in the process. */
 static void *of_cupti(const char *symbol) {
     const char *path = NULL;
     dl_iterate_phdr(find_cupti, &path);
@@ -216,7 +216,7 @@ static void *of_cupti(const char *symbol) {
     return function;
 }
 
-/* A program's first call on a device makes the device's primary context. */
+/* A program's first call on a device creates the device's primary context. */
 static int is_used(int device) {
     int (*used)(uint32_t) = NULL;
     *(void **)&used = of_cupti("fake_device_is_used");
@@ -238,7 +238,7 @@ FAKE_EXPORT int cuCtxSetCurrent(context *current) {
     return CUDA_SUCCESS;
 }
 
-/* A context of the program's own, which is not a device's primary one. */
+/* A context created by the program, not a device's primary one. */
 FAKE_EXPORT int cuCtxCreate_v2(context **created, unsigned flags, int device) {
     ENTER(1);
     static context made[DEVICES];
@@ -316,7 +316,7 @@ FAKE_EXPORT void fake_cuda_use(int device) {
     cuCtxSetCurrent(retain(device, 1));
 }
 
-/* ---- waiting: a call like any other, that CUPTI sees --------------------------------------- */
+/* ---- waiting: ordinary calls, which CUPTI sees --------------------------------------------- */
 
 static int capture_state(void) {
     int (*state)(void) = NULL;
@@ -338,7 +338,7 @@ FAKE_EXPORT int cuCtxSynchronize(void) {
     return was & FAKE_CAPTURING ? NOT_WHILE_CAPTURING : CUDA_SUCCESS;
 }
 
-/* Of the legacy stream, CU_STREAM_LEGACY: whether one that waits for it is being captured. */
+/* For the legacy stream, CU_STREAM_LEGACY: whether a stream that waits for it is being captured. */
 FAKE_EXPORT int cuStreamIsCapturing(void *stream, int *status) {
     ENTER(1);
     *status = 0;

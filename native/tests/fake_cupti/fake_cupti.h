@@ -1,15 +1,12 @@
 /* Controls of the fake libcupti: what a program on a GPU would have done, and what CUPTI would then do.
- *
- * The libraries are what tests load in place of NVIDIA's: libcupti.so.12 (CUPTI 12.9), libcupti.so.13
- * (13.0) and libcuda.so.1 (fake_cuda.h). They hold a device that takes time but computes nothing.
- * Records have the layout of the official headers and arrive as from the real library: at the real
- * stride, on the library's own thread, in buffers that the client hands out, late, in no order, or not
- * at all.
- *
- * This header needs none of NVIDIA's. Every control may be called from any thread; none may be called
- * in a buffer callback. Wrong use by the client (a CUPTI call inside a buffer callback, two threads
- * that wait for each other's lock, a buffer handed out twice, CUPTI touched in a forked child) ends the
- * process with a sentence on stderr, where the real library would hang or crash. */
+ * Tests load these libraries in place of NVIDIA's: libcupti.so.12 (CUPTI 12.9), libcupti.so.13 (13.0)
+ * and libcuda.so.1 (fake_cuda.h). They simulate a device that takes time but computes nothing. Records
+ * have the layout of the official headers and arrive as from the real library: at the real stride, on
+ * the library's own thread, in buffers that the client hands out, late, unordered, or not at all.
+ * This header needs none of NVIDIA's. Controls may be called from any thread, but not in a buffer
+ * callback. Wrong use by the client (a CUPTI call inside a buffer callback, two threads that wait for
+ * each other's lock, a buffer handed out twice, CUPTI used in a forked child) ends the process with a
+ * message on stderr, where the real library would hang or crash. */
 #ifndef FAKE_CUPTI_H
 #define FAKE_CUPTI_H
 
@@ -26,73 +23,72 @@ extern "C" {
 
 enum fake_kind {
     FAKE_LAUNCH = 1,       /* a kernel */
-    FAKE_GRAPH_LAUNCH = 2, /* `nodes` kernels by one call, all with its correlation id */
+    FAKE_GRAPH_LAUNCH = 2, /* one call launches `nodes` kernels, all with its correlation id */
     FAKE_MEMCPY = 3,
     FAKE_MEMCPY_PEER = 4, /* between two devices */
     FAKE_MEMSET = 5,
-    FAKE_SYNC_DEVICE = 6, /* the host waits until the context's work is done */
-    FAKE_SYNC_STREAM = 7, /* until the stream's is */
-    FAKE_SYNC_EVENT = 8,  /* until the context's is: an event of the latest work */
+    FAKE_SYNC_DEVICE = 6, /* the host waits for the context's work */
+    FAKE_SYNC_STREAM = 7, /* for the stream's work */
+    FAKE_SYNC_EVENT = 8,  /* for the context's work: an event after the latest work */
     FAKE_WAIT_EVENT = 9,  /* cudaStreamWaitEvent: the host does not wait */
-    FAKE_QUERY = 10,      /* cudaStreamQuery: the host asks and goes on; returns 600 if not done */
-    FAKE_CALL = 11,       /* a call that starts nothing: `cbid` says which */
+    FAKE_QUERY = 10,      /* cudaStreamQuery: does not wait; returns 600 if unfinished */
+    FAKE_CALL = 11,       /* a call that starts nothing; `cbid` says which */
     FAKE_MALLOC = 12,
     FAKE_FREE = 13,
-    FAKE_OVERHEAD = 14, /* CUPTI's own: `ns` of it, by no call */
+    FAKE_OVERHEAD = 14, /* `ns` of CUPTI's own time, without a call */
     FAKE_RECORD = 15,   /* cudaEventRecord: `event` stands for the stream's work so far */
     FAKE_CAPTURE = 16,  /* cudaStreamBeginCapture; a wait for the device breaks it */
     FAKE_END_CAPTURE = 17
 };
 
-/* Through which door the host asked. */
+/* The API that the host called. */
 enum fake_api {
     FAKE_RUNTIME = 0,
     FAKE_DRIVER = 1,
-    FAKE_NESTED = 2,     /* the runtime's call calls the driver's; both have one correlation id */
-    FAKE_NESTED_OWN = 3, /* the same, and the driver's call has a correlation id of its own */
-    FAKE_NO_CALL = 4     /* device work that no call is recorded for */
+    FAKE_NESTED = 2,     /* a runtime call calls the driver; both have one correlation id */
+    FAKE_NESTED_OWN = 3, /* the same, but the driver call has its own correlation id */
+    FAKE_NO_CALL = 4     /* device work without a recorded call */
 };
 
 enum fake_activity_flag {
-    FAKE_LATE = 1,     /* its device records come with a forced flush only */
-    FAKE_ENDLESS = 2,  /* its device records never complete: a forced flush gives them without times */
-    FAKE_UNTIMED = 4,  /* complete, but start and end are 0: the device's buffers ran out */
-    FAKE_BACKWARD = 8, /* complete, but the end lies before the start */
-    FAKE_LOST = 16,    /* no device record at all, and not counted as dropped */
-    FAKE_NON_BLOCKING = 32 /* of a capture: its stream does not wait for the legacy one */
+    FAKE_LATE = 1,         /* its device records arrive only with a forced flush */
+    FAKE_ENDLESS = 2,      /* its device records never complete; forced, they have no times */
+    FAKE_UNTIMED = 4,      /* complete, but start and end are 0: the device's buffers ran out */
+    FAKE_BACKWARD = 8,     /* complete, but the end is before the start */
+    FAKE_LOST = 16,        /* no device record at all, and not counted as dropped */
+    FAKE_NON_BLOCKING = 32 /* for a capture: its stream does not wait for the legacy one */
 };
 
-/* One activity. A field that is 0 takes the value said there. */
+/* One activity. For a field that is 0, its comment has the default. */
 typedef struct fake_activity {
     uint32_t kind;      /* enum fake_kind */
     uint32_t api;       /* enum fake_api */
     uint32_t flags;     /* enum fake_activity_flag */
-    uint32_t cbid;      /* the usual one of this kind */
-    uint32_t result;    /* what the call returns; an error starts nothing on the device */
+    uint32_t cbid;      /* the usual one of the kind */
+    uint32_t result;    /* the call's result; an error starts nothing on the device */
     uint32_t device;    /* 0 is the first */
     uint32_t context;   /* device + 1 */
     uint32_t stream;    /* 7, CUPTI's number of the default stream */
     const char *name;   /* of the kernel: "fake_kernel"; need not outlive the call */
-    uint64_t ns;        /* that it takes on the device: 1000 */
+    uint64_t ns;        /* time on the device: 1000 */
     uint64_t delay_ns;  /* from the call's end to the start on an idle stream: 0 */
-    uint64_t bytes;     /* of a copy, a memset, an allocation: 0 */
-    uint64_t address;   /* of an allocation: a new one; of FAKE_FREE: the last that was taken */
+    uint64_t bytes;     /* of a copy, memset or allocation: 0 */
+    uint64_t address;   /* of an allocation: a new one; of FAKE_FREE: the last one allocated */
     uint32_t copy_kind; /* CUpti_ActivityMemcpyKind: 1, host to device */
     uint32_t peer;      /* the other device of a FAKE_MEMCPY_PEER */
     uint32_t nodes;     /* kernels of a graph: 1 */
     uint32_t graph;     /* its id: 1 */
     uint32_t grid[3];   /* 1 each */
     uint32_t block[3];  /* 1 each */
-    uint32_t registers; /* of a thread: 16 */
+    uint32_t registers; /* per thread: 16 */
     uint32_t static_shared, dynamic_shared; /* bytes */
     uint32_t event;                         /* id of a CUDA event */
-    /* Times by the clock that CUPTI was given, where they shall not be now; `start` and `end` on the
-     * device, those of a graph's first node (the others follow it). */
+    /* Explicit times, by the clock given to CUPTI, instead of now. `start` and `end` on the device are
+     * those of a graph's first node (the others follow it). */
     uint64_t api_start, api_end, start, end;
 } fake_activity;
 
-/* Runs it on the calling thread; gives its correlation id (the runtime's call's, where two are nested).
- */
+/* Runs it on the calling thread. Returns its correlation id (the runtime call's if nested). */
 FAKE_EXPORT uint32_t fake_run(const fake_activity *activity);
 
 static inline uint32_t fake_launch(const char *name, uint32_t stream, uint64_t ns) {
@@ -125,51 +121,51 @@ static inline uint32_t fake_call(uint32_t api, uint32_t cbid) {
 
 /* ---- delivery ---------------------------------------------------------------------------- */
 
-/* Whether the library's own thread completes and delivers (default), or the calling ones do. */
+/* Whether the library's own thread completes and delivers (default), or the calling threads do. */
 FAKE_EXPORT void fake_worker(int on);
-/* Device records and full buffers come in an order drawn from this seed; 0: as they complete. */
+/* Device records and full buffers arrive in an order drawn from this seed; 0: as they complete. */
 FAKE_EXPORT void fake_shuffle(uint64_t seed);
-/* Completed device records wait for this many flushes more (a forced one brings all). */
+/* Completed device records wait for this many further flushes (a forced one delivers all). */
 FAKE_EXPORT void fake_late(uint32_t flushes);
-/* The next n records are dropped, and counted as that. */
+/* The next n records are dropped and counted. */
 FAKE_EXPORT void fake_drop(uint64_t n);
-/* Whether host calls that synchronize wait for the device's end (default), or take it as passed. */
+/* Whether synchronizing host calls wait for the device (default), or treat its work as done. */
 FAKE_EXPORT void fake_waiting(int on);
 
-/* For how long a lock may be waited for before it counts as a deadlock (default 30,000). */
+/* How many milliseconds a wait for a lock may take before it is a deadlock (default 30,000). */
 FAKE_EXPORT void fake_deadlock_after(unsigned milliseconds);
 
 /* ---- answers ----------------------------------------------------------------------------- */
 
-/* The nth call of this function from now gives this code and does nothing; nth 0: each call does.
- * Code 0 takes a failure back. */
+/* The nth call of this function from now returns this code and does nothing; nth 0: every call. Code 0:
+ * off. */
 FAKE_EXPORT void fake_fail(const char *symbol, int code, unsigned nth);
-/* What cuptiGetVersion says; below 27 a refused buffer ends the process, as with the real library. */
+/* Result of cuptiGetVersion; below 27 a refused buffer ends the process, as in the real library. */
 FAKE_EXPORT void fake_version(uint32_t version);
 
-/* What the real libraries answer where there is no driver (each is another). */
+/* Behave like the real libraries without a driver (each answers differently). */
 enum fake_mode { FAKE_GPU = 0, FAKE_NO_GPU_12 = 1, FAKE_NO_GPU_13 = 2, FAKE_NO_GPU_13_5 = 3 };
 FAKE_EXPORT void fake_mode(int mode);
 
-/* Another client has subscribed, under this name; NULL: no longer. */
+/* Another client has subscribed under this name; NULL: no longer. */
 FAKE_EXPORT void fake_other_subscriber(const char *name);
-/* Another client that never subscribes (torch.profiler): it puts its own buffer callbacks in place and
- * takes what is recorded from now on; and when it goes (0), it disables all kinds. */
+/* Another client that never subscribes (torch.profiler): it installs its own buffer callbacks and takes
+ * all later records; when it leaves (0), it disables all kinds. */
 FAKE_EXPORT void fake_other_client(int on);
 
 /* ---- what happened ----------------------------------------------------------------------- */
 
-/* Of records: by their place in CUpti_ActivityKind. */
+/* Records by CUpti_ActivityKind. */
 #define FAKE_KINDS 64
 
 typedef struct fake_totals {
     uint64_t appended[FAKE_KINDS]; /* records written to a buffer */
-    uint64_t dropped[FAKE_KINDS];  /* that found no room, or were told to be dropped */
-    uint64_t untimed;              /* of the appended: incomplete ones, by a forced flush */
-    uint64_t pending;              /* device records that no buffer has yet */
+    uint64_t dropped[FAKE_KINDS];  /* had no room, or fake_drop() */
+    uint64_t untimed;              /* of the appended: incomplete, by a forced flush */
+    uint64_t pending;              /* device records not in a buffer yet */
     uint64_t requested, completed; /* buffers */
-    uint64_t held;                 /* buffers the library has now */
-    uint64_t dirty;                /* buffers with ones in them that were promised to be zeroed */
+    uint64_t held;                 /* buffers that the library holds */
+    uint64_t dirty;                /* buffers that were promised to be zeroed but were not */
     uint64_t flushes;
 } fake_totals;
 
@@ -178,14 +174,14 @@ FAKE_EXPORT void fake_count(fake_totals *out);
 FAKE_EXPORT uint64_t fake_calls(const char *symbol);
 /* Whether a kind is enabled (CUpti_ActivityKind). */
 FAKE_EXPORT int fake_is_enabled(uint32_t kind);
-/* Whether a call has been made on it. */
+/* Whether a call used the device. */
 FAKE_EXPORT int fake_device_is_used(uint32_t device);
 enum fake_capture_state { FAKE_CAPTURING = 1, FAKE_CAPTURING_BLOCKING = 2, FAKE_CAPTURE_BROKEN = 4 };
 /* Bits of these. */
 FAKE_EXPORT int fake_capture(void);
-/* Now, by the clock that records have. */
+/* The current time by the clock of records. */
 FAKE_EXPORT uint64_t fake_now(void);
-/* As after loading. Buffers that the library still has are forgotten, not completed. */
+/* Restores the initial state. Buffers that the library holds are forgotten, not completed. */
 FAKE_EXPORT void fake_reset(void);
 
 /* ---- scripts ----------------------------------------------------------------------------- */
@@ -209,7 +205,7 @@ typedef struct fake_hooks {
     void (*step)(void);
 } fake_hooks;
 
-/* 0; else the number of the first line that makes no sense, and nothing was run. */
+/* 0; else the number of the first invalid line, and nothing was run. */
 FAKE_EXPORT int fake_script(const char *text, const fake_hooks *hooks);
 
 #ifdef __cplusplus

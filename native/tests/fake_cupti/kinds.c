@@ -1,4 +1,4 @@
-/* Which kinds and which calls are recorded. */
+/* Which kinds and calls are recorded. */
 #include "fake.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static bool has_filter(uint32_t kind) {
     return kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER;
 }
 
-/* The kind says so for all its calls, whatever was said of single ones before. */
+/* Enabling a kind applies to all of its calls, whatever was set for single ones. */
 void fake_enable(uint32_t kind, bool on) {
     kinds[kind] = on;
     if (has_filter(kind))
@@ -24,7 +24,7 @@ void fake_enable(uint32_t kind, bool on) {
 
 bool fake_kind_is_on(uint32_t kind) { return kinds[kind]; }
 
-/* As CUPTI of CUDA 13.0 does: a call of the driver that is enabled alone is not recorded. */
+/* Like CUPTI of CUDA 13.0: a driver call that is enabled alone is not recorded. */
 bool fake_call_is_on(uint32_t kind, uint32_t cbid) {
     return cbid < CALLS && filter_of(kind)[cbid] && (kind != CUPTI_ACTIVITY_KIND_DRIVER || kinds[kind]);
 }

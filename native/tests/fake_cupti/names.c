@@ -1,4 +1,4 @@
-/* Names of results and of CUDA's functions, as the headers have them. */
+/* Names of results and of CUDA's functions, as in the headers. */
 #include "fake.h"
 
 typedef struct named {

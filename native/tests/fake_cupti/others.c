@@ -1,4 +1,4 @@
-/* Another client beside the one under test; what happened so far; and the way back to the start. */
+/* Another client beside the tested one, totals so far, and the reset. */
 #include "fake.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fake_run(): from a call's begin to its end, and the records of the host. */
+/* fake_run(): a call from begin to end, and the host's records. */
 #include "fake.h"
 
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #define NOT_WHILE_CAPTURING 900 /* cudaErrorStreamCaptureUnsupported, and CUDA's own number */
 #define NOT_READY 600           /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
 
-static uint32_t correlation;           /* the last one given */
+static uint32_t correlation;           /* the last one assigned */
 static uint64_t taken_at, taken_bytes; /* the last allocation */
 static uint64_t used_devices;          /* a bit each */
 static int capture;                    /* enum fake_capture_state */
@@ -27,8 +27,8 @@ static void fill_in(fake_activity *a) {
     }
 }
 
-/* ---- records of the host
- * ---------------------------------------------------------------------------------- */
+/* ---- host records
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct stretch {
     uint64_t start, end;
@@ -144,7 +144,7 @@ static uint32_t add_overhead(const fake_activity *a) {
 }
 
 /* ---- one activity, from the call's begin to its end
- * ---------------------------------------------------------- */
+ * --------------------------------------------------------- */
 
 static uint32_t next_correlation(void) { return __atomic_add_fetch(&correlation, 1, __ATOMIC_RELAXED); }
 

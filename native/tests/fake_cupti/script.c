@@ -1,4 +1,4 @@
-/* fake_script(): its lines, each on the thread that it is for. */
+/* fake_script(): runs each line on its thread. */
 #include "script.h"
 
 #include "fake.h"
@@ -15,7 +15,7 @@ typedef struct script {
     fake_hooks hooks;
 } script;
 
-/* A thread's part of a stretch between two joins. */
+/* A thread's part of a script between two joins. */
 typedef struct part {
     const script *script;
     size_t from, to;
@@ -127,7 +127,7 @@ static size_t lines_in(const char *text) {
     return count;
 }
 
-/* The number of the first bad line, 0 if there is none. */
+/* The number of the first invalid line; 0: none. */
 static int parse_all(const char *text, script *s) {
     for (; text; s->count++) {
         script_line *line = &s->lines[s->count];

@@ -4,7 +4,7 @@
 
 #include "fake_cupti.h"
 
-/* Beyond the kinds of activities. */
+/* In addition to the kinds of activities. */
 enum line_kind {
     LINE_BEGIN = 100,
     LINE_END,
@@ -18,7 +18,7 @@ enum line_kind {
     LINE_JOIN
 };
 
-/* Which of an activity's times are said as so long after it is run. */
+/* Which times of an activity are relative to when it is run. */
 enum line_relative {
     RELATIVE_API_START = 1,
     RELATIVE_API_END = 2,
@@ -27,14 +27,14 @@ enum line_relative {
 };
 
 typedef struct script_line {
-    uint32_t kind; /* enum fake_kind, enum line_kind; 0: nothing stands there */
+    uint32_t kind; /* enum fake_kind, enum line_kind; 0: an empty line */
     uint32_t relative;
     uint64_t number;
     char name[256];
     fake_activity activity; /* its name is NULL: see above */
 } script_line;
 
-/* Whether the line makes sense; it ends at a newline or at the text's end. */
+/* Whether the line is valid; it ends at a newline or at the text's end. */
 int script_parse(const char *text, script_line *line);
 
 #endif

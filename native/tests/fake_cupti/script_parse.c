@@ -50,7 +50,7 @@ static const word flags[] = {{"late", FAKE_LATE},
                              {"non_blocking", FAKE_NON_BLOCKING},
                              {NULL, 0}};
 
-/* How the value of a field is written. */
+/* Format of a field's value. */
 enum form { NUMBER_32, NUMBER_64, TIME, THREE, API, FLAGS };
 
 #define FIELD(name, form, relative) {#name, offsetof(fake_activity, name), form, relative}

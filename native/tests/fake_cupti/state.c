@@ -1,4 +1,4 @@
-/* The lock that the buffer callbacks run under, and what each entry point answers before it works. */
+/* The lock held during buffer callbacks, and the checks at the start of each entry point. */
 #include "fake.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static unsigned deadlock_ms = DEADLOCK_MS;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static const char *holder; /* who has the lock, for the sentence */
+static const char *holder; /* holder of the lock, for the message */
 static pthread_t holder_thread;
 static bool forked;
 
@@ -91,13 +91,13 @@ void fake_wait(uint64_t until) {
 
 void fake_wake(void) { pthread_cond_broadcast(&changed); }
 
-/* ---- entry points: counted, told to fail, or without a driver ---------------------------- */
+/* ---- entry points: counted, made to fail, or without a driver ------------------------------ */
 
 typedef struct entry {
     char symbol[64];
     uint64_t calls;
-    int code;      /* of the failure that was asked for */
-    uint64_t when; /* the call that it is for; 0: each one */
+    int code;      /* of the requested failure */
+    uint64_t when; /* which call fails; 0: all */
 } entry;
 
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -115,7 +115,7 @@ static entry *find(const char *symbol) {
     fake_die("no room for the entry point %s", symbol);
 }
 
-/* The table of native.md 1.1: measured on the real libraries. */
+/* As measured on the real libraries without a driver. */
 static CUptiResult without_gpu(enum fake_need need) {
     if (mode == FAKE_NO_GPU_13_5)
         return CUPTI_ERROR_UNKNOWN;

@@ -1,4 +1,4 @@
-/* Which call of the runtime, and which of the driver, usually starts a kind of activity. */
+/* The usual call of the runtime and of the driver for a kind of activity. */
 #include "fake.h"
 
 static uint32_t usual_runtime(uint32_t kind) {

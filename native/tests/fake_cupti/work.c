@@ -1,10 +1,10 @@
-/* What a call starts on the device, and the records of that. */
+/* The device work that a call starts, and its records. */
 #include "fake.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names: kept for the process's life, as the real library does ------------------------ */
+/* ---- names: kept forever, like the real library's ----------------------------------------- */
 
 typedef struct name {
     struct name *next;
@@ -103,7 +103,7 @@ static fake_record graph_record(const fake_activity *a) {
     return r;
 }
 
-/* The same four fields, wherever this kind has them. */
+/* The same four fields, at their place in each kind. */
 static void set_times(fake_record *r, uint32_t correlation_id, uint64_t start, uint64_t end) {
     switch ((uint32_t)r->kind) {
 #define TIMES(part)                                                                                    \
@@ -128,7 +128,7 @@ static void set_times(fake_record *r, uint32_t correlation_id, uint64_t start, u
     }
 }
 
-/* Gives its start, so that a graph's next node follows. */
+/* Returns its start, so that a graph's next node can follow. */
 static void start_on_device(const fake_activity *a, fake_record *r, uint32_t id, uint64_t called) {
     fake_place place = {.device = a->device, .context = a->context, .stream = a->stream};
     uint64_t start, due;
@@ -152,7 +152,7 @@ static void start_on_device(const fake_activity *a, fake_record *r, uint32_t id,
 
 static void launch_graph(const fake_activity *a, uint32_t id, uint64_t called) {
     fake_activity one = *a;
-    if (fake_kind_is_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) { /* in place of the kernels' own */
+    if (fake_kind_is_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) { /* instead of the kernels' own records */
         one.ns = a->ns * a->nodes;
         fake_record r = graph_record(a);
         start_on_device(&one, &r, id, called);
