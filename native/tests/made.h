@@ -49,8 +49,7 @@ static inline void add_block(made_thread *t, op_event *e, const uint32_t *words,
     t->arg_words += count;
     CHECK(t->arg_words <= MADE_WORDS);
     memcpy(t->words + MADE_WORDS - t->arg_words, words, count * sizeof *words);
-    e->args =
-        (uint16_t)(2000 + MADE_WORDS - t->arg_words); /* as if 2,000 words of the chunk came before */
+    e->args = (uint16_t)(2000 + MADE_WORDS - t->arg_words); /* as if 2,000 words of chunk lay before */
 }
 
 /* A torch op's autograd number and, for a backward op, the thread of its forward op. */

@@ -190,8 +190,7 @@ void op_spill_start_drain(void) {
     op_spill *spill = &self->spill;
     if (spill->broken || spill->paused)
         return;
-    if (spill
-            ->drain_runs) { /* it may be being joined: start no second one before the first has ended */
+    if (spill->drain_runs) { /* or is being joined: start no second one before it has ended */
         pthread_cond_broadcast(&self->changed);
         return;
     }

@@ -4,8 +4,7 @@
 
 #include "export/trace_writer.h"
 
-void op_trace_put_args(op_trace *t,
-                       uint64_t row); /* Input Dims and similar, and the values of ranges */
+void op_trace_put_args(op_trace *t, uint64_t row); /* Input Dims and similar, ranges' values */
 void op_trace_put_counters(op_trace *t, uint64_t row);
 void op_trace_put_stack(op_trace *t, uint64_t row);  /* C++ */
 void op_trace_put_memory(op_trace *t, uint64_t row); /* for an event of kind OP_MEMORY */

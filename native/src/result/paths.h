@@ -14,8 +14,7 @@ typedef struct op_tracing {
     int32_t *of_row; /* -1: outside of steps, or not on the host */
 } op_tracing;
 
-bool op_tracing_find(op_tracing *t, const op_result *r,
-                     uint64_t row); /* the parent's path must be known */
+bool op_tracing_find(op_tracing *t, const op_result *r, uint64_t row); /* after the parent's */
 void op_tracing_add(const op_tracing *t, const op_columns *c, uint64_t row);
 void op_tracing_release(op_tracing *t);
 

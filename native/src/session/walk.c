@@ -41,8 +41,7 @@ static void read_torch_args(op_walk *k, const op_raw *raw, const uint32_t *block
     op_inputs inputs;
     if (!op_inputs_of(block, raw->args + raw->arg_words, &inputs))
         return;
-    if (k->w.sequence_nr[row] >=
-        0) /* a node without a forward op (AccumulateGrad) names a thread too */
+    if (k->w.sequence_nr[row] >= 0) /* a node without a forward (AccumulateGrad) names a thread too */
         k->w.forward_thread[row] = block[1];
     if (!op_work_note(k->result, row, block, raw->args + raw->arg_words, k->w.room))
         k->no_memory = true;

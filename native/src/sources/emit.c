@@ -12,9 +12,8 @@
 
 uint32_t op_emitting;
 
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* guards the following; not held while emitting */
-static uint32_t started[2];    /* by target: op_emit_start() calls minus op_emit_stop() calls */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the following; not for emitting */
+static uint32_t started[2]; /* by target: op_emit_start() calls minus op_emit_stop() calls */
 static __thread uint32_t depths[2];
 
 static void *open_tool(const char *variable) {

@@ -12,8 +12,7 @@
 
 enum owner { UNKNOWN = 0, TORCH = 1, OTHER = 2 }; /* stored in a domain's extra1 */
 
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* guards the two lists; never held with another lock */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of both lists; never with another */
 static itt_domain *domains;
 static itt_string *strings;
 

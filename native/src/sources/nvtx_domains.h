@@ -21,7 +21,6 @@ op_nvtx_domain *op_nvtx_domain_named(uint32_t name);       /* NULL: no memory */
 op_nvtx_domain *op_nvtx_domain_of(op_nvtx_domain *handle); /* NULL means the default domain */
 
 void op_nvtx_name_category(op_nvtx_domain *d, uint32_t number, uint32_t name);
-const op_nvtx_category *op_nvtx_category_of(const op_nvtx_domain *d,
-                                            uint32_t number); /* NULL: no name */
+const op_nvtx_category *op_nvtx_category_of(const op_nvtx_domain *d, uint32_t number); /* or NULL */
 
 #endif
