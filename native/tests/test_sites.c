@@ -200,6 +200,38 @@ static void what_shares_a_line_asks_nothing(void) {
     close_session(&f);
 }
 
+/* Nothing inside a node of autograd needs a lookup, unless Python runs in it. */
+static void a_node_asks_only_of_python(void) {
+    folder f = make_folder();
+    open_session(&f);
+    CHECK_OK(op_window_start());
+    op_lines_noted.note = note_asked;
+    static char frame, inner_frame;
+    const void *running = &frame;
+    op_slot range = begin_numbered(name_id("evaluate_function"), 1);
+    op_self->python = &running;
+    op_self->engine_python = running;
+    op_self->node = 0;
+    CHECK(!asks(OP_SCOPE_BACKWARD, 1) && !asks(0, 2) && asks(0, 0));
+    running = &inner_frame;
+    CHECK(asks(0, 2));
+    running = &frame;
+    CHECK(!asks(0, 2));
+    op_slot inner = begin_numbered(name_id("mm"), 1);
+    CHECK(asks(0, 2));
+    op_end(&inner);
+    op_end(&range);
+    op_self->node = 0;
+    op_result_free(stop_window());
+    CHECK_OK(op_window_start());
+    range = begin_numbered(name_id("evaluate_function"), 1);
+    CHECK_EQ(op_self->node, OP_NOT_LINED);
+    op_end(&range);
+    op_lines_noted.note = NULL;
+    op_result_free(stop_window());
+    close_session(&f);
+}
+
 /* Past half of the numbers a window restarts numbering, so that they never run out. */
 static void numbers_are_given_anew(void) {
     static char codes[UINT16_MAX + 10];
@@ -258,6 +290,7 @@ int main(void) {
     RUN(a_memo_ends_with_its_epoch);
     RUN(a_window_has_its_places);
     RUN(what_shares_a_line_asks_nothing);
+    RUN(a_node_asks_only_of_python);
     RUN(numbers_are_given_anew);
     RUN(a_place_is_told_by_what_called_it);
     return 0;

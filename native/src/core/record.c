@@ -65,7 +65,7 @@ static void compact(op_thread *t) {
     }
     t->bearable += __atomic_sub_fetch(&t->holes, t->depth - depth, __ATOMIC_RELAXED);
     t->depth = depth;
-    t->lined = OP_NOT_LINED;
+    op_forget_line(t);
 }
 
 /* Otherwise a thread that begins what other threads end would nest ever deeper. */
@@ -105,7 +105,7 @@ void op_end_elsewhere(const op_slot *slot, uint64_t ticks) {
             __atomic_store_n(&e->end, ticks, __ATOMIC_RELEASE);
         }
         if (place) {
-            owner->lined = OP_NOT_LINED;
+            op_forget_line(owner);
             let_go(place);
             op_thread_trim(owner);
         }

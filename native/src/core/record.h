@@ -37,10 +37,11 @@ typedef struct __attribute__((aligned(64))) op_thread { /* the first members sha
     uint32_t capacity; /* of the stack */
     uint32_t window;   /* the window that this state belongs to */
     uint32_t holes;    /* in the stack; other threads write it too, under the lock */
-    uint32_t bearable; /* number of holes that are not worth compacting */
     uint32_t lined;    /* place of the op whose line inner events share; OP_NOT_LINED */
+    uint32_t node;     /* place of an autograd node that has run no Python; OP_NOT_LINED */
     void *contexts;    /* the torch observer's, one per stack place; begins with a link */
     /* ---- not needed to begin or end an event ---- */
+    uint32_t bearable; /* number of holes that are not worth compacting */
     uint32_t index, os_tid;
     uint32_t session;     /* of the current chunk */
     uint32_t sequence;    /* of the next chunk */
@@ -63,11 +64,11 @@ typedef struct __attribute__((aligned(64))) op_thread { /* the first members sha
     struct op_call *calls /* open Python and C calls, outermost first (call.h) */
         __attribute__((aligned(64)));
     uint32_t call_depth;
-    uint32_t call_window; /* the window that the calls belong to */
-    void *python;         /* the main thread's Python state, or NULL */
-    const void *engine_frame,
-        *engine_at; /* from where autograd's engine was last called; NULL: see pysite.c */
-    uint32_t engine_window;
+    uint32_t call_window;      /* the window that the calls belong to */
+    const void *const *python; /* the main thread's word for what Python runs (pyframe.h), or NULL */
+    const void *engine_python; /* its value while autograd's engine runs */
+    const void *engine_frame;  /* the frame that last called the engine; NULL: see pysite.c */
+    const void *engine_at;     /* that frame's instruction */
     uint16_t engine_site;
     struct op_site_memo *sites; /* sites.h; NULL: none yet */
 } op_thread;
@@ -178,6 +179,9 @@ __attribute__((always_inline)) static inline void op_begin_on(op_thread *t, op_s
     __atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
 }
 
+/* The next event asks for its line, wherever it begins. */
+static inline void op_forget_line(op_thread *t) { t->lined = t->node = OP_NOT_LINED; }
+
 static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
                                const uint32_t *words, uint32_t word_count) {
     op_slot slot = {NULL, NULL, op_recording()};
@@ -186,7 +190,7 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
         return slot;
     if (__builtin_expect(__atomic_load_n(&t->holes, __ATOMIC_RELAXED) != 0, 0))
         op_thread_tidy(t);
-    t->lined = OP_NOT_LINED;
+    op_forget_line(t);
     uint16_t args = word_count ? op_add_words(t, words, word_count) : 0;
     op_begin_on(t, &slot, name, kind, flags, aux, args);
     return slot;

@@ -50,6 +50,25 @@ static inline op_frame *op_frame_raw(PyThreadState *state) {
 #endif
 }
 
+/* The word of a thread's state that tells what Python runs there. It has another value whenever C code
+ * that Python called runs Python again. */
+static inline const void *const *op_frame_word(const PyThreadState *state) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return (const void *const *)&state->current_frame;
+#else
+    return (const void *const *)&state->cframe;
+#endif
+}
+
+/* The innermost frame, from that word. */
+static inline op_frame *op_frame_in(const void *const *word) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return (op_frame *)*word;
+#else
+    return ((const _PyCFrame *)*word)->current_frame;
+#endif
+}
+
 /* The innermost frame that runs Python code. */
 static inline op_frame *op_frame_of(PyThreadState *state) {
     return op_frame_complete(op_frame_raw(state));

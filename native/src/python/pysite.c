@@ -122,64 +122,66 @@ static __attribute__((noinline)) uint16_t chain_from(op_frame *innermost, const 
     return chain;
 }
 
-/* The site of a frame that is not in the memo; OP_SITE_NONE: not the user's code. */
-static __attribute__((noinline)) uint16_t look_up(op_site_memo *memo, op_frame *f) {
+/* The site of a frame whose code is not in the memo; OP_SITE_NONE: not the user's code. */
+static uint16_t look_up(op_site_memo *memo, op_frame *f) {
     bool is_entry = op_frame_is_entry(f);
     if (!is_entry && _PyFrame_IsIncomplete(f))
         return OP_SITE_NONE;
-    const void *code = op_frame_executable(f), *at = op_frame_at(f);
     uint16_t site = is_entry ? OP_SITE_NONE : site_of(f, op_frame_code(f));
     if (site == OP_SITE_NONE) { /* true for every instruction of this code */
+        const void *code = op_frame_executable(f);
         *op_site_memo_library(memo, code) = code;
-    } else {
-        uint32_t slot = op_site_memo_slot(at);
-        memo->own[slot].at = at;
-        memo->own[slot].site = site;
     }
     return site;
 }
 
-static __attribute__((noinline)) void keep_trail(op_site_memo *memo, op_frame *const *met,
-                                                 uint32_t count) {
-    memo->trail_length = count;
-    for (uint32_t i = 1; i <= count; i++) {
-        const op_frame *f = met[count - i];
-        memo->trail[i] = (op_trail){f, op_frame_executable(f)};
+/* The site of the innermost frame that is the user's, by a lookup of each frame. */
+static __attribute__((noinline)) uint16_t walk(op_site_memo *memo, op_frame *innermost,
+                                               const op_frame *end) {
+    bool is_chain = !end;
+    uint64_t chain = 0;
+    for (op_frame *f = innermost; f != end && f; f = f->previous) {
+        const PyCodeObject *code = op_frame_executable(f);
+        if (*op_site_memo_library(memo, code) != code) {
+            uint16_t site = look_up(memo, f);
+            if (site != OP_SITE_NONE) {
+                if (is_chain) {
+                    uint64_t key = op_chain_with(chain, op_frame_at(f));
+                    uint32_t slot = op_site_memo_slot(key);
+                    memo->calls[slot].key = key;
+                    memo->calls[slot].site = site;
+                    *op_site_memo_user(memo, code) = code;
+                }
+                return site;
+            }
+            is_chain = is_chain && *op_site_memo_library(memo, code) == code;
+        }
+        chain = op_chain_with(chain, code);
     }
+    return OP_SITE_NONE;
 }
 
 /* A walk mostly waits for memory, including code, that the previous op evicted from the caches, so it
- * touches as little as possible. */
+ * touches as little as possible: the frames, and a number that stands for all of them. */
 static uint16_t site_from(op_thread *t, op_frame *innermost, const op_frame *end) {
     op_site_memo *memo = op_site_memo_of(t);
     if (!memo)
         return OP_SITE_NONE;
-    op_frame *met[OP_MEMO_TRAIL];
-    uint32_t count = 0;
-    bool is_new = false;
     uint16_t site = OP_SITE_NONE;
-    const op_trail *on = &memo->trail[memo->trail_length];
-    for (op_frame *f = innermost; f != end && f; f = f->previous) {
+    uint64_t chain = 0;
+    for (op_frame *f = end ? NULL : innermost; f; f = f->previous) {
         const PyCodeObject *code = op_frame_executable(f);
-        while ((uintptr_t)on->frame > (uintptr_t)f)
-            on--;
-        if (on->frame == f && on->code == code) {
-            on--;
-        } else if (*op_site_memo_library(memo, code) == code) {
-            is_new = true;
-        } else {
-            const void *at = op_frame_at(f);
-            uint32_t slot = op_site_memo_slot(at);
-            site = memo->own[slot].at == at ? memo->own[slot].site : look_up(memo, f);
-            if (site != OP_SITE_NONE)
-                break;
-            continue;
+        if (*op_site_memo_user(memo, code) == code) {
+            uint64_t key = op_chain_with(chain, op_frame_at(f));
+            uint32_t slot = op_site_memo_slot(key);
+            if (memo->calls[slot].key == key)
+                site = memo->calls[slot].site;
+            break;
         }
-        if (count < OP_MEMO_TRAIL)
-            met[count++] = f;
+        chain = op_chain_with(chain, code);
     }
-    if (is_new && !end && count < OP_MEMO_TRAIL)
-        keep_trail(memo, met, count);
+    if (site == OP_SITE_NONE)
+        site = walk(memo, innermost, end);
     return site == OP_SITE_BEYOND ? OP_SITE_NONE : site;
 }
 
@@ -193,26 +195,39 @@ static uint16_t any_site_from(op_thread *t, op_frame *innermost, const op_frame 
  * forward op, if they have one. */
 static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
     const void *at = op_frame_at(innermost);
-    if (t->engine_frame != innermost || t->engine_at != at || t->engine_window != t->window) {
+    if (t->engine_frame != innermost || t->engine_at != at) {
         t->engine_site = any_site_from(t, innermost, NULL);
         t->engine_frame = innermost;
         t->engine_at = at;
-        t->engine_window = t->window;
     }
     return t->engine_site;
 }
 
 /* The main interpreter's first state, which is the main thread's, lives as long as Python. */
-static __attribute__((noinline)) PyThreadState *find_state(op_thread *t) {
+static __attribute__((noinline)) op_frame *find_innermost(op_thread *t) {
     PyThreadState *state = PyGILState_GetThisThreadState();
     if (state && PyThreadState_GetID(state) == 1 &&
         PyThreadState_GetInterpreter(state) == PyInterpreterState_Main())
-        t->python = state;
-    return state;
+        t->python = op_frame_word(state);
+    return op_frame_raw(state);
 }
 
 static inline op_frame *innermost_of(op_thread *t) {
-    return op_frame_raw(t->python ? t->python : find_state(t));
+    return t->python ? op_frame_in(t->python) : find_innermost(t);
+}
+
+/* Whether autograd's engine runs for the same call as at the previous node. */
+static inline bool is_at_engine(const op_thread *t) {
+    return t->python && t->engine_frame && op_frame_in(t->python) == t->engine_frame &&
+           op_frame_at(t->engine_frame) == t->engine_at;
+}
+
+static inline void enter_node(op_thread *t, uint32_t depth) {
+    op_forget_line(t);
+    if (t->python && !op_lines_noted.has_calls) {
+        t->engine_python = *t->python;
+        t->node = depth;
+    }
 }
 
 /* Inside a node the search ends at the engine, whose caller did not call the node's ops. */
@@ -220,20 +235,19 @@ static __attribute__((noinline)) void note_with_care(const op_slot *slot, enum o
     op_thread *t = slot->thread;
     op_event *e = slot->event;
     enum op_line line = op_line_of(slot, caller);
-    if (!op_is_plain(e) || op_lines_noted.has_calls)
-        t->lined = OP_NOT_LINED;
-    else
+    op_forget_line(t);
+    if (op_is_plain(e) && !op_lines_noted.has_calls)
         t->lined = line == OP_LINE_SHARED ? e->depth - 1u : e->depth;
     if (line == OP_LINE_SHARED)
         return;
     op_frame *innermost = innermost_of(t);
     if (caller == OP_CALLED_BY_ENGINE && innermost) {
         e->line = site_of_engine(t, innermost);
+        enter_node(t, e->depth);
     } else if (line == OP_LINE_OWN) {
         t->engine_frame = NULL;
         e->line = any_site_from(t, innermost, NULL);
-    } else if (innermost && (innermost != t->engine_frame || t->engine_window != t->window ||
-                             op_frame_at(innermost) != t->engine_at)) {
+    } else if (innermost && (innermost != t->engine_frame || op_frame_at(innermost) != t->engine_at)) {
         e->line = any_site_from(t, innermost, t->engine_frame);
     } /* otherwise the node runs no Python, as nearly all nodes */
 }
@@ -243,12 +257,18 @@ static __attribute__((noinline)) void note_with_care(const op_slot *slot, enum o
 static void note_site(const op_slot *slot, enum op_caller caller) {
     op_thread *t = slot->thread;
     op_event *e = slot->event;
+    if (caller == OP_CALLED_BY_ENGINE && !e->depth && is_at_engine(t)) {
+        enter_node(t, 0);
+        e->line = t->engine_site;
+        return;
+    }
     if (caller == OP_CALLED_BY_ENGINE || e->depth || !op_is_plain(e) || op_lines_noted.has_calls ||
         op_lines_noted.has_callers) {
         note_with_care(slot, caller);
         return;
     }
     t->lined = 0;
+    t->node = OP_NOT_LINED;
     t->engine_frame = NULL;
     e->line = site_from(t, innermost_of(t), NULL);
 }
@@ -318,8 +338,10 @@ static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *args) {
     if (!is_known(paths) && keep_libraries(paths))
         return NULL;
     watch_code();
-    if (op_self)
+    if (op_self) {
         op_self->python = NULL; /* an embedded Python may have been restarted */
+        op_forget_line(op_self);
+    }
     op_sites_begin();
     __atomic_store_n(&op_lines_noted.has_callers, callers != 0, __ATOMIC_RELAXED);
     __atomic_store_n(&op_lines_noted.note, note_site, __ATOMIC_RELEASE);

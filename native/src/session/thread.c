@@ -47,7 +47,8 @@ static void enter_window(op_thread *t, uint32_t window) {
     t->window = window;
     t->depth = t->sequence = t->exhausted = 0;
     t->bearable = DEEPEST / 4;
-    t->lined = OP_NOT_LINED;
+    t->engine_frame = NULL;
+    op_forget_line(t);
     __atomic_store_n(&t->holes, 0, __ATOMIC_RELAXED);
     t->dropped = t->told = t->unmatched = 0;
     t->chunk_bytes = OP_CHUNK_MIN;

@@ -136,13 +136,16 @@ static inline enum op_line op_line_of(const op_slot *slot, enum op_caller caller
     return op_is_node(around) ? OP_LINE_IN_NODE : OP_LINE_SHARED;
 }
 
-/* Notes the line of an event called from Python. Most events are ops inside another op: they cost two
- * comparisons and no instruction fetch beyond what runs anyway. */
+/* Notes the line of an event called from Python. Most events are ops inside another op or a node: they
+ * cost a few comparisons and no instruction fetch beyond what runs anyway. */
 static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
     const op_event *e = slot->event;
     if (e == NULL)
         return;
-    if (op_is_plain(e) && e->depth > slot->thread->lined)
+    const op_thread *t = slot->thread;
+    if (op_is_plain(e) && e->depth > t->lined)
+        return;
+    if (e->depth > t->node && *t->python == t->engine_python)
         return;
     void (*note)(const op_slot *, enum op_caller) =
         __atomic_load_n(&op_lines_noted.note, __ATOMIC_RELAXED);

@@ -109,7 +109,7 @@ uint16_t op_sites_under(uint16_t site, uint16_t caller) {
 
 op_site_memo *op_site_memo_anew(op_thread *t, uint64_t epoch) {
     if (!t->sites)
-        t->sites = op_malloc(sizeof *t->sites);
+        t->sites = op_aligned_alloc(_Alignof(op_site_memo), sizeof *t->sites);
     if (t->sites) {
         memset(t->sites, 0, sizeof *t->sites);
         t->sites->epoch = epoch;

@@ -3,7 +3,8 @@
  * (called_from.h).
  * Known instructions are in one table per process, and a lookup takes no lock. Recent lookups of a
  * thread are in its memo, which compares addresses alone and is therefore invalidated whenever a code
- * object ends: most frames around an op are of installed files and recognized by one word. */
+ * object ends. Most frames around an op are of installed files: one number stands for their code and
+ * the user's instruction. Two calls share it by chance only, about once in 2^60. */
 #ifndef OP_SITES_H
 #define OP_SITES_H
 
@@ -33,24 +34,18 @@ typedef struct op_instructions {
     op_instruction entries[];         /* `code` is set last; NULL: empty */
 } op_instructions;
 
+#define OP_MEMO_USERS 7u
+#define OP_MEMO_CALLS 256u
 #define OP_MEMO_LIBRARIES 128u
-#define OP_MEMO_OWN 32u
-#define OP_MEMO_TRAIL 62u
 
-typedef struct op_trail {
-    const void *frame, *code;
-} op_trail;
-
-typedef struct op_site_memo {
+typedef struct __attribute__((aligned(64))) op_site_memo {
     uint64_t epoch;
-    uint32_t trail_length;
-    op_trail trail[1 + OP_MEMO_TRAIL];        /* [0] is a sentinel; then the last walk's library frames,
-                                                 outermost first */
-    const void *libraries[OP_MEMO_LIBRARIES]; /* code objects of libraries */
+    const void *users[OP_MEMO_USERS]; /* code objects that are the user's; one cache line so far */
     struct {
-        const void *at; /* an instruction of the user's */
+        uint64_t key; /* an instruction of the user's, and the code inside its call; 0: empty */
         uint16_t site;
-    } own[OP_MEMO_OWN];
+    } calls[OP_MEMO_CALLS];
+    const void *libraries[OP_MEMO_LIBRARIES]; /* code objects that are not the user's */
 } op_site_memo;
 
 extern op_instructions *op_sites_known;
@@ -98,9 +93,19 @@ static inline const void **op_site_memo_library(op_site_memo *memo, const void *
     return &memo->libraries[(address >> 5 ^ address >> 12) % OP_MEMO_LIBRARIES];
 }
 
-static inline uint32_t op_site_memo_slot(const void *at) {
-    uintptr_t address = (uintptr_t)at;
-    return (uint32_t)(address >> 1 ^ address >> 6) % OP_MEMO_OWN;
+static inline const void **op_site_memo_user(op_site_memo *memo, const void *code) {
+    uint32_t address = (uint32_t)(uintptr_t)code;
+    return &memo->users[((address * 0x9e3779b1u >> 16) * OP_MEMO_USERS) >> 16];
+}
+
+/* A number for code objects from an op outwards, and at last an instruction, one after the other. It
+ * begins at 0. */
+static inline uint64_t op_chain_with(uint64_t chain, const void *address) {
+    return (chain + (uint64_t)(uintptr_t)address) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static inline uint32_t op_site_memo_slot(uint64_t chain) {
+    return (uint32_t)(chain >> 32) % OP_MEMO_CALLS;
 }
 
 /* Adds an instruction and returns its site: that of `place`, or OP_SITE_NONE if that is NULL. Without
