@@ -26,7 +26,7 @@ def is_there(name: str, page: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_file_is_there(page: str) -> None:
+def test_every_named_file_exists(page: str) -> None:
     found = named(page)
     assert len(found) > 20
     assert [name for name in found if not is_there(name, page)] == []
@@ -37,6 +37,6 @@ def test_every_command_is_a_target() -> None:
     assert set(re.findall(r"`make ([a-z-]+)", text)) <= set(TARGETS)
 
 
-def test_a_name_that_is_not_there_is_found() -> None:
+def test_missing_name_is_found() -> None:
     assert not is_there("pytest_opprof/nowhere.py", PAGES[0])
     assert not is_there("nowhere.c", PAGES[0])

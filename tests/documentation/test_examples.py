@@ -27,7 +27,7 @@ def test_examples_of_a_page_work(page: Page, tmp_path: Path) -> None:
         project.run(block)
 
 
-def test_what_is_not_run_has_a_reason() -> None:
+def test_skipped_examples_have_a_reason() -> None:
     for page in all_pages():
         for block in page.left_out:
             assert len((block.reason or "").split()) > 2, f"{page.path.name}:{block.line}"
@@ -76,7 +76,7 @@ def test_a_hidden_block_is_the_begin_of_those_after_it(tmp_path: Path) -> None:
         project.run(block)
 
 
-def test_a_comment_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_unknown_comment_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("<!-- example: skip it -->\n```console\n$ true\n```\n", encoding="utf-8")
     with pytest.raises(ValueError, match="nobody knows what 'example: skip it' means"):
@@ -90,7 +90,7 @@ def test_a_comment_belongs_to_the_block_behind_it(tmp_path: Path) -> None:
         read_page(path)
 
 
-def test_a_shown_output_is_no_example(tmp_path: Path) -> None:
+def test_shown_output_is_not_an_example(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("```text\n$ rm -rf /\n```\n\n```py\ndef step() -> None\n```\n", encoding="utf-8")
     assert read_page(path).blocks == ()

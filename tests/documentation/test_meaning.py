@@ -19,7 +19,7 @@ from documentation.meaning import means
         ("one\n\ntwo  \n", "one\ntwo"),
     ],
 )
-def test_what_differs_from_run_to_run_may_differ(printed: str, shown: str) -> None:
+def test_run_dependent_values_may_differ(printed: str, shown: str) -> None:
     assert means(printed, shown)
 
 
@@ -36,5 +36,5 @@ def test_what_differs_from_run_to_run_may_differ(printed: str, shown: str) -> No
         ("PASS", "REGRESSED"),
     ],
 )
-def test_what_says_something_else_does_not(printed: str, shown: str) -> None:
+def test_other_output_does_not_match(printed: str, shown: str) -> None:
     assert not means(printed, shown)

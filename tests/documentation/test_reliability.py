@@ -52,7 +52,7 @@ def c_tests(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
-def test_what_shows_a_fault_is_a_test_that_runs(row: list[str]) -> None:
+def test_each_fault_names_a_test_that_runs(row: list[str]) -> None:
     fault, what_happens, shown = row
     assert fault
     assert what_happens
@@ -70,6 +70,6 @@ def test_every_fault_has_a_row_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("cell", ["nothing", "`tests/unit/test_units.py`::test_a", "`a` and `b`", "`a` `b`"])
-def test_words_are_no_tests(cell: str) -> None:
+def test_plain_words_are_not_tests(cell: str) -> None:
     with pytest.raises(AssertionError):
         shown_by(cell)

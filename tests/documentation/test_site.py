@@ -52,14 +52,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_generated_parts_are_what_the_code_says(page: Path) -> None:
+def test_generated_parts_match_the_code(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert filled(text) == text, "run make reference"
     assert "```{opprof}" not in text
     assert "```{eval-rst}" not in text
 
 
-def test_a_part_that_is_old_is_written_anew() -> None:
+def test_outdated_part_is_rewritten() -> None:
     page = "one\n<!-- generated: presets -->\n| `old` |\n<!-- end -->\ntwo\n"
     written = filled(page)
     assert "old" not in written
@@ -69,7 +69,7 @@ def test_a_part_that_is_old_is_written_anew() -> None:
 
 
 @pytest.mark.parametrize("page", ["options.md", "commands.md", "reports.md"])
-def test_every_format_of_a_report_is_named_where_it_is_chosen(page: str) -> None:
+def test_every_report_format_is_listed(page: str) -> None:
     words = set(re.findall(r"\w+", (ROOT / "docs" / page).read_text(encoding="utf-8")))
     assert FORMATS.keys() <= words
 
@@ -96,18 +96,18 @@ def test_a_docstring_is_on_the_page_with_its_sections() -> None:
     assert "class record_function(" in text, "of a type that is written in C"
 
 
-def test_options_are_all_there_with_their_defaults() -> None:
+def test_options_are_listed_with_their_defaults() -> None:
     rows = {row[0].strip("`").removeprefix("--").partition("=")[0]: row for row in cells(option_lines())}
     assert list(rows) == [option.name for option in OPTIONS]
     assert rows["opprof-store"][1].endswith(" (default: `dir:.opprof`)")
     assert rows["opprof-history"][0] == r"`--opprof-history=saved\|all\|off`"
 
 
-def test_arguments_of_the_marker_are_all_there() -> None:
+def test_marker_arguments_are_all_listed() -> None:
     assert first(marker_lines()) == list(ARGUMENTS)
 
 
-def test_metrics_are_all_there() -> None:
+def test_metrics_are_all_listed() -> None:
     assert first(total_lines()) == list(TOTALS)
     assert first(op_lines()) == [f"<op>.{name}" for name in OP_METRICS]
     assert first(watched_lines()) == list(WATCHED_OPS)
@@ -123,7 +123,7 @@ def test_only_watched_totals_are_gates_unasked() -> None:
     assert rows["device.queue_depth"][1] == "queue depth (less is worse)"
 
 
-def test_exit_codes_are_those_of_the_errors() -> None:
+def test_exit_codes_match_the_errors() -> None:
     told = {row[1].strip("`"): int(row[0]) for row in cells(error_lines()) if row[1]}
     assert told == {
         name: each.exit_code
@@ -146,7 +146,7 @@ def test_each_command_has_a_section_with_each_argument() -> None:
     assert "else dir:.opprof" in shown, "a default that is not a constant"
 
 
-def test_each_field_of_each_schema_is_there() -> None:
+def test_each_schema_field_is_listed() -> None:
     text = "\n".join(schema_lines())
     for path in SCHEMAS.glob("*.json"):
         schema = json.loads(path.read_text(encoding="utf-8"))
@@ -163,7 +163,7 @@ def fields(schema: object) -> Iterator[str]:
             yield from fields(part)
 
 
-def test_variables_of_the_environment_are_all_there(repository: Path) -> None:
+def test_environment_variables_are_all_listed(repository: Path) -> None:
     sources = [*(repository / "pytest_opprof").rglob("*.py"), *(repository / "native" / "src").rglob("*.c")]
     read = {name for path in sources for name in re.findall(r'"(OPPROF_[A-Z_]+)"', path.read_text("utf-8"))}
     read |= set(re.findall(r"env\.(OPPROF_[A-Z_]+)", (repository / "pyproject.toml").read_text("utf-8")))

@@ -230,7 +230,7 @@ def report(
     return job
 
 
-def test_what_was_uploaded_becomes_a_comment(uploaded: Uploaded, api: GitHubApi, installer: str) -> None:
+def test_uploaded_run_becomes_a_comment(uploaded: Uploaded, api: GitHubApi, installer: str) -> None:
     job = report(uploaded, api, installer)
     assert job.failed is None
     (body,) = api.bodies

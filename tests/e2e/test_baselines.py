@@ -24,7 +24,7 @@ def header(session_output: str) -> list[str]:
     return [line for line in session_output.splitlines() if line.startswith("opprof")]
 
 
-def test_a_branch_is_compared_with_where_it_began(repository: Project) -> None:
+def test_branch_is_compared_with_its_merge_base(repository: Project) -> None:
     base = repository.commit()
     saved = repository.pytest("--opprof-save=main")
     assert saved.exit_code == 0
@@ -183,7 +183,7 @@ def test_the_nearest_ancestor_stands_in_for_a_commit_without_a_run(repository: P
     )
 
 
-def test_uncommitted_changes_are_kept_apart_and_said(repository: Project) -> None:
+def test_uncommitted_changes_are_kept_apart_and_reported(repository: Project) -> None:
     base = repository.commit()
     repository.replace("test_it.py", "range(2)", "range(5)")
     saved = repository.pytest("--opprof-save=main")
@@ -266,7 +266,7 @@ def test_a_save_with_a_selection_replaces_only_what_ran(project: Project) -> Non
     assert {test.node_id for test in newest.tests} == {"test_it.py::test_it[a]", "test_it.py::test_it[b]"}
 
 
-def test_what_regressed_is_not_saved_over_its_baseline(project: Project) -> None:
+def test_regressed_test_does_not_replace_its_baseline(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE)
     project.pytest("--opprof-save=main")
     project.replace("test_it.py", "range(2)", "range(3)")
@@ -319,7 +319,7 @@ MORE, GONE = "tests/test_one.py::test_more", "tests/test_gone.py::test_gone"
         "ignored folder",
     ],
 )
-def test_missing_is_what_was_looked_for_and_is_not_there(
+def test_only_collected_tests_can_be_missing(
     shrunk: Project, arguments: tuple[str, ...], missing: set[str], cwd: str
 ) -> None:
     session = shrunk.pytest(
@@ -331,7 +331,7 @@ def test_missing_is_what_was_looked_for_and_is_not_there(
     assert told == missing
 
 
-def test_a_save_keeps_tests_of_files_that_could_not_be_read(shrunk: Project) -> None:
+def test_save_keeps_tests_of_unreadable_files(shrunk: Project) -> None:
     # In a store of its own: the other tests need the baseline as it is.
     store = shrunk.folder / ".opprof" / "main"
     before = {path: path.read_bytes() for path in store.iterdir()}

@@ -56,7 +56,7 @@ def test_counts_gate_in_every_mode(
     assert session.exit_code == ("failure" in outcomes.values())
 
 
-def test_counts_gate_in_workers_where_nothing_is_timed(gated: Project) -> None:
+def test_counts_gate_in_workers_without_timing(gated: Project) -> None:
     pytest.importorskip("xdist")
     session = gated.pytest("-n", "2", "--opprof-baseline=main", plugins=(*BENCHMARK, "xdist"))
     assert session.outcomes == {"test_grows": "failure", "test_stays": "passed", "test_plain": "passed"}

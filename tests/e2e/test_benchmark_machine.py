@@ -19,7 +19,7 @@ ASKED = """\
 """
 
 
-def test_the_machine_is_looked_at_once_and_stays_as_it_was(project: Project) -> None:
+def test_machine_info_is_read_once_and_unchanged(project: Project) -> None:
     project.write("conftest.py", ASKED)
     project.write("test_it.py", GATED)
     before = project.pytest(
@@ -46,7 +46,7 @@ def test_the_machine_is_looked_at_once_and_stays_as_it_was(project: Project) -> 
     assert session.run.environment.details["cpu"] == "A CPU"
 
 
-def test_nobody_waits_for_the_machine_without_need(project: Project) -> None:
+def test_machine_info_is_not_read_without_need(project: Project) -> None:
     project.write("conftest.py", ASKED)
     project.write("test_it.py", GATED)
     assert project.pytest(*QUICK, plugins=BENCHMARK).exit_code == 0

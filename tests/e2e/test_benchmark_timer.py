@@ -71,7 +71,7 @@ def test_calibration_takes_the_timer(pytester: pytest.Pytester) -> None:
     assert waits > 2 * rounds
 
 
-def test_without_cuda_the_clock_is_the_hosts_and_says_so_once(pytester: pytest.Pytester) -> None:
+def test_host_clock_without_cuda_is_reported_once(pytester: pytest.Pytester) -> None:
     result = run(pytester, "[]")
     result.stdout.fnmatch_lines(["waits: 0 inits: 0"])
     said = [line for line in result.outlines if "CUDA was not in use" in line]
@@ -96,7 +96,7 @@ def test_error_of_a_kernel_fails_the_benchmark(pytester: pytest.Pytester) -> Non
     result.stdout.fnmatch_lines(["*CollectorError: cannot wait for CUDA: cuCtxSynchronize returned 700*"])
 
 
-def test_other_timers_load_nothing_of_it(pytester: pytest.Pytester) -> None:
+def test_other_timers_do_not_load_the_cuda_timer(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import sys

@@ -194,7 +194,7 @@ def stored(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("name", "ranges"), MEASURED.items(), ids=MEASURED)
-def test_what_is_timed_is_what_is_stepped(
+def test_timed_function_is_the_stepped_one(
     benchmarked: tuple[Session, dict[str, Any]], name: str, ranges: int
 ) -> None:
     session, document = benchmarked
@@ -212,7 +212,7 @@ def test_a_woven_function_is_stepped(benchmarked: tuple[Session, dict[str, Any]]
     assert benchmarked[0].result("test_weave").totals["ranges.count"].low == 5
 
 
-def test_what_cannot_be_called_so_often_has_counts_and_no_times(
+def test_failing_timed_call_leaves_counts_without_times(
     benchmarked: tuple[Session, dict[str, Any]],
 ) -> None:
     test = benchmarked[0].result("test_fails_when_timed")
@@ -222,7 +222,7 @@ def test_what_cannot_be_called_so_often_has_counts_and_no_times(
 
 
 @pytest.mark.parametrize(("name", "reason"), ERRORS.items(), ids=ERRORS)
-def test_faults_of_the_profile_pass_are_the_measurements(
+def test_profile_pass_errors_fail_only_the_measurement(
     benchmarked: tuple[Session, dict[str, Any]], name: str, reason: str
 ) -> None:
     session, document = benchmarked
@@ -232,7 +232,7 @@ def test_faults_of_the_profile_pass_are_the_measurements(
     assert "opprof" not in stored(document).get(name, {"extra_info": ()})["extra_info"]
 
 
-def test_outcomes_are_the_tests_own(benchmarked: tuple[Session, dict[str, Any]]) -> None:
+def test_outcomes_match_the_plain_test(benchmarked: tuple[Session, dict[str, Any]]) -> None:
     session, _ = benchmarked
     others = {name: outcome for name, outcome in session.outcomes.items() if outcome != "passed"}
     others.pop("test_weave", None)  # skipped without aspectlib
@@ -245,7 +245,7 @@ def test_outcomes_are_the_tests_own(benchmarked: tuple[Session, dict[str, Any]])
     assert "plugin/benchmark" not in session.failures["test_fails_inside"]
 
 
-def test_what_pytest_benchmark_stores_is_its_own(benchmarked: tuple[Session, dict[str, Any]]) -> None:
+def test_pytest_benchmark_storage_is_unchanged(benchmarked: tuple[Session, dict[str, Any]]) -> None:
     session, document = benchmarked
     benchmark = stored(document)["test_with_arguments[3]"]
     assert (benchmark["group"], benchmark["extra_info"]["mine"], benchmark["params"]) == (
@@ -287,7 +287,7 @@ def test_stored_times_are_a_baseline_that_informs(
 
 
 @pytest.mark.slow
-def test_an_ab_times_what_is_benchmarked(project: Project) -> None:
+def test_ab_times_benchmarked_functions(project: Project) -> None:
     project.replace("pytest.ini", "-p opprof", "-p opprof -p benchmark")
     project.write("work.py", "def work():\n    return sum(range(1 * 40_000))\n")
     project.write(

@@ -122,9 +122,7 @@ def test_good_on_a_release_branch_begins_at_the_merge_base(project: Project) -> 
     assert f"{commits[2]} changed work.count from 2 to 5" in done.stdout
 
 
-def test_what_a_killed_bisection_left_is_removed_once_nobody_uses_it(
-    project: Project, tmp_path: Path
-) -> None:
+def test_leftovers_of_a_killed_bisection_are_removed_once_unused(project: Project, tmp_path: Path) -> None:
     """Its pytest process outlives it, and works in the folders that it left."""
     gate, temporary = tmp_path / "gate", tmp_path / "temporary"
     os.mkfifo(gate)
@@ -173,7 +171,7 @@ def test_a_commit_that_hangs_is_skipped(project: Project) -> None:
     assert "work.count changed from 2 to 5 in one of:" in done.stdout
 
 
-def test_nothing_changed(project: Project) -> None:
+def test_equal_ends_report_no_change(project: Project) -> None:
     commits = built(project, "2", "7", "2")
     project.write("model.py", MODULE.format(count=9))
     done = bisect(project, f"--good={commits[0]}")
@@ -218,7 +216,7 @@ def test_folders_above_have_the_newest_conftests_and_no_others(project: Project)
 
 
 @pytest.mark.slow
-def test_stored_baseline_is_where_it_begins(project: Project) -> None:
+def test_search_starts_at_the_stored_baseline(project: Project) -> None:
     commits = built(project, "2", "2", "5")
     project.git("checkout", "-q", commits[1])
     project.pytest("--opprof-save=main")
@@ -267,7 +265,7 @@ def test_each_commit_has_an_environment_of_its_own(project: Project) -> None:
     assert (without.returncode, without.stderr.count("let --setup make it")) == (9, 1)
 
 
-def test_code_of_the_checkout_is_not_taken_for_a_commits(project: Project) -> None:
+def test_checkout_code_is_not_taken_for_a_commits_code(project: Project) -> None:
     """As of a package that is installed in editable mode: each commit would have the same value."""
     commits = built(project, "2", "5")
     project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(project.folder)!r})\nimport model\n")
@@ -278,7 +276,7 @@ def test_code_of_the_checkout_is_not_taken_for_a_commits(project: Project) -> No
 
 
 @pytest.mark.slow
-def test_value_that_changes_by_itself_is_not_blamed_on_anybody(project: Project, tmp_path: Path) -> None:
+def test_varying_metric_is_not_bisected(project: Project, tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     flaky = f"import pathlib\nmarker = pathlib.Path({str(marker)!r})\nmarker.write_text(marker.read_text() + 'x' if marker.exists() else 'x')\n"
     commits = built(project, "2", flaky + MODULE.format(count="len(marker.read_text())"))
@@ -317,7 +315,7 @@ def history(make_project: MakeProject) -> tuple[Project, list[str]]:
         ),
     ],
 )
-def test_question_that_cannot_be_meant(
+def test_invalid_arguments_are_refused(
     history: tuple[Project, list[str]], arguments: tuple[str, ...], told: str
 ) -> None:
     project, _ = history

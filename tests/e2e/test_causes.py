@@ -107,7 +107,7 @@ EDITED = {
 
 
 @pytest.mark.parametrize(("old", "new", "line"), EDITED.values(), ids=EDITED)
-def test_the_edited_line_on_the_way_to_the_ops_is_named(
+def test_edited_line_leading_to_the_ops_is_named(
     make_project: MakeProject, torch_installed: None, old: str, new: str, line: str
 ) -> None:
     project = make_project("edited")

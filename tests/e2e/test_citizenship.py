@@ -55,19 +55,19 @@ def test_the_short_summary_names_the_reason(regressed: tuple[Project, Session]) 
     )
 
 
-def test_last_failed_runs_it_again(regressed: tuple[Project, Session]) -> None:
+def test_last_failed_reruns_a_regressed_test(regressed: tuple[Project, Session]) -> None:
     project, _ = regressed
     project.pytest("--opprof-baseline=main")
     again = project.pytest("--opprof-baseline=main", "--lf")
     assert again.outcomes == {"test_first": "failure"}
 
 
-def test_exit_first_stops_at_it(regressed: tuple[Project, Session]) -> None:
+def test_exit_first_stops_at_a_regression(regressed: tuple[Project, Session]) -> None:
     project, _ = regressed
     assert project.pytest("--opprof-baseline=main", "-x").outcomes == {"test_first": "failure"}
 
 
-def test_quietly_one_line_is_said(regressed: tuple[Project, Session]) -> None:
+def test_quiet_session_prints_one_line(regressed: tuple[Project, Session]) -> None:
     project, _ = regressed
     quiet = project.pytest("--opprof-baseline=main", "-q", "--tb=no")
     assert "= opprof =" not in quiet.stdout
@@ -112,14 +112,14 @@ def test_other_options_change_nothing(regressed: tuple[Project, Session], argume
     }
 
 
-def test_without_a_terminal_the_exit_code_tells(regressed: tuple[Project, Session]) -> None:
+def test_exit_code_fails_without_the_terminal_plugin(regressed: tuple[Project, Session]) -> None:
     project, _ = regressed
     session = project.pytest("--opprof-baseline=main", "-p", "no:terminal")
     assert (session.exit_code, session.stdout) == (pytest.ExitCode.TESTS_FAILED, "")
     assert session.outcomes["test_first"] == "failure"
 
 
-def test_collecting_alone_measures_and_keeps_nothing(regressed: tuple[Project, Session]) -> None:
+def test_collect_only_measures_and_stores_nothing(regressed: tuple[Project, Session]) -> None:
     project, _ = regressed
     session = project.pytest("--co", "-q", "--opprof-baseline=main", "--opprof-save=other")
     assert session.exit_code == 0
@@ -138,14 +138,14 @@ NO_OTHERS = [
 
 
 @pytest.mark.parametrize("arguments", [(), ("-p", "opprof")], ids=["by itself", "by name as well"])
-def test_it_loads_by_its_entry_point(project: Project, arguments: tuple[str, ...]) -> None:
+def test_plugin_loads_by_its_entry_point(project: Project, arguments: tuple[str, ...]) -> None:
     project.write("pytest.ini", INI.replace("addopts = -p opprof\n", ""))
     project.write("test_it.py", TESTS)
     session = project.pytest(*NO_OTHERS, *arguments, env=AUTOLOAD)
     assert session.result("test_first").steps == 3
 
 
-def test_it_can_be_left_out(project: Project) -> None:
+def test_plugin_can_be_disabled(project: Project) -> None:
     project.write("pytest.ini", INI.replace("addopts = -p opprof\n", ""))
     project.write("test_it.py", TESTS)
     unknown = project.pytest(*NO_OTHERS, "-p", "no:opprof", "--opprof=on", env=AUTOLOAD, writes_run=False)
@@ -205,7 +205,7 @@ HOOKS = [
 ]
 
 
-def test_unused_it_loads_its_hooks_and_prints_nothing(project: Project) -> None:
+def test_unused_plugin_loads_hooks_and_prints_nothing(project: Project) -> None:
     project.write("conftest.py", LOADED)
     project.write("test_it.py", "def test_plain(): pass")
     session = project.pytest(writes_run=False)

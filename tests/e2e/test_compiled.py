@@ -56,7 +56,7 @@ BREAKS = """\
 
 
 @pytest.mark.usefixtures("torch_installed")
-def test_a_step_that_compiles_again_is_over_its_limit_and_says_why(project: Project) -> None:
+def test_recompiling_step_breaks_its_limit_and_says_why(project: Project) -> None:
     project.write("pytest.ini", INI.replace("    error\n", ""))
     project.write("test_it.py", RECOMPILES)
     session = project.pytest(env={"COLUMNS": "300"})

@@ -95,7 +95,7 @@ def test_an_edit_is_judged_as_by_a_reviewer(project: Project, edit: Edit) -> Non
     assert session.exit_code == edit.exit_code
 
 
-def test_what_runs_more_often_knows_its_line() -> None:
+def test_risen_ops_have_a_line() -> None:
     """Only a total of allocated memory has none. At most one of twenty ops is not the one to name."""
     edits = [edit for edit in EDITS if edit.kind == "more" and not edit.first.endswith(", total")]
     assert len(edits) >= 40

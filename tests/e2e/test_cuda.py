@@ -44,7 +44,7 @@ def test_a_wait_fails_the_test_that_forbids_it(project: Project) -> None:
     assert "syncs.count" in session.failures["test_step"]
 
 
-def test_cuda_that_is_refused_is_said_and_proves_nothing(project: Project) -> None:
+def test_refused_cuda_is_reported_and_inconclusive(project: Project) -> None:
     refused = STEPS.replace(
         "cuda = fake_cuda.load()", 'cuda = fake_cuda.load()\n    cuda.fail("cuptiActivityEnable", 35)'
     )
@@ -57,7 +57,7 @@ def test_cuda_that_is_refused_is_said_and_proves_nothing(project: Project) -> No
     assert session.exit_code != 0
 
 
-def test_cuda_that_is_refused_when_a_test_first_uses_it_is_said(project: Project) -> None:
+def test_cuda_refused_at_first_use_is_reported(project: Project) -> None:
     project.write(
         "test_it.py",
         """
@@ -75,7 +75,7 @@ def test_cuda_that_is_refused_when_a_test_first_uses_it_is_said(project: Project
 
 
 @pytest.mark.skipif(has_driver(), reason="there is a driver on this machine")
-def test_a_machine_without_a_driver_is_said_where_cuda_was_asked_for(project: Project) -> None:
+def test_missing_driver_is_reported_if_cuda_was_requested(project: Project) -> None:
     project.write(
         "test_it.py",
         """

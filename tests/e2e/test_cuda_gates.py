@@ -83,7 +83,7 @@ def row_of(test: TestResult, name: str) -> dict[str, int]:
     return {metric: samples.low for metric, samples in row.metrics.items()}
 
 
-def test_every_metric_is_there(sessions: tuple[Project, Session, Session]) -> None:
+def test_every_device_metric_is_measured(sessions: tuple[Project, Session, Session]) -> None:
     test = sessions[1].result("test_everything")
     assert "cuda" in test.sources
     assert test.capture.device_gap == ""
@@ -129,7 +129,7 @@ def test_the_trace_of_a_test_says_the_same(sessions: tuple[Project, Session, Ses
     assert row_of(told, "work").keys() == row_of(test, "work").keys()
 
 
-def test_devices_are_shown(sessions: tuple[Project, Session, Session]) -> None:
+def test_table_shows_device_columns(sessions: tuple[Project, Session, Session]) -> None:
     _, saved, _ = sessions
     saved.lines.fnmatch_lines_random(
         [
@@ -153,7 +153,7 @@ def test_one_kernel_more_fails_the_test(sessions: tuple[Project, Session, Sessio
     )
 
 
-def test_presets_fail_what_waits_or_copies(sessions: tuple[Project, Session, Session]) -> None:
+def test_presets_fail_waits_and_copies(sessions: tuple[Project, Session, Session]) -> None:
     _, saved, _ = sessions
     assert saved.outcomes["test_keeps_them"] == "passed"
     assert "syncs.count is 1 in each step, but the limit is <= 0" in saved.failures["test_waits"]
@@ -167,7 +167,7 @@ def test_presets_fail_what_waits_or_copies(sessions: tuple[Project, Session, Ses
         ("test_taken", "CUPTI delivered only some of the device records"),
     ],
 )
-def test_what_is_not_whole_is_inconclusive(
+def test_incomplete_device_records_are_inconclusive(
     sessions: tuple[Project, Session, Session], name: str, reason: str
 ) -> None:
     _, saved, _ = sessions

@@ -82,7 +82,7 @@ def test_the_next_session_says_what_ran_last(project: Project, sessions: Path, d
     assert "did not end" not in project.pytest("-k", "test_dies").stdout
 
 
-def test_the_trace_holds_what_was_recorded(project: Project, sessions: Path) -> None:
+def test_trace_holds_the_recorded_events(project: Project, sessions: Path) -> None:
     dying(project)
     project.pytest()
     done = project.python("-m", "pytest_opprof.cli.main", "recover", str(sessions), "-o", "found")
@@ -93,7 +93,7 @@ def test_the_trace_holds_what_was_recorded(project: Project, sessions: Path) -> 
     assert list(sessions.iterdir())
 
 
-def test_recover_removes_what_it_is_asked_to(project: Project, sessions: Path) -> None:
+def test_recover_removes_the_named_sessions(project: Project, sessions: Path) -> None:
     dying(project)
     project.pytest()
     command = ("-m", "pytest_opprof.cli.main", "recover", str(sessions), "--remove")
@@ -132,7 +132,7 @@ def test_recover_asks_on_a_terminal(
     assert bool(list(sessions.iterdir())) is not is_taken
 
 
-def test_the_controller_tells_at_once(project: Project, sessions: Path) -> None:
+def test_controller_reports_a_death_at_once(project: Project, sessions: Path) -> None:
     dying(project)
     session = project.pytest("-n", "1", "--max-worker-restart=1", plugins=("xdist",))
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
@@ -141,7 +141,7 @@ def test_the_controller_tells_at_once(project: Project, sessions: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_ab_tells_of_its_processes(project: Project, sessions: Path) -> None:
+def test_ab_reports_dead_processes(project: Project, sessions: Path) -> None:
     project.write("test_it.py", DIES.format(mark=MARKED, death="pass"))
     project.write(".gitignore", ".opprof/")
     project.git("init", "-q", "-b", "main")
@@ -156,7 +156,7 @@ def test_an_ab_tells_of_its_processes(project: Project, sessions: Path) -> None:
     assert not list(sessions.iterdir())
 
 
-def test_always_keeps_what_ran_last_in_unmarked_tests(project: Project, sessions: Path) -> None:
+def test_always_mode_records_unmarked_tests(project: Project, sessions: Path) -> None:
     dying(project, mark="")
     project.pytest("--opprof=always")
     after = project.pytest("--opprof=always", "-k", "test_lives")
@@ -166,13 +166,13 @@ def test_always_keeps_what_ran_last_in_unmarked_tests(project: Project, sessions
     assert "< forward (last inside: finished)" in told
 
 
-def test_without_always_nothing_is_kept_of_unmarked_tests(project: Project, sessions: Path) -> None:
+def test_unmarked_tests_are_not_recorded_by_default(project: Project, sessions: Path) -> None:
     dying(project, mark="")
     project.pytest()
     assert not [file for file in left_sessions([sessions]) if file.note or file.was_recording]
 
 
-def test_always_gives_way_to_a_profile_of_the_test(project: Project, sessions: Path) -> None:
+def test_always_mode_yields_to_a_tests_own_profile(project: Project, sessions: Path) -> None:
     project.write(
         "test_it.py",
         """\
@@ -225,7 +225,7 @@ def test_other_projects_and_living_processes_are_left_alone(
     assert living.returncode == 0
 
 
-def test_sessions_that_tell_nothing_are_removed(project: Project, sessions: Path) -> None:
+def test_sessions_without_information_are_removed(project: Project, sessions: Path) -> None:
     program = "import os, pytest_opprof.capture.collector as c; c.Collector.instance().open(); os._exit(0)"
     subprocess.run([sys.executable, "-c", program], check=True)
     assert list(sessions.iterdir())
@@ -255,7 +255,7 @@ def test_without_a_session_file_the_header_says_so(project: Project) -> None:
     assert not session.result("test_it").capture.crash_recovery
 
 
-def test_deaths_are_no_signal_handlers(project: Project, sessions: Path) -> None:
+def test_signal_handlers_are_left_alone(project: Project, sessions: Path) -> None:
     """Whoever handles a signal handles it still."""
     assert signal.getsignal(signal.SIGSEGV) == signal.SIG_DFL
     project.write(

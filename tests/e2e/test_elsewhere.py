@@ -190,7 +190,7 @@ UNDONE = (
 
 
 @pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
-def test_what_was_asked_for_is_said_to_be_undone(project: Project, workers: tuple[str, ...]) -> None:
+def test_skipped_requests_are_reported(project: Project, workers: tuple[str, ...]) -> None:
     project.write("test_it.py", WORK_TWICE)
     plugins = ("xdist",) if workers else ()
     done = session(project, "darwin", *ASKED, *workers, plugins=plugins)
@@ -202,7 +202,7 @@ def test_what_was_asked_for_is_said_to_be_undone(project: Project, workers: tupl
 
 
 @pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
-def test_who_must_measure_fails_on_unmeasured(project: Project, workers: tuple[str, ...]) -> None:
+def test_fail_on_unmeasured_fails_the_session(project: Project, workers: tuple[str, ...]) -> None:
     project.write("test_it.py", WORK_TWICE)
     plugins = ("xdist",) if workers else ()
     done = session(project, "darwin", "--opprof-fail-on=regressed,unmeasured", *workers, plugins=plugins)
@@ -251,15 +251,13 @@ def there(measured: Project, system: str, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ("--help",)], ids=lambda command: " ".join(command)[:40])
-def test_commands_on_saved_runs_do_what_they_do_here(
-    command: tuple[str, ...], here: Told, there: Told
-) -> None:
+def test_commands_on_saved_runs_work_as_on_linux(command: tuple[str, ...], here: Told, there: Told) -> None:
     assert there[command] == here[command]
     assert here[command][0] in {0, 1}
 
 
 @pytest.mark.parametrize("command", RECORDING, ids=lambda command: command[0])
-def test_commands_that_record_are_refused_in_a_sentence(
+def test_recording_commands_are_refused_in_one_sentence(
     command: tuple[str, ...], there: Told, system: str
 ) -> None:
     code, out, err, _ = there[command]

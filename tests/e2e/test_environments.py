@@ -51,7 +51,7 @@ def fingerprint(**fields: str) -> Callable[[dict[str, Any]], object]:
     return lambda document: document["environment"]["fingerprint"].update(fields)
 
 
-def test_another_interpreter_is_inconclusive_and_said(saved: Project) -> None:
+def test_other_interpreter_is_inconclusive_and_reported(saved: Project) -> None:
     edit(saved, fingerprint(python="2.7"))
     session = saved.pytest("--opprof-baseline=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
@@ -59,7 +59,7 @@ def test_another_interpreter_is_inconclusive_and_said(saved: Project) -> None:
     assert "INCONCLUSIVE: ranges, total: measured in another environment: Python 2.7 -> 3." in told
 
 
-def test_the_nearest_run_from_here_is_preferred_and_said(project: Project) -> None:
+def test_nearest_run_of_this_environment_is_preferred(project: Project) -> None:
     project.git("init", "-q", "-b", "main")
     project.write("test_it.py", TEST)
     commits = [project.commit(), project.commit()]
@@ -80,7 +80,7 @@ def test_the_nearest_run_from_here_is_preferred_and_said(project: Project) -> No
     assert told.endswith(f"): using main@{commits[0][:7]}, the nearest run that matches")
 
 
-def test_other_hardware_informs_where_only_times_depend_on_it(saved: Project) -> None:
+def test_other_hardware_ungates_only_times(saved: Project) -> None:
     edit(saved, fingerprint(cpu_model="Another CPU", machine="another", cpu_count="1024"))
     session = saved.pytest("--opprof-baseline=main")
     assert session.exit_code == 0
@@ -88,7 +88,7 @@ def test_other_hardware_informs_where_only_times_depend_on_it(saved: Project) ->
     assert done.returncode == 0
 
 
-def test_a_number_that_is_none_is_refused_and_named(saved: Project) -> None:
+def test_nan_is_refused_and_named(saved: Project) -> None:
     (path,) = saved.stored()
     text = path.read_text()
     path.write_text(text.replace('"ranges.count":1', '"ranges.count":NaN'))
@@ -105,7 +105,7 @@ def test_a_total_that_vanished_is_inconclusive(saved: Project) -> None:
     assert "INCONCLUSIVE" in session.failures["test_it"]
 
 
-def test_a_baseline_without_a_test_in_common_is_said(saved: Project) -> None:
+def test_baseline_without_a_common_test_is_reported(saved: Project) -> None:
     (saved.folder / "test_it.py").rename(saved.folder / "test_other.py")
     session = saved.pytest("--opprof-baseline=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED, "its file was collected, and is gone"
@@ -117,7 +117,7 @@ def test_a_baseline_without_a_test_in_common_is_said(saved: Project) -> None:
     selected.lines.fnmatch_lines(["1 new * nothing dropped * 1 other test not run"])
 
 
-def test_a_baseline_from_the_future_is_said(saved: Project) -> None:
+def test_baseline_from_the_future_is_reported(saved: Project) -> None:
     later = (datetime.now(UTC) + timedelta(days=2, hours=1)).isoformat(timespec="seconds")
     edit(saved, lambda document: document.update(created=later))
     session = saved.pytest("--opprof-baseline=main")
@@ -138,7 +138,7 @@ def test_why_a_source_did_not_run_stands_in_the_document(saved: Project) -> None
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("torch_installed")
-def test_what_one_test_sets_does_not_matter_to_those_before(project: Project) -> None:
+def test_settings_of_a_test_leave_earlier_tests_comparable(project: Project) -> None:
     project.write(
         "test_it.py",
         """\
@@ -165,7 +165,7 @@ WITH_MEMORY = TEST.replace("profile", "profile(profile_memory=True)")
 MEMORY = "--opprof-capture=ranges,memory-python"
 
 
-def test_what_another_test_imported_does_not_matter(project: Project) -> None:
+def test_imports_of_other_tests_leave_tests_comparable(project: Project) -> None:
     pytest.importorskip("numpy")
     project.write("test_it.py", WITH_MEMORY)
     assert project.pytest("--opprof-save=main", MEMORY).exit_code == 0

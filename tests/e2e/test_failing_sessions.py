@@ -113,7 +113,7 @@ def test_a_measurement_error_says_that_it_fails_the_session(project: Project) ->
         session.lines.fnmatch_lines(["*1 passed in *"])
 
 
-def test_a_session_that_collects_nothing_is_not_green_where_a_test_is_missing(project: Project) -> None:
+def test_empty_session_fails_if_a_test_is_missing(project: Project) -> None:
     project.write("test_it.py", TESTS)
     assert project.pytest("--opprof-save=main").exit_code == 0
     project.write("test_it.py", "# the test is gone\n")

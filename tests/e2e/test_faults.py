@@ -79,9 +79,7 @@ ALIKE = {"empty", "binary", "damaged gzip", "foreign"}
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in ALIKE else []) for kind in COMPLAINTS]
 )
-def test_a_bad_baseline_is_one_sentence_and_stays_as_it_is(
-    recorded: tuple[Project, bytes], kind: str
-) -> None:
+def test_bad_baseline_is_one_sentence_and_unchanged(recorded: tuple[Project, bytes], kind: str) -> None:
     project, good = recorded
     (path,) = project.stored()
     bad = bad_baseline(kind, good)
@@ -99,7 +97,7 @@ def test_a_bad_baseline_is_one_sentence_and_stays_as_it_is(
     assert "Traceback" not in session.stdout + session.stderr
 
 
-def test_a_damaged_file_of_the_same_commit_is_not_saved_over(recorded: tuple[Project, bytes]) -> None:
+def test_damaged_run_of_the_same_commit_is_not_overwritten(recorded: tuple[Project, bytes]) -> None:
     project, good = recorded
     (path,) = project.stored()
     try:
@@ -125,7 +123,7 @@ def test_a_store_that_cannot_be_written_is_one_sentence(recorded: tuple[Project,
     assert "cannot be written" in line
 
 
-def test_what_else_is_asked_for_is_done_all_the_same(recorded: tuple[Project, bytes]) -> None:
+def test_other_outputs_are_written_despite_a_failure(recorded: tuple[Project, bytes]) -> None:
     project, good = recorded
     before = project.folder / "run.json"
     before.mkdir(exist_ok=True)
@@ -154,7 +152,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk_is_one_sentence_and_harms_no_earlier_file(project: Project, small_disk: Path) -> None:
+def test_full_disk_is_one_sentence_and_keeps_earlier_files(project: Project, small_disk: Path) -> None:
     project.write("test_it.py", TEST)
     store = f"--opprof-store=dir:{small_disk}/store"
     first = project.pytest("--opprof-save=main", store)

@@ -136,9 +136,7 @@ def test_counts_and_averages_are_there_while_the_test_runs(stepping: tuple[Proje
         ("test_async", 2),
     ],
 )
-def test_finished_active_steps_are_what_counts(
-    stepping: tuple[Project, Session], name: str, steps: int
-) -> None:
+def test_only_finished_active_steps_count(stepping: tuple[Project, Session], name: str, steps: int) -> None:
     test = stepping[1].result(name)
     assert test.measurement.reason == ""
     assert test.steps == steps
@@ -171,7 +169,7 @@ def test_a_failed_test_has_no_numbers(stepping: tuple[Project, Session]) -> None
     assert "assert 0 == 5" in session.failures["test_fails"]
 
 
-def test_errors_fail_the_session_only_where_a_verdict_is_asked_for(stepping: tuple[Project, Session]) -> None:
+def test_errors_fail_only_saving_or_comparing_sessions(stepping: tuple[Project, Session]) -> None:
     project, _ = stepping
     quiet = project.pytest("test_it.py", "-k", "too_few_steps")
     assert quiet.exit_code == 0
@@ -191,7 +189,7 @@ def test_switched_off_the_fixture_does_nothing(stepping: tuple[Project, Session]
     assert session.told == []
 
 
-def test_only_runs_marked_tests(stepping: tuple[Project, Session]) -> None:
+def test_only_mode_runs_marked_tests(stepping: tuple[Project, Session]) -> None:
     project, _ = stepping
     session = project.pytest("test_it.py", "--opprof=only", "-k", "planned or unmarked")
     assert session.outcomes == {"test_as_planned": "passed"}

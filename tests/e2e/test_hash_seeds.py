@@ -33,7 +33,7 @@ def seeds_by_order(project: Project) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["here", "xdist"])
-def test_another_hash_seed_is_no_regression(project: Project, workers: tuple[str, ...]) -> None:
+def test_other_hash_seed_is_not_a_regression(project: Project, workers: tuple[str, ...]) -> None:
     plugins = ("xdist",) if workers else ()
     seeds = seeds_by_order(project)
     certifying = next(order for order in seeds if "1" in seeds[order])  # the first fresh process's

@@ -78,7 +78,7 @@ def test_workers_runs_are_remembered_once(repository: Project) -> None:
 
 
 @pytest.mark.slow
-def test_of_ranks_the_first_is_remembered(repository: Project) -> None:
+def test_only_the_first_rank_is_added(repository: Project) -> None:
     for rank in ("0", "1"):
         session = repository.pytest(
             "--opprof-history=all",
@@ -162,7 +162,7 @@ def test_a_clone_has_the_history_of_its_repository(project: Project) -> None:
         assert len(json.loads(done.stdout)[0]["points"]) == 3
 
 
-def test_what_cannot_be_shown_is_one_sentence(repository: Project) -> None:
+def test_invalid_queries_are_one_sentence(repository: Project) -> None:
     assert opprof(repository, "history", "test_it").stderr == (
         "opprof: the history is empty. Record tests with pytest --opprof-save=NAME\n"
     )

@@ -150,7 +150,7 @@ def test_hostile_tests_are_counted_right(hostile: Session, name: str, ranges: in
     assert (test.totals["ranges.count"].low, test.totals["ranges.count"].high) == (ranges, ranges)
 
 
-def test_what_goes_on_after_the_test_is_seen_and_harms_nobody(hostile: Session) -> None:
+def test_leftover_threads_and_ranges_are_recorded(hostile: Session) -> None:
     left = hostile.result("test_leaves_threads_behind")
     assert left.measurement.reason == ""
     assert {row.name for row in left.ops} >= {"work", "left behind"}
@@ -185,7 +185,7 @@ def test_hostile_names_are_printed_harmlessly(hostile: Session) -> None:
     hostile.lines.fnmatch_lines([r"*new\nline*"])
 
 
-def test_every_trace_of_it_loads(hostile_project: Project, hostile: Session) -> None:
+def test_every_hostile_trace_loads(hostile_project: Project, hostile: Session) -> None:
     measured = [test for test in hostile.run.tests if test.steps]
     paths = list((hostile_project.folder / "traces").iterdir())
     assert len(paths) == len(measured)
@@ -197,7 +197,7 @@ def test_every_trace_of_it_loads(hostile_project: Project, hostile: Session) -> 
     assert {"work", "left behind", "new\nline", "\x1b[31m", "日本", 'a"b\\c'} <= names
 
 
-def test_a_full_byte_budget_is_told(project: Project) -> None:
+def test_full_byte_budget_is_reported(project: Project) -> None:
     project.write(
         "test_it.py",
         """\
@@ -231,7 +231,7 @@ def test_a_full_byte_budget_is_told(project: Project) -> None:
     session.lines.fnmatch_lines(["1 inconclusive, 1 measured * events dropped, 1 recording cut off"])
 
 
-def test_a_budget_that_cannot_be_meant_is_told(project: Project) -> None:
+def test_invalid_byte_budget_is_reported(project: Project) -> None:
     project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
     session = project.pytest(env={"OPPROF_MAX_BYTES": "much"})
     assert session.exit_code == 0

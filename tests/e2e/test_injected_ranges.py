@@ -39,7 +39,7 @@ def test_nvtx_ranges_are_not_counted_unless_asked_for(project: Project) -> None:
     assert [op.name for op in project.pytest().result("test_library").ops] == ["ProfilerStep*"]
 
 
-def test_header_says_who_was_too_early(project: Project) -> None:
+def test_header_names_libraries_imported_too_early(project: Project) -> None:
     project.write("test_it.py", MARKED)
     project.write("early.py", "import nvtx")
     session = project.pytest("-p", "early", "--opprof-capture=ranges,nvtx", "-o", "pythonpath=.")

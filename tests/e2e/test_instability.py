@@ -103,7 +103,7 @@ def story(make_project: MakeProject) -> Story:
     return Story(project=project, sessions=sessions)
 
 
-def test_two_processes_may_agree_on_what_a_third_does_not(story: Story) -> None:
+def test_two_processes_may_agree_against_a_third(story: Story) -> None:
     base = stored(story.project).test("test_it.py::test_by_process")
     assert base is not None
     assert (base.processes, base.unstable) == (2, ())
@@ -112,7 +112,7 @@ def test_two_processes_may_agree_on_what_a_third_does_not(story: Story) -> None:
 
 
 @pytest.mark.slow
-def test_more_processes_take_turns_with_the_order_and_find_it_out(project: Project) -> None:
+def test_four_processes_alternate_order_and_find_instability(project: Project) -> None:
     made(project)
     saved = project.pytest("--opprof-save=main", "--opprof-save-processes=4")
     run = stored(project)
@@ -149,7 +149,7 @@ def test_a_count_that_grows_with_each_call_is_inconclusive(story: Story) -> None
     )
 
 
-def test_a_count_that_flips_in_the_second_look_is_demoted_and_shown(story: Story) -> None:
+def test_count_flipping_in_the_second_look_is_demoted(story: Story) -> None:
     assert story.sessions["test_by_measurement"].result("test_by_measurement").unstable == (
         "ranges.count",
         "work.count",
@@ -163,7 +163,7 @@ def test_beside_a_demoted_count_another_still_fails(story: Story) -> None:
     told.fnmatch_lines(["moody * 1 * 1 to 2 * inconclusive: became*"])
 
 
-def test_a_demoted_count_that_is_no_gate_is_advisory(story: Story) -> None:
+def test_demoted_count_without_a_gate_is_advisory(story: Story) -> None:
     told = story.section("test_one_of_two")
     told.fnmatch_lines(["REGRESSED: 1 more call of sure in each step *"])
     assert f"moody: {MOODY}: not gated" in " ".join(line.strip() for line in told.lines)
@@ -204,7 +204,7 @@ def varying(project: Project) -> Project:
     return project
 
 
-def test_more_than_a_varying_count_ever_was_fails(varying: Project) -> None:
+def test_rise_above_a_varying_range_fails(varying: Project) -> None:
     varying.replace("test_it.py", "work(1 + turns())", "turns(); work(100)")
     varying.replace("test_it.py", "work(1 + 2 * (process % 2))", "work(100)")
     session = varying.pytest("--opprof-baseline=main")
@@ -223,7 +223,7 @@ def test_more_than_a_varying_count_ever_was_fails(varying: Project) -> None:
     assert varying.pytest("--opprof-baseline=main", "-k", "by_step").exit_code == 0
 
 
-def test_a_count_in_its_range_is_measured_and_one_beyond_what_processes_showed_is_said(
+def test_count_beyond_the_processes_range_is_reported(
     varying: Project,
 ) -> None:
     session = varying.pytest("--opprof-baseline=main")

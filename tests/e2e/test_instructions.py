@@ -82,7 +82,7 @@ CALLING = """\
 """
 
 
-def test_the_function_that_was_edited_comes_before_what_it_calls_more_often(project: Project) -> None:
+def test_edited_function_precedes_its_callees(project: Project) -> None:
     project.write("called.py", textwrap.dedent(CALLED))
     project.write("calling.py", textwrap.dedent(CALLING.replace("mean(values) for", "values[0] for")))
     test = (
@@ -117,7 +117,7 @@ STACK = """\
 """
 
 
-def test_a_deeper_stack_around_a_test_is_no_work_of_it(make_project: MakeProject) -> None:
+def test_deeper_outer_stack_adds_no_instructions(make_project: MakeProject) -> None:
     project = make_project("deeper")
     saved(project, {}, STACK)
     session = project.pytest("-n", "1", "--opprof-baseline=main", plugins=("xdist",))
@@ -157,7 +157,7 @@ VARYING = """\
 """
 
 
-def test_what_varies_never_fails_and_is_named(make_project: MakeProject) -> None:
+def test_varying_instructions_are_named_and_never_fail(make_project: MakeProject) -> None:
     project = make_project("varying")
     saved(project, {}, VARYING)
     for _ in range(2):

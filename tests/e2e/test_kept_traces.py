@@ -47,7 +47,7 @@ def test_a_failed_gate_shows_base_and_head(saved: Project) -> None:
 
 
 @pytest.mark.slow
-def test_pairs_lie_where_traces_are_wanted(saved: Project) -> None:
+def test_pairs_are_written_to_the_traces_folder(saved: Project) -> None:
     session = saved.pytest("--opprof-baseline=main", "--opprof-traces=artifact")
     told = "traces:   artifact/test_it-????????????.{base,head}.json.gz   (opprof view test_it --traces=artifact)"
     session.lines.fnmatch_lines([told])
@@ -59,7 +59,7 @@ def test_pairs_lie_where_traces_are_wanted(saved: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_test_that_is_well_again_has_no_pair(saved: Project) -> None:
+def test_passing_again_removes_the_pair(saved: Project) -> None:
     saved.pytest("--opprof-baseline=main")
     assert len(kept(saved)) == 3
     saved.replace("test_it.py", "range(3)", "range(2)")
@@ -70,7 +70,7 @@ def test_a_test_that_is_well_again_has_no_pair(saved: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_base_that_was_measured_elsewhere_is_said(saved: Project) -> None:
+def test_base_of_another_environment_is_reported(saved: Project) -> None:
     for name in kept(saved):
         (saved.folder / TRACES / name).unlink()
     session = saved.pytest("--opprof-baseline=main")
@@ -79,7 +79,7 @@ def test_a_base_that_was_measured_elsewhere_is_said(saved: Project) -> None:
     assert [name[-13:] for name in kept(saved)] == [".head.json.gz"]
 
 
-def test_only_what_is_saved_is_kept(project: Project) -> None:
+def test_only_saved_tests_keep_traces(project: Project) -> None:
     failing = "\n    @pytest.mark.profile\n    def test_fails():\n        assert False\n"
     project.write("test_it.py", WORK_TWICE + failing)
     project.pytest("--opprof-save=main")
@@ -106,7 +106,7 @@ def test_stores_that_others_read_have_no_traces(project: Project, store: str, sh
 
 
 @pytest.mark.slow
-def test_git_never_sees_a_trace(project: Project) -> None:
+def test_git_ignores_traces(project: Project) -> None:
     project.git("init", "-q")
     project.write("test_it.py", WORK_TWICE)
     project.commit()
@@ -120,7 +120,7 @@ def test_git_never_sees_a_trace(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_budget_of_nothing_keeps_nothing(project: Project) -> None:
+def test_zero_budget_keeps_nothing(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE)
     project.pytest("--opprof-save=main", "--opprof-trace-budget=0")
     project.replace("test_it.py", "range(2)", "range(3)")
@@ -131,7 +131,7 @@ def test_a_budget_of_nothing_keeps_nothing(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_what_has_no_room_is_left_out_and_said(project: Project) -> None:
+def test_oversized_trace_is_left_out_and_reported(project: Project) -> None:
     project.write("pytest.ini", (project.folder / "pytest.ini").read_text() + "opprof_trace_budget = 300 B\n")
     project.write("test_it.py", WORK_TWICE)
     session = project.pytest("--opprof-save=main")
@@ -143,7 +143,7 @@ def test_what_has_no_room_is_left_out_and_said(project: Project) -> None:
     assert kept(project) == []
 
 
-def test_traces_past_the_budget_are_not_even_written_and_said(project: Project) -> None:
+def test_traces_past_the_budget_are_reported_not_written(project: Project) -> None:
     project.write("pytest.ini", (project.folder / "pytest.ini").read_text() + "opprof_trace_budget = 300 B\n")
     project.write(
         "test_it.py", WORK_TWICE + "\n    @pytest.mark.profile\n    def test_too():\n        pass\n"
@@ -196,7 +196,7 @@ def test_it():
 """
 
 
-def test_of_more_events_than_anybody_looks_at_sums_are_kept(project: Project) -> None:
+def test_long_recordings_keep_sums_only(project: Project) -> None:
     project.write("test_it.py", LOOP)
     saved = project.pytest("--opprof-save=main")
     saved.lines.fnmatch_lines(["opprof: no trace of 420,00? events was stored: *--opprof-traces=*"])

@@ -164,13 +164,13 @@ def test_every_kind_of_test_is_measured_in_each_step(kinds: Session, name: str) 
     assert own["ProfilerStep*"] == 1
 
 
-def test_decorations_are_measured_too(kinds: Session) -> None:
+def test_decorated_tests_are_measured(kinds: Session) -> None:
     assert [row.count.low for row in kinds.result("test_decorated").ops if row.name == "decoration"] == [1]
     around = kinds.result("test_context_manager_as_decorator")
     assert [row.count.low for row in around.ops if row.name == "around"] == [1]
 
 
-def test_what_does_not_pass_is_not_measured(kinds: Session) -> None:
+def test_tests_that_do_not_pass_are_not_measured(kinds: Session) -> None:
     assert kinds.exit_code == pytest.ExitCode.TESTS_FAILED
     assert {name for name, outcome in kinds.outcomes.items() if outcome == "failure"} == {
         "test_async_without_a_runner",
@@ -189,7 +189,7 @@ def test_what_does_not_pass_is_not_measured(kinds: Session) -> None:
     }
 
 
-def test_pytests_own_complaints_survive(kinds: Session) -> None:
+def test_pytest_complaints_survive(kinds: Session) -> None:
     assert "async def functions are not natively supported" in kinds.failures["test_async_without_a_runner"]
     assert "returned" in kinds.failures["test_returning_something"]
 

@@ -126,7 +126,7 @@ def test_an_error_shows_as_usual_below_the_table(tmp_path: Path) -> None:
     assert read_run(tmp_path / "run.json").tests[0].outcome is Outcome.FAILED
 
 
-def test_a_file_that_cannot_be_written_does_not_hide_the_cells_error(tmp_path: Path) -> None:
+def test_unwritable_file_does_not_hide_the_cells_error(tmp_path: Path) -> None:
     _, failed, fine = run_cells(tmp_path, LOAD, "%opprof -o . 1 / 0", "%opprof -o . 1")
     assert failed.error == "ZeroDivisionError: division by zero"
     assert "opprof: . cannot be written: it is a folder" in failed.printed
@@ -161,7 +161,7 @@ def test_torch_ops_are_recorded_as_asked(tmp_path: Path) -> None:
     ],
     ids=["syntax", "nothing", "sort", "baseline", "sampling", "unknown", "nested", "exit", "interrupt"],
 )
-def test_what_cannot_run_is_told(tmp_path: Path, cell: str, error: str) -> None:
+def test_invalid_lines_are_reported(tmp_path: Path, cell: str, error: str) -> None:
     _, told, after = run_cells(tmp_path, LOAD, cell, "%opprof print(2)")
     assert (told.error or "").startswith(error)
     assert "1\n" not in told.printed.splitlines()
@@ -203,7 +203,7 @@ def test_help_has_every_option(tmp_path: Path) -> None:
     assert "%%opprof" in told.printed
 
 
-def test_ipython_is_imported_by_nobody_else(tmp_path: Path) -> None:
+def test_nothing_else_imports_ipython(tmp_path: Path) -> None:
     program = (
         "import sys, pytest_opprof, pytest_opprof.plugin.hooks\n"
         "from pytest_opprof.cli.main import main, whole_parser\nwhole_parser()\nprint('IPython' in sys.modules)"

@@ -113,7 +113,7 @@ def test_a_test_is_called_as_its_schedule_says(
     assert session.result(name).steps == steps
 
 
-def test_what_cannot_be_captured_is_said(scheduled: tuple[Project, Session]) -> None:
+def test_unsupported_activities_are_reported(scheduled: tuple[Project, Session]) -> None:
     _, session = scheduled
     assert [line for line in session.told if "not supported" in line] == [
         "opprof: activity xpu: not supported, so it was not recorded "
@@ -161,7 +161,7 @@ REFUSED = {
 }
 
 
-def test_every_refused_marker_is_told_in_one_go(project: Project) -> None:
+def test_all_refused_markers_are_reported_at_once(project: Project) -> None:
     tests = "".join(
         f"@pytest.mark.profile({marker})\ndef test_{i}(): pass\n" for i, marker in enumerate(REFUSED)
     )
@@ -178,7 +178,7 @@ def test_every_refused_marker_is_told_in_one_go(project: Project) -> None:
     assert len(session.told) == len(REFUSED)
 
 
-def test_a_hypothesis_test_is_its_own_error_alone(project: Project) -> None:
+def test_only_the_hypothesis_test_fails(project: Project) -> None:
     project.write(
         "test_it.py",
         """\
@@ -204,7 +204,7 @@ def test_a_hypothesis_test_is_its_own_error_alone(project: Project) -> None:
     assert session.banner.startswith("test_it.py::test_property: a hypothesis test draws new examples")
 
 
-def test_a_marker_of_a_deselected_test_is_nobodys_business(project: Project) -> None:
+def test_marker_of_a_deselected_test_is_ignored(project: Project) -> None:
     project.write(
         "test_it.py",
         """\

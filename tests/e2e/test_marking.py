@@ -72,19 +72,19 @@ IN_NET = [
     ],
     ids=str,
 )
-def test_lines_choose_tests(suite: Project, lines: list[str], chosen: list[str]) -> None:
+def test_mark_options_select_tests(suite: Project, lines: list[str], chosen: list[str]) -> None:
     found = measured(suite, *(f"--opprof-mark={line}" for line in lines))
     by_code = {"models/test_net.py::test_marked", "test_other.py::test_marked"}
     assert sorted(found) == sorted({*chosen, *by_code})
 
 
-def test_a_whole_project_is_marked_but_for_what_no_marker_can_be_on(suite: Project) -> None:
+def test_whole_project_is_marked_except_unmarkable_items(suite: Project) -> None:
     found = measured(suite, "--opprof-mark=.")
     assert len(found) == 12
     assert not any("drawn" in node_id for node_id in found)
 
 
-def test_the_ini_file_has_a_line_each_and_the_code_wins(suite: Project) -> None:
+def test_ini_lines_mark_tests_and_code_wins(suite: Project) -> None:
     suite.replace(
         "pytest.ini",
         "[pytest]",
@@ -109,7 +109,7 @@ def test_limits_of_the_suite_hold_where_a_marker_has_none(suite: Project) -> Non
     assert equal.failures.keys() == {"test_much"}
 
 
-def test_what_was_marked_so_is_saved_and_fails(suite: Project) -> None:
+def test_tests_marked_by_ini_are_saved_and_gated(suite: Project) -> None:
     suite.replace("pytest.ini", "[pytest]", "[pytest]\nopprof_mark = models")
     saved = suite.pytest("--opprof-save=main")
     assert saved.exit_code == 0
@@ -121,7 +121,7 @@ def test_what_was_marked_so_is_saved_and_fails(suite: Project) -> None:
 
 
 @pytest.mark.parametrize("option", [("--opprof-mark=models",), ("--opprof-mark", "models")], ids=len)
-def test_what_an_option_marks_is_certified(suite: Project, option: tuple[str, ...]) -> None:
+def test_tests_marked_by_options_are_certified(suite: Project, option: tuple[str, ...]) -> None:
     saved = suite.pytest("--opprof-save=main", *option, "--opprof-profile=active=2", "models")
     assert saved.exit_code == 0
     assert not any("not certified" in line for line in saved.told)
@@ -144,7 +144,7 @@ def test_what_an_option_marks_is_certified(suite: Project, option: tuple[str, ..
         ("--opprof-limits=work.cuont=1", "opprof_limits"),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(suite: Project, option: str, sentence: str) -> None:
+def test_invalid_values_are_one_sentence(suite: Project, option: str, sentence: str) -> None:
     session = suite.pytest(option)
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
     assert sum(sentence in line for line in session.told) == 1
@@ -175,7 +175,7 @@ ONCE_ONLY = """\
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
-def test_what_a_line_marked_and_cannot_be_repeated_is_left_alone(
+def test_unrepeatable_tests_marked_by_an_option_are_skipped(
     project: Project, workers: tuple[str, ...]
 ) -> None:
     if workers:

@@ -64,7 +64,7 @@ def opprof(project: Project, *arguments: str) -> Any:
     return json.loads(project.python("-m", "pytest_opprof", *arguments, "--json").stdout)
 
 
-def test_each_tool_reads_and_says_what_it_takes(agent: Agent) -> None:
+def test_each_tool_is_read_only_and_documents_its_arguments(agent: Agent) -> None:
     tools = {tool.name: tool for tool in agent.tools()}
     assert set(tools) == {"list_runs", "show_run", "compare_runs", "show_history"}
     for tool in tools.values():
@@ -151,7 +151,7 @@ def test_tables_are_parts_of_the_documents(agent: Agent, project: Project) -> No
         assert shown == test | {"ops": ops, "tree": []}
 
 
-def test_lists_are_those_of_the_commands(agent: Agent, project: Project) -> None:
+def test_lists_match_the_commands(agent: Agent, project: Project) -> None:
     answer = agent.ask("list_runs")
     assert (answer["store"], answer["more"]) == ("dir:.opprof", "")
     assert answer["baselines"] == opprof(project, "baseline", "list")
@@ -208,7 +208,7 @@ def test_changes_that_are_left_out_are_counted(agent: Agent) -> None:
     assert "more" not in whole
 
 
-def test_a_limit_is_to_be_raised(agent: Agent) -> None:
+def test_broken_limit_asks_to_raise_it(agent: Agent) -> None:
     answer = agent.ask("compare_runs", head="limited.json")
     assert answer["base"] is None
     (cause,) = answer["causes"]
@@ -258,7 +258,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("tool", "arguments", "told"), BAD)
-def test_what_cannot_be_answered_is_one_sentence(
+def test_invalid_questions_are_one_sentence(
     agent: Agent, tool: str, arguments: dict[str, Any], told: str
 ) -> None:
     assert re.search(told, agent.refused(tool, arguments))

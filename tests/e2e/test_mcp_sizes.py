@@ -57,7 +57,7 @@ def test_a_page_ends_before_it_is_too_long(agent: Agent, tool: str, arguments: d
     assert following["node_id"] == f"t.py::test_{shown}"
 
 
-def test_the_causes_of_most_tests_are_told(agent: Agent) -> None:
+def test_causes_of_most_tests_are_listed(agent: Agent) -> None:
     (cause,) = agent.ask("compare_runs", base="base.json", head="head.json")["causes"]
     assert cause["title"].startswith("cause 1, 500 tests: aten::mul +1 a step")
     assert cause["tests"] == [f"t.py::test_{at}" for at in range(20)]
@@ -66,7 +66,7 @@ def test_the_causes_of_most_tests_are_told(agent: Agent) -> None:
     assert answer["causes_left_out"] == TESTS - 20
 
 
-def test_many_steps_are_told_by_their_range(agent: Agent) -> None:
+def test_many_steps_are_shown_as_a_range(agent: Agent) -> None:
     totals = {"total.self_cpu_time_total": {"sum": 499_500, "min": 0, "max": 999}}
     assert agent.ask("show_run", run="long.json")["tests"][0]["totals"] == totals
     assert agent.ask("show_run", run="long.json", test="test_x")["test"]["totals"] == totals

@@ -87,7 +87,7 @@ SHARED = """\
 """
 
 
-def test_who_runs_code_first_has_no_more_memory(make_project: MakeProject) -> None:
+def test_first_test_to_run_code_has_no_extra_memory(make_project: MakeProject) -> None:
     """The interpreter's own objects, of code that it has not specialized yet, are the process's, not the test's."""
     project = make_project("shared")
     project.write("test_it.py", SHARED)
@@ -114,7 +114,7 @@ LEAKS = """\
 """
 
 
-def test_a_result_that_every_step_keeps_is_found_with_its_op_and_line(project: Project) -> None:
+def test_retained_result_names_its_op_and_line(project: Project) -> None:
     project.write("test_it.py", LEAKS.format(kept="loss.item()"))
     assert project.pytest("--opprof-save=main").exit_code == 0
     assert project.pytest("--opprof-baseline=main").exit_code == 0

@@ -68,7 +68,7 @@ def test_whole_set_passes(sharded: Project) -> None:
     assert (done.returncode, done.stdout) == (0, "all.json: 3 tests of 3 runs\n")
 
 
-def test_ranks_that_disagree_are_said(project: Project) -> None:
+def test_disagreeing_ranks_are_reported(project: Project) -> None:
     project.write("test_it.py", TEST)
     for rank in ("0", "1"):
         project.pytest(
@@ -89,7 +89,7 @@ def test_ranks_that_disagree_are_said(project: Project) -> None:
     assert alone.stdout.splitlines()[0] == "missing: rank 0 of 2"
 
 
-def test_ranks_are_a_job_of_the_fleet(project: Project, tmp_path: Path) -> None:
+def test_rank_runs_form_a_fleet_job(project: Project, tmp_path: Path) -> None:
     project.write("test_it.py", TEST)
     for job, more in (("base", "0"), ("head", "1")):
         for rank in ("0", "1"):
@@ -110,7 +110,7 @@ def test_ranks_are_a_job_of_the_fleet(project: Project, tmp_path: Path) -> None:
     ]
 
 
-def test_what_does_not_join_is_refused(sharded: Project) -> None:
+def test_incompatible_runs_are_refused(sharded: Project) -> None:
     sharded.git("init", "-q", "-b", "main")
     sharded.commit()
     sharded.pytest("test_it.py::test_it[3]", "--opprof-json=later.json", writes_run=False)

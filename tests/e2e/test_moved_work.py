@@ -35,7 +35,7 @@ def pooled(project: Project) -> Project:
     return project
 
 
-def test_work_that_moves_to_the_background_is_no_improvement(pooled: Project) -> None:
+def test_work_moved_to_the_background_is_not_an_improvement(pooled: Project) -> None:
     pooled.replace("test_it.py", 'work(1, "step"); work(5)', 'work(1, "step"); POOL.submit(work, 5).result()')
     pooled.replace("test_it.py", "def test_better(): work(5)", "def test_better(): work(4)")
     session = pooled.pytest("--opprof-baseline=main")

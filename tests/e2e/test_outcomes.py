@@ -164,7 +164,7 @@ def outcomes(make_project: MakeProject) -> Session:
     return project.pytest("-rA")
 
 
-def test_each_outcome_is_as_without_us(outcomes: Session, make_project: MakeProject) -> None:
+def test_outcomes_match_a_session_without_the_plugin(outcomes: Session, make_project: MakeProject) -> None:
     project = make_project("outcomes_without_us")
     project.write("test_it.py", TESTS)
     without = project.pytest("--opprof=off", writes_run=False)
@@ -189,7 +189,7 @@ def test_a_later_call_fails_the_measurement_not_the_test(outcomes: Session, name
     )
 
 
-def test_the_summary_says_what_could_not_be_repeated(outcomes: Session) -> None:
+def test_summary_names_unrepeatable_tests(outcomes: Session) -> None:
     text = " ".join(outcomes.stdout.split())
     assert (
         "test_it.py::test_makes_a_folder: ERROR: cannot be repeated: call 2 raised FileExistsError. Build "
@@ -199,7 +199,7 @@ def test_the_summary_says_what_could_not_be_repeated(outcomes: Session) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PASSED))
-def test_what_passes_each_time_is_measured(outcomes: Session, name: str) -> None:
+def test_tests_that_pass_every_call_are_measured(outcomes: Session, name: str) -> None:
     test = outcomes.result(name)
     assert test.measurement.reason == ""
     assert test.steps == 2
@@ -239,7 +239,7 @@ def test_warnings_are_the_tests_own(project: Project) -> None:
     session.lines.fnmatch_lines(["*2 passed, 1 warning in*"])
 
 
-def test_coverage_is_measured_as_ever(project: Project) -> None:
+def test_coverage_is_unchanged(project: Project) -> None:
     pytest.importorskip("coverage")
     project.write(
         "test_it.py",

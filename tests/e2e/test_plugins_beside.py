@@ -24,7 +24,7 @@ def verdicts(project: Project) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", PLUGINS, ids=lambda beside: beside.package)
-def test_verdicts_are_those_without_it(project: Project, beside: Beside) -> None:
+def test_other_plugins_keep_the_verdicts(project: Project, beside: Beside) -> None:
     if not installed(beside.package):
         pytest.skip(f"{beside.package} is not installed: pip install 'pytest-opprof[beside]'")
     for name, text in beside.files.items():
@@ -53,13 +53,13 @@ def test_verdicts_are_those_without_it(project: Project, beside: Beside) -> None
     assert set(more.outcomes.values()) == {"failure"}
 
 
-def test_the_page_has_what_is_tested(repository: Path) -> None:
+def test_page_lists_the_tested_plugins(repository: Path) -> None:
     rows = (repository / "docs" / "plugins.md").read_text(encoding="utf-8").splitlines()
     for beside in PLUGINS:
         assert f"| {beside.package} | {beside.what} |" in rows, beside.package
 
 
-def test_the_extra_installs_what_is_tested(repository: Path) -> None:
+def test_extra_installs_the_tested_plugins(repository: Path) -> None:
     text = (repository / "pyproject.toml").read_text(encoding="utf-8")
     for beside in PLUGINS:
         assert f'"{beside.package}>=' in text, beside.package

@@ -60,7 +60,7 @@ def init(project: Project, *arguments: str) -> str:
     return done.stdout
 
 
-def test_steady_tests_are_marked_by_folder_and_the_others_have_a_reason(suite: Project) -> None:
+def test_steady_folders_are_proposed_and_the_rest_explained(suite: Project) -> None:
     before = (suite.folder / "pytest.ini").read_text()
     told = init(suite, "--try")
     lines = told.partition("opprof_mark =\n")[2].splitlines()
@@ -77,13 +77,13 @@ def test_steady_tests_are_marked_by_folder_and_the_others_have_a_reason(suite: P
     assert len([name for name in measured if "models" in name]) == 4
 
 
-def test_marks_that_are_set_are_left_alone(suite: Project) -> None:
+def test_existing_marks_are_left_alone(suite: Project) -> None:
     suite.replace("pytest.ini", "[pytest]", "[pytest]\nopprof_mark = test_mixed.py")
     assert "sets opprof_mark already: change it by hand" in init(suite, "--try", "models")
     assert "opprof_mark = test_mixed.py\n" in (suite.folder / "pytest.ini").read_text()
 
 
-def test_what_follows_is_for_pytest(suite: Project) -> None:
+def test_arguments_after_the_option_go_to_pytest(suite: Project) -> None:
     told = init(suite, "--try", "models", "-k", "test_one")
     assert "    models   # 2 tests" in told
     assert "mixed" not in told

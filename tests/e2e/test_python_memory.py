@@ -86,12 +86,12 @@ def test_each_step_has_the_memory_of_its_call(
     assert 8000 <= taken["cpu_memory.allocated"] <= 8100
 
 
-def test_a_call_that_does_nothing_takes_nothing(sessions: tuple[str, Session, Session, Session]) -> None:
+def test_empty_call_takes_no_memory(sessions: tuple[str, Session, Session, Session]) -> None:
     _, saved, _, _ = sessions
     assert saved.result("test_nothing").totals["cpu_memory.allocations"].high == 0
 
 
-def test_memory_gates(sessions: tuple[str, Session, Session, Session]) -> None:
+def test_more_python_memory_fails(sessions: tuple[str, Session, Session, Session]) -> None:
     _, saved, same, more = sessions
     assert saved.exit_code == 0
     assert same.exit_code == 0
@@ -101,7 +101,7 @@ def test_memory_gates(sessions: tuple[str, Session, Session, Session]) -> None:
 
 
 @pytest.mark.parametrize("source", ["memory-python", "memory-malloc"])
-def test_memory_that_a_session_asks_for_is_of_all_its_tests(project: Project, source: str) -> None:
+def test_session_option_records_memory_of_all_tests(project: Project, source: str) -> None:
     """As Python calls are: the marker need not ask for it too."""
     project.write(
         "test_it.py",

@@ -70,7 +70,7 @@ def test_a_renaming_is_one_row(sessions: tuple[Project, Session]) -> None:
     compared.lines.fnmatch_lines(["*test_renamed (forward -> Forward)*"])
 
 
-def test_what_rose_beside_a_renaming_fails_and_is_named(sessions: tuple[Project, Session]) -> None:
+def test_rise_beside_a_renaming_fails_and_is_named(sessions: tuple[Project, Session]) -> None:
     _, compared = sessions
     assert compared.outcomes["test_renamed_and_more"] == "failure"
     told = pytest.LineMatcher(compared.failures["test_renamed_and_more"].splitlines())

@@ -69,7 +69,7 @@ def test_all_kinds_of_slower_code_are_seen(make_project: MakeProject) -> None:
 
 
 @pytest.mark.slow
-def test_strides_and_a_wider_type_are_seen_where_the_ops_are_the_same(make_project: MakeProject) -> None:
+def test_strides_and_wider_types_are_seen_in_the_same_ops(make_project: MakeProject) -> None:
     pytest.importorskip("torch")
     project = make_project("torch")
     slower = {
@@ -90,7 +90,7 @@ def test_strides_and_a_wider_type_are_seen_where_the_ops_are_the_same(make_proje
     assert "libtorch_cpu.so" in session.failures["test_strides"]
 
 
-def test_python_instructions_are_those_of_any_cpu_and_machine_instructions_are_not(
+def test_only_python_instructions_are_independent_of_the_cpu(
     make_project: MakeProject,
 ) -> None:
     project = make_project("cpus")
@@ -114,7 +114,7 @@ def test_python_instructions_are_those_of_any_cpu_and_machine_instructions_are_n
     assert "CPU of opprof replay" in other.stdout
 
 
-def test_a_machine_without_qemu_is_told_what_to_install(make_project: MakeProject) -> None:
+def test_missing_qemu_says_what_to_install(make_project: MakeProject) -> None:
     done = make_project("none").python("-m", "pytest_opprof", "replay", env={"PATH": "/nowhere"})
     assert done.returncode == 3
     assert (

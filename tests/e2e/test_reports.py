@@ -42,7 +42,7 @@ def test_every_format_is_written(regressed: tuple[Project, Session]) -> None:
     ]
 
 
-def test_what_is_printed_stands_where_github_reads_it(regressed: tuple[Project, Session]) -> None:
+def test_annotation_is_printed_for_github(regressed: tuple[Project, Session]) -> None:
     _, session = regressed
     told = [line for line in session.stdout.splitlines() if line.startswith("::")]
     (found,) = commands("\n".join(told))
@@ -155,7 +155,7 @@ def test_github_gets_one_annotation_for_each_cause(project: Project, workers: tu
     assert len(by_title) == 2
 
 
-def test_what_cannot_be_written_is_told(project: Project) -> None:
+def test_unwritable_report_is_reported(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE)
     session = project.pytest("--opprof-report=junt:report.xml")
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
@@ -166,7 +166,7 @@ def test_what_cannot_be_written_is_told(project: Project) -> None:
     assert any("folder cannot be written: it is a folder" in line for line in session.told)
 
 
-def test_the_ini_file_asks_for_reports_and_fresh_processes_write_none(project: Project) -> None:
+def test_fresh_processes_write_no_reports_of_the_ini_file(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE)
     ini = (project.folder / "pytest.ini").read_text(encoding="utf-8")
     project.write("pytest.ini", f"{ini}opprof_report =\n    summary:report.md\n    annotations:-\n")

@@ -117,7 +117,7 @@ def test_a_module_behaves_as_under_python(folder: Path, module: str) -> None:
         (["--unknown", "fib.py"], "unrecognized arguments: --unknown"),
     ],
 )
-def test_what_cannot_be_run_is_told_in_a_sentence(folder: Path, typed: list[str], told: str) -> None:
+def test_unrunnable_program_is_one_sentence(folder: Path, typed: list[str], told: str) -> None:
     done = opprof(folder, *typed)
     assert done.returncode == 2
     assert told in done.stderr
@@ -131,13 +131,13 @@ def test_nothing_but_the_program_is_in_the_table(folder: Path) -> None:
     assert found == {"it.py: <module>": "1", "it.py: f": "1", "<built-in function sum>": "1"}
 
 
-def test_a_missing_baseline_is_told_before_the_program_runs(folder: Path) -> None:
+def test_missing_baseline_is_reported_before_the_program_runs(folder: Path) -> None:
     done = opprof(folder, "--compare=main", "fib.py")
     assert (done.returncode, done.stdout) == (6, "")
     assert "main: there is no such file, and no baseline 'main'" in done.stderr
 
 
-def test_functions_are_told(folder: Path) -> None:
+def test_table_shows_functions(folder: Path) -> None:
     done = opprof(folder, "--rows=3", "fib.py")
     assert rows(done.stdout)["fib.py: fibonacci"] == "109"
     assert len(rows(done.stdout)) == 3
@@ -154,7 +154,7 @@ NOT_IMPORTED = {
 }
 
 
-def test_a_script_waits_for_no_import_that_it_has_no_use_for(folder: Path) -> None:
+def test_script_waits_for_no_unneeded_import(folder: Path) -> None:
     """Of the whole command, the table and all: each script pays for its start."""
     (folder / "asks.py").write_text(
         "import atexit, sys\natexit.register(lambda: print('loaded:', *sys.modules, sep='\\n'))\n"
@@ -165,7 +165,7 @@ def test_a_script_waits_for_no_import_that_it_has_no_use_for(folder: Path) -> No
     assert loaded & NOT_IMPORTED == set()
 
 
-def test_without_stacks_ranges_are_told(folder: Path) -> None:
+def test_table_shows_ranges_without_stacks(folder: Path) -> None:
     (folder / "ranged.py").write_text(
         "from pytest_opprof import record_function\n"
         "for _ in range(3):\n    with record_function('load'): sorted([2, 1])\n"
@@ -173,7 +173,7 @@ def test_without_stacks_ranges_are_told(folder: Path) -> None:
     assert rows(opprof(folder, "--no-stack", "ranged.py").stdout) == {"load": "3"}
 
 
-def test_interrupted_it_tells_what_it_had(folder: Path) -> None:
+def test_interrupted_program_still_gets_its_table(folder: Path) -> None:
     (folder / "waits.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
     done = opprof(folder, "waits.py")
     assert done.returncode == 128 + signal.SIGINT
@@ -192,7 +192,7 @@ def test_a_child_that_was_forked_prints_no_table(folder: Path) -> None:
     assert done.stdout.count("Self CPU time total") == 1
 
 
-def test_a_program_that_leaves_its_folder_writes_where_it_was_started(folder: Path) -> None:
+def test_changing_the_folder_does_not_move_outputs(folder: Path) -> None:
     (folder / "leaves.py").write_text("import os, sys\nos.chdir('package')\nsys.stdout.close()\n")
     done = opprof(folder, "--trace=t.json", "-o", "run.json", "leaves.py")
     assert (done.returncode, done.stderr) == (0, "")

@@ -103,11 +103,11 @@ def test_more_work_fails_and_is_named(session: Session, test: str) -> None:
     assert place in section
 
 
-def test_what_did_not_change_passes(session: Session) -> None:
+def test_unchanged_test_passes(session: Session) -> None:
     assert session.outcomes["test_same"] == "passed"
 
 
-def test_another_op_of_its_elements_is_no_more_work(session: Session) -> None:
+def test_replaced_elementwise_op_is_not_more_work(session: Session) -> None:
     """Torch's profiler counts FLOPs of `mul` and none of `div`."""
     assert session.outcomes["test_half"] == "passed"
     assert "test_half (aten::div -> aten::mul)" in session.stdout

@@ -55,7 +55,7 @@ def test_counts_of_a_sample_are_inconclusive(sessions: tuple[Session, Session]) 
 
 
 @pytest.mark.slow
-def test_a_share_that_cannot_be_meant_is_a_usage_error(make_project: MakeProject) -> None:
+def test_invalid_share_is_a_usage_error(make_project: MakeProject) -> None:
     project = make_project("sampling-misunderstood")
     project.write("test_it.py", TESTS)
     session = project.pytest()

@@ -61,9 +61,7 @@ def test_a_size_alone_cannot_be_judged(growing: Project) -> None:
         ('size="n"', "size=3", "size must be a string, not 3"),
     ],
 )
-def test_a_size_that_cannot_be_meant_is_refused(
-    growing: Project, before: str, after: str, words: str
-) -> None:
+def test_invalid_size_is_refused(growing: Project, before: str, after: str, words: str) -> None:
     growing.replace("test_it.py", before, after)
     session = growing.pytest()
     assert session.exit_code == 4

@@ -93,7 +93,7 @@ def test_each_verdict_has_a_screen() -> None:
 
 
 @pytest.mark.parametrize("verdict", list(Verdict), ids=str)
-def test_a_screen_of_80_columns(saved: Project, verdict: Verdict) -> None:
+def test_screen_matches_at_80_columns(saved: Project, verdict: Verdict) -> None:
     def compared() -> Session:
         options = ("-p", "no:randomly", "--opprof-baseline=main")
         return saved.pytest(*options, f"test_{verdict}.py", env={"COLUMNS": "80"}, writes_run=False)

@@ -79,7 +79,7 @@ def test_each_session_and_each_call_draws_the_same(project: Project) -> None:
     assert {other["test_seeds_itself"] for other in others} == {first["test_seeds_itself"]}
 
 
-def test_what_decides_the_outcome_and_other_tests_draw_as_without_us(project: Project) -> None:
+def test_first_call_and_other_tests_draw_as_without_the_plugin(project: Project) -> None:
     project.write("test_it.py", DRAWN)
 
     def drawn(*arguments: str) -> list[str]:
@@ -94,7 +94,7 @@ def test_what_decides_the_outcome_and_other_tests_draw_as_without_us(project: Pr
     assert calls[1] != call
 
 
-def test_a_baseline_of_data_that_nobody_seeds_is_held(project: Project) -> None:
+def test_unseeded_test_data_is_repeatable(project: Project) -> None:
     project.write("test_it.py", DRAWN.replace("random.seed(5)", ""))
     project.pytest("--opprof-save=main")
     same = project.pytest("--opprof-baseline=main", "-k", "call or seeds")
@@ -161,7 +161,7 @@ def test_numpy_and_torch_draw_the_same_and_no_trace_shows_how(project: Project) 
 
 
 @pytest.mark.parametrize("value", ["-1", "yes", str(2**32), ""])
-def test_a_value_that_is_no_seed_is_a_sentence(project: Project, value: str) -> None:
+def test_invalid_seed_is_one_sentence(project: Project, value: str) -> None:
     project.write("test_it.py", DRAWN)
     refused = project.pytest(f"--opprof-seed={value}", writes_run=False)
     assert refused.exit_code == pytest.ExitCode.USAGE_ERROR

@@ -40,7 +40,7 @@ TESTS = """\
 UNCOUNTED = INI + "opprof_instructions = off\n"
 
 
-def test_instructions_take_two_calls_that_agree_then_one_that_is_as_before(make_project: MakeProject) -> None:
+def test_instructions_take_two_agreeing_calls_then_one_unchanged(make_project: MakeProject) -> None:
     project = make_project("counted")
     project.write("test_it.py", TESTS)
     assert project.pytest("--opprof-save=main").exit_code == 0
@@ -112,7 +112,7 @@ CONFIRMED = """\
 """
 
 
-def test_a_fresh_process_confirms_by_the_first_call_that_is_as_all_were(make_project: MakeProject) -> None:
+def test_fresh_process_confirms_at_the_first_equal_call(make_project: MakeProject) -> None:
     project = make_project("confirmed")
     project.write("pytest.ini", UNCOUNTED)
     project.write("test_it.py", CONFIRMED)
@@ -138,7 +138,7 @@ def project(saved: Project) -> Project:
     return saved
 
 
-def test_what_is_as_before_takes_one_active_step(project: Project) -> None:
+def test_unchanged_tests_take_one_active_step(project: Project) -> None:
     session = project.pytest("--opprof-baseline=main")
     assert session.exit_code == 0
     assert [line.split()[0] for line in calls(project)] == ["same"] * 2 + ["more"] * 2 + ["plain"]
@@ -149,7 +149,7 @@ def test_what_is_as_before_takes_one_active_step(project: Project) -> None:
 @pytest.mark.parametrize(
     "option", ["--opprof-save=other", "--opprof-traces=traces", "--opprof-timed-steps=9"]
 )
-def test_what_is_kept_takes_all_steps(project: Project, option: str) -> None:
+def test_saved_or_timed_tests_take_all_steps(project: Project, option: str) -> None:
     timed = option.startswith("--opprof-timed")
     session = project.pytest(
         "--opprof-baseline=main",
@@ -178,7 +178,7 @@ def test_an_uncertified_baseline_takes_all_steps(project: Project) -> None:
     assert len(calls(project)) == 4
 
 
-def test_what_differs_is_measured_as_its_marker_says_and_once_more(project: Project) -> None:
+def test_changed_test_is_measured_by_its_schedule_and_again(project: Project) -> None:
     project.replace("test_it.py", 'noted("more")\n    work()', 'noted("more")\n    work(2)')
     try:
         session = project.pytest("--opprof-baseline=main")

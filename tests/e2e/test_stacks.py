@@ -106,7 +106,7 @@ def test_a_run_with_calls_compares_with_one_without(pipeline: Project) -> None:
     assert pipeline.pytest("--opprof-capture=ranges,ops,python", "--opprof-baseline=main").exit_code == 0
 
 
-def test_what_a_call_and_a_range_share_leaves_their_caller_once(project: Project) -> None:
+def test_time_shared_by_call_and_range_is_subtracted_once(project: Project) -> None:
     """As torch's optimizers do: the range begins inside one call and ends inside another."""
     project.write(
         "test_it.py",

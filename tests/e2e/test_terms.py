@@ -111,7 +111,7 @@ def test_junit_has_the_verdict_and_the_counts(shared: Project) -> None:
     ],
     ids=" ".join,
 )
-def test_sessions_stop_and_select_as_ever(
+def test_stopping_and_selection_are_unchanged(
     shared: Project, arguments: tuple[str, ...], ran: tuple[str, ...]
 ) -> None:
     session = shared.pytest("--opprof-baseline=main", *arguments)
@@ -132,7 +132,7 @@ def test_last_failed_are_exactly_the_failed_gates(project: Project) -> None:
 
 
 @pytest.mark.parametrize("option", ["--setup-plan", "--setup-only", "--collect-only"])
-def test_what_is_only_shown_is_neither_kept_nor_judged(shared: Project, option: str) -> None:
+def test_listing_sessions_save_and_judge_nothing(shared: Project, option: str) -> None:
     session = shared.pytest(option, "--opprof-baseline=main", "--opprof-save=other")
     assert session.exit_code == 0
     assert shared.stored("other") == []
@@ -152,7 +152,7 @@ def test_another_root_gives_the_same_verdicts(project: Project) -> None:
     assert session.result("test_first").node_id == "project/test_it.py::test_first"
 
 
-def test_of_reruns_the_last_one_counts(project: Project) -> None:
+def test_last_rerun_counts(project: Project) -> None:
     pytest.importorskip("pytest_rerunfailures")
     project.write("test_it.py", TESTS)
     project.pytest("--opprof-save=main")

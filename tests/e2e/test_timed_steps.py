@@ -45,7 +45,7 @@ def test_wall_time_is_measured_judged_and_shown(project: Project) -> None:
     assert "at best of 6 without the profiler" in shown.stdout
 
 
-def test_without_the_option_a_limit_on_wall_time_is_not_green(project: Project) -> None:
+def test_wall_time_limit_without_the_option_does_not_pass(project: Project) -> None:
     session = project.pytest("-k", "test_it")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     assert "the limit on wall_time cannot be judged: it was not measured" in session.stdout

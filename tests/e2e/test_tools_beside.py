@@ -110,7 +110,7 @@ def python_is_recorded(session: Session) -> bool:
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_a_tool_in_a_test_works_and_no_range_is_lost(beside: Session, name: str) -> None:
+def test_tool_in_a_test_works_without_lost_ranges(beside: Session, name: str) -> None:
     if beside.outcomes[name] == "skipped":
         pytest.skip("the tool is not installed")
     assert beside.outcomes[name] == "passed", beside.failures.get(name)
@@ -124,7 +124,7 @@ def test_a_tool_in_a_test_works_and_no_range_is_lost(beside: Session, name: str)
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring has room for all")
 @pytest.mark.parametrize("name", TOOLS)
-def test_python_calls_that_are_lost_to_a_tool_are_said(beside: Session, name: str) -> None:
+def test_python_calls_lost_to_a_tool_are_reported(beside: Session, name: str) -> None:
     test = beside.result(name)
     lost = python_is_recorded(beside) and name in TAKES_THE_PROFILE_FUNCTION
     if beside.outcomes[name] == "skipped":

@@ -108,7 +108,7 @@ def test_a_preset_that_needs_a_gpu_is_inconclusive_without_one(
     assert "needs cuda capture, which did not run" in saved.failures["test_preset"]
 
 
-def test_a_clone_is_a_regression_that_names_it(torch_project: tuple[Project, Session, Session]) -> None:
+def test_added_clone_regresses_and_is_named(torch_project: tuple[Project, Session, Session]) -> None:
     _, _, compared = torch_project
     told = pytest.LineMatcher(compared.failures["test_train"].splitlines())
     told.fnmatch_lines(
@@ -121,13 +121,13 @@ def test_a_clone_is_a_regression_that_names_it(torch_project: tuple[Project, Ses
     )
 
 
-def test_an_item_is_a_regression_that_names_it(torch_project: tuple[Project, Session, Session]) -> None:
+def test_added_item_regresses_and_is_named(torch_project: tuple[Project, Session, Session]) -> None:
     _, _, compared = torch_project
     assert "aten::item" in compared.failures["test_item"]
     assert "aten::item.count is 1 in each step, but the limit is <= 0" in compared.failures["test_limit"]
 
 
-def test_ten_ops_replaced_by_one_are_no_regression(torch_project: tuple[Project, Session, Session]) -> None:
+def test_ten_ops_replaced_by_one_do_not_regress(torch_project: tuple[Project, Session, Session]) -> None:
     _, _, compared = torch_project
     assert compared.outcomes["test_fused"] == "passed"
     compared.lines.fnmatch_lines(["test_fused * CHANGED * aten::mul -> aten::addcmul -49"])
@@ -142,7 +142,7 @@ def test_backward_ops_belong_to_the_step(torch_project: tuple[Project, Session, 
     assert train.totals["ops.count"].is_constant
 
 
-def test_the_environment_knows_torch(torch_project: tuple[Project, Session, Session]) -> None:
+def test_environment_records_torch(torch_project: tuple[Project, Session, Session]) -> None:
     _, saved, _ = torch_project
     release, _, _ = saved.run.environment.fingerprint["torch"].partition(
         "+"
@@ -159,7 +159,7 @@ def test_traces_load_and_hold_the_ops(torch_project: tuple[Project, Session, Ses
     assert len(list((project.folder / "traces").iterdir())) == 8
 
 
-def test_that_nobody_imports_torch_is_no_difference(torch_project: tuple[Project, Session, Session]) -> None:
+def test_session_without_torch_is_comparable(torch_project: tuple[Project, Session, Session]) -> None:
     project, _, _ = torch_project
     assert project.pytest("--opprof-baseline=main", "test_plain.py").exit_code == 0
     blind = project.pytest("--opprof-baseline=main", "test_plain.py", "--opprof-capture=ranges")

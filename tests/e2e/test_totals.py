@@ -235,13 +235,13 @@ def test_every_total_has_a_test() -> None:
     assert named == GATED
 
 
-def test_the_same_again_passes(sessions: Sessions) -> None:
+def test_unchanged_totals_pass(sessions: Sessions) -> None:
     assert sessions.same.exit_code == 0
     assert set(sessions.same.outcomes.values()) == {"passed"}
 
 
 @pytest.mark.parametrize("where", ["more", "more_in_two"])
-def test_one_more_of_anything_fails(sessions: Sessions, where: str) -> None:
+def test_one_more_of_any_total_fails(sessions: Sessions, where: str) -> None:
     found: Session = getattr(sessions, where)
     assert found.exit_code == 1
     for total in totals_of(sessions.saved):

@@ -174,7 +174,7 @@ def test_each_change_gets_its_verdict(story: Story, name: str, verdict: str) -> 
     assert story.verdict(name) == verdict
 
 
-def test_a_failed_gate_is_a_failed_test_and_no_other_is(story: Story) -> None:
+def test_only_failed_gates_fail_tests(story: Story) -> None:
     failed = {name for name, outcome in story.compared.outcomes.items() if outcome == "failure"}
     by_gate = {"test_more", "test_gate_exact", "test_limit", "test_varies_now", "test_slow_start"}
     assert failed == {*by_gate, "test_fails", "test_fails_now"}
@@ -205,7 +205,7 @@ def test_failures_come_first_in_the_summary(story: Story) -> None:
     )
 
 
-def test_the_failure_names_the_op_and_what_to_do(story: Story) -> None:
+def test_failure_names_the_op_and_the_next_step(story: Story) -> None:
     told = pytest.LineMatcher(story.compared.failures["test_more"].splitlines())
     told.fnmatch_lines(
         [
@@ -226,7 +226,7 @@ def test_the_failure_names_the_op_and_what_to_do(story: Story) -> None:
     assert "intended? raise the limit in the test's marker" in limit
 
 
-def test_only_what_passed_was_saved(story: Story) -> None:
+def test_only_passed_tests_are_saved(story: Story) -> None:
     assert story.stored("test_fails") is None
     assert story.stored("test_cannot_be_repeated") is None
     assert len(story.base.tests) == 22
@@ -240,7 +240,7 @@ def test_saved_values_are_certified_in_a_second_process(story: Story) -> None:
 
 
 @pytest.mark.parametrize(("name", "seen"), [("test_by_process", (1, 2)), ("test_first_of_two", (1, 2))])
-def test_what_depends_on_the_process_or_the_order_is_kept_as_a_range(
+def test_process_or_order_dependent_counts_are_kept_as_a_range(
     story: Story, name: str, seen: tuple[int, int]
 ) -> None:
     test = story.stored(name)
@@ -249,7 +249,7 @@ def test_what_depends_on_the_process_or_the_order_is_kept_as_a_range(
     assert (test.totals["ranges.count"].low, test.totals["ranges.count"].high) == seen
 
 
-def test_what_failed_in_the_second_process_is_not_certified_and_said(story: Story) -> None:
+def test_failure_in_the_second_process_prevents_certification(story: Story) -> None:
     test = story.stored("test_fails_in_another_process")
     assert test is not None
     assert test.processes == 1
@@ -293,7 +293,7 @@ def test_fail_on_chooses_what_fails(story: Story, fail_on: str, failed: set[str]
     assert any("test_removed" in line for line in (*session.told, session.banner)) == (fail_on == "missing")
 
 
-def test_the_command_line_stands_over_the_marker_and_the_marker_over_the_ini_file(story: Story) -> None:
+def test_command_line_beats_marker_beats_ini_file(story: Story) -> None:
     ini = "opprof_gate=\n  ranges.count = 1%\n  inner.count = off\n  work.count = exact"
     by_ini = story.project.pytest("--opprof-baseline=main", "-o", ini, "-k", "gate or replaced")
     failed = {name for name, outcome in by_ini.outcomes.items() if outcome == "failure"}
@@ -323,7 +323,7 @@ def test_the_command_line_stands_over_the_marker_and_the_marker_over_the_ini_fil
         ("--opprof-store=nowhere://bucket", "unknown kind of store (Protocol not known: nowhere)"),
     ],
 )
-def test_an_option_that_cannot_be_meant_is_refused_at_once(story: Story, option: str, complaint: str) -> None:
+def test_invalid_option_is_refused_at_once(story: Story, option: str, complaint: str) -> None:
     session = story.project.pytest("--opprof-baseline=main", option, writes_run=False)
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
     (line,) = (line for line in session.stderr.splitlines() if line.startswith("ERROR"))

@@ -114,7 +114,7 @@ def story(make_project: MakeProject, torch_installed: None) -> Story:
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_views_alone_are_changed(story: Story, name: str) -> None:
+def test_view_only_difference_is_changed(story: Story, name: str) -> None:
     before, after = story.saved.result(name).totals, story.compared.result(name).totals
     assert story.compared.outcomes[name] == "passed"
     assert story.judged(name).verdict is Verdict.CHANGED
@@ -134,14 +134,14 @@ def test_the_summary_names_the_views(story: Story, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "named"), WORSE.items(), ids=WORSE)
-def test_what_copies_or_writes_fails(story: Story, name: str, named: str) -> None:
+def test_added_copies_and_writes_fail(story: Story, name: str, named: str) -> None:
     assert story.compared.outcomes[name] == "failure"
     assert story.judged(name).verdict is Verdict.REGRESSED
     assert named in story.compared.failures[name]
 
 
 @pytest.mark.parametrize("name", [name for name, named in WORSE.items() if "::" in named])
-def test_views_are_no_reason_of_a_failure(story: Story, name: str) -> None:
+def test_views_are_not_a_reason_for_a_failure(story: Story, name: str) -> None:
     test = story.compared.result(name)
     regressed = [change for change in story.judged(name).changes if change.verdict is Verdict.REGRESSED]
     named = {change.op for change in regressed if change.op and change.metric == "count"}
@@ -154,13 +154,13 @@ def test_a_copy_that_became_a_view_is_an_improvement(story: Story) -> None:
     assert story.judged("test_expand_for_copy").verdict is Verdict.IMPROVED
 
 
-def test_what_copies_is_no_view(story: Story) -> None:
+def test_copying_op_is_not_a_view(story: Story) -> None:
     viewed, copied = (side.result("test_copying_reshape") for side in (story.saved, story.compared))
     assert _row(viewed, "aten::reshape").not_views.high == 0
     assert _row(copied, "aten::reshape").not_views.low == 1
 
 
-def test_backward_nodes_go_by_what_they_run(story: Story) -> None:
+def test_backward_nodes_are_classified_by_their_ops(story: Story) -> None:
     test = story.compared.result("test_backward")
     for node in ("ViewBackward0", "TBackward0"):
         assert _row(test, node).not_views.high == 0
@@ -169,7 +169,7 @@ def test_backward_nodes_go_by_what_they_run(story: Story) -> None:
         assert _row(test, node).not_views.low == 1
 
 
-def test_counts_are_the_same_whatever_is_recorded(story: Story, project: Project) -> None:
+def test_counts_do_not_depend_on_recording_options(story: Story, project: Project) -> None:
     more = "profile_memory=True, record_shapes=True, with_stack=True, with_flops=True"
     project.write("test_it.py", TESTS.replace("NEW = False", "NEW = True"))
     project.replace("test_it.py", "warmup=2, active=2", f"warmup=2, active=2, {more}")

@@ -64,9 +64,7 @@ def memory_group() -> Iterator[Path]:
         group.rmdir()
 
 
-def test_a_test_that_the_kernel_killed_for_memory_is_told_of(
-    project: Project, sessions: Path, memory_group: Path
-) -> None:
+def test_out_of_memory_kill_is_reported(project: Project, sessions: Path, memory_group: Path) -> None:
     project.write("test_it.py", ENDS.format(end="kept = [bytes(1 << 20) + b'1' for _ in range(1_000)]"))
     enters = f'echo $$ > {memory_group} && exec "$0" -m pytest -k test_ends'
     done = subprocess.run(
@@ -82,7 +80,7 @@ def test_a_test_that_the_kernel_killed_for_memory_is_told_of(
     check_the_next_session_tells(project, sessions)
 
 
-def test_a_test_that_a_timeout_ended_with_the_process_is_told_of(project: Project, sessions: Path) -> None:
+def test_timeout_that_ends_the_process_is_reported(project: Project, sessions: Path) -> None:
     """pytest-timeout's other method, which makes a failure of the test, is in test_terms.py."""
     pytest.importorskip("pytest_timeout")
     project.write("test_it.py", ENDS.format(end="threading.Event().wait()"))
@@ -94,7 +92,7 @@ def test_a_test_that_a_timeout_ended_with_the_process_is_told_of(project: Projec
     check_the_next_session_tells(project, sessions)
 
 
-def test_a_test_that_became_another_program_is_told_of(project: Project, sessions: Path) -> None:
+def test_exec_in_a_test_is_reported(project: Project, sessions: Path) -> None:
     project.write("test_it.py", ENDS.format(end="os.execv('/bin/true', ['true'])"))
     session = project.pytest("-k", "test_ends")
     assert session.exit_code == 0
@@ -104,16 +102,14 @@ def test_a_test_that_became_another_program_is_told_of(project: Project, session
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["plain", "xdist"])
-def test_a_test_that_leaves_by_pytest_exit_is_no_death(
-    project: Project, sessions: Path, workers: tuple[str, ...]
-) -> None:
+def test_pytest_exit_is_not_a_death(project: Project, sessions: Path, workers: tuple[str, ...]) -> None:
     project.write("test_it.py", ENDS.format(end="pytest.exit('enough')"))
     project.pytest(*workers, plugins=("xdist",) if workers else ())
     assert "did not end" not in project.pytest("-k", "test_lives").stdout
     assert not list(sessions.iterdir())
 
 
-def test_a_second_look_that_takes_too_long_is_no_death(project: Project, sessions: Path) -> None:
+def test_timed_out_second_look_is_not_a_death(project: Project, sessions: Path) -> None:
     """What this session killed itself did not die in a test."""
     project.write(
         "conftest.py",
@@ -204,7 +200,7 @@ def pytest_without_shared_memory(
     )
 
 
-def test_without_any_folder_it_records_and_says_what_is_lost(project: Project, unwritable: Path) -> None:
+def test_recording_without_any_folder_says_what_is_lost(project: Project, unwritable: Path) -> None:
     project.write("test_it.py", RECORDS.format(before="pass"))
     session = pytest_without_shared_memory(project, env={"OPPROF_DIR": str(unwritable)})
     assert session.returncode == 0, session.stdout + session.stderr
@@ -224,7 +220,7 @@ NOWHERE = """\
 
 
 @pytest.mark.parametrize("option", ["", "--opprof-save=main", "--opprof-baseline=main"])
-def test_without_a_temporary_folder_it_records_and_says_what_is_lost(project: Project, option: str) -> None:
+def test_recording_without_a_temporary_folder_says_what_is_lost(project: Project, option: str) -> None:
     project.write("test_it.py", RECORDS.format(before="pass"))
     project.write("nowhere.py", NOWHERE)
     if "baseline" in option:
@@ -236,7 +232,7 @@ def test_without_a_temporary_folder_it_records_and_says_what_is_lost(project: Pr
     assert (test.measurement.status, test.steps > 0) == (MeasurementStatus.OK, True)
 
 
-def test_without_a_temporary_folder_workers_are_refused_in_a_sentence(project: Project) -> None:
+def test_workers_without_a_temporary_folder_are_refused(project: Project) -> None:
     pytest.importorskip("xdist")
     project.write("test_it.py", RECORDS.format(before="pass"))
     project.write("nowhere.py", NOWHERE)

@@ -57,7 +57,7 @@ def distributed(make_project: MakeProject) -> tuple[Project, Session]:
     return project, saved
 
 
-def test_a_save_joins_what_the_workers_measured(distributed: tuple[Project, Session]) -> None:
+def test_save_joins_the_workers_measurements(distributed: tuple[Project, Session]) -> None:
     project, saved = distributed
     assert saved.exit_code == 0
     (path,) = project.stored()
@@ -142,7 +142,7 @@ def test_failures_of_workers_name_the_op(distributed: tuple[Project, Session]) -
     assert any("test_removed" in line for line in session.told)
 
 
-def test_started_from_below_the_files_are_the_same(distributed: tuple[Project, Session]) -> None:
+def test_files_are_recognized_from_a_subfolder(distributed: tuple[Project, Session]) -> None:
     project, _ = distributed
     (project.folder / "below").mkdir(exist_ok=True)
     session = project.pytest(
@@ -177,7 +177,7 @@ def test_a_crashing_worker_loses_only_its_own_test(project: Project) -> None:
     assert "worker 'gw" in session.stdout
 
 
-def test_a_refused_marker_is_told_once_and_is_a_usage_error(project: Project) -> None:
+def test_refused_marker_is_one_usage_error(project: Project) -> None:
     project.write("test_it.py", "import pytest\n@pytest.mark.profile(warmpu=1)\ndef test_it(): pass\n")
     session = project.pytest("-n", "2", plugins=XDIST, writes_run=False)
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
@@ -188,7 +188,7 @@ def test_a_refused_marker_is_told_once_and_is_a_usage_error(project: Project) ->
     assert "INTERNALERROR" not in session.stdout
 
 
-def test_a_missing_baseline_is_told_once(project: Project) -> None:
+def test_missing_baseline_is_reported_once(project: Project) -> None:
     project.write("test_it.py", TESTS)
     session = project.pytest("-n", "2", "--opprof-baseline=main", plugins=XDIST)
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
@@ -222,7 +222,7 @@ def test_the_first_failure_may_stop_the_session(project: Project) -> None:
     session.lines.fnmatch_lines(["1 regressed*"])
 
 
-def test_without_a_wish_the_workers_find_something_all_the_same(project: Project) -> None:
+def test_workers_judge_limits_without_options(project: Project) -> None:
     project.write(
         "test_it.py",
         TESTS.replace("def test_limit():\n        work(1)", "def test_limit():\n        work(2)"),
@@ -236,7 +236,7 @@ def test_without_a_wish_the_workers_find_something_all_the_same(project: Project
     assert "= opprof =" not in off.stdout
 
 
-def test_a_result_that_is_lost_on_the_way_fails_the_session(project: Project) -> None:
+def test_lost_result_fails_the_session(project: Project) -> None:
     project.write(
         "test_it.py",
         """\

@@ -40,7 +40,7 @@ def test_a_kernel_keeps_its_name_when_its_module_is_gone() -> None:
     assert child("scenes", "unloaded") == {"named": sorted(f"gone_{number}" for number in range(20))}
 
 
-def test_a_tensor_of_before_is_given_back_as_torch_profiler_has_it() -> None:
+def test_free_of_an_earlier_tensor_matches_torch_profiler() -> None:
     on_a_gpu()
     assert child("scenes", "freed") == {"ours": [-4096], "theirs": [-4096]}
 

@@ -10,7 +10,7 @@ from gpu.workloads import WORKLOADS
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_devices_did_what_torch_profiler_saw(name: str) -> None:
+def test_device_work_matches_torch_profiler(name: str) -> None:
     on_a_gpu(*WORKLOADS[name].needs)
     ours, theirs = both(name)
     assert differences(ours, theirs) == []

@@ -198,16 +198,16 @@ def told(before: Callable[[], object], after: Callable[[], object]) -> Iterator[
 
 
 @pytest.mark.parametrize(("code", "before", "after"), SHOWN, ids=lambda one: getattr(one, "__name__", one))
-def test_a_pattern_is_told(code: str, before: Callable[[], object], after: Callable[[], object]) -> None:
+def test_pattern_is_reported(code: str, before: Callable[[], object], after: Callable[[], object]) -> None:
     assert code in set(told(before, after))
 
 
 @pytest.mark.parametrize(("before", "after"), NOT_SHOWN, ids=lambda one: getattr(one, "__name__", one))
-def test_what_is_no_pattern_is_not_told(before: Callable[[], object], after: Callable[[], object]) -> None:
+def test_similar_code_is_not_reported(before: Callable[[], object], after: Callable[[], object]) -> None:
     assert list(told(before, after)) == []
 
 
-def test_what_autograd_does_is_no_pattern_of_the_code() -> None:
+def test_autograds_own_work_is_not_reported() -> None:
     assert set(told(residual, residual_of_a_clone)) == {"OP103"}
 
 

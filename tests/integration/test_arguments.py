@@ -32,9 +32,9 @@ SHOWN = {
     "map_recorded_events_to_aten_ops_with_stack_trace.registry": (
         "../unit/analysis/test_fx_markers.py::test_unknown_graphs_and_bare_nodes_have_no_lines"
     ),
-    "BasicEvaluation.prof": "../unit/analysis/test_evaluation.py::test_published_depths",
+    "BasicEvaluation.prof": "../unit/analysis/test_evaluation.py::test_published_queue_depths_are_reproduced",
     "BasicEvaluation.get_optimizable_events.length": (
-        "../unit/analysis/test_evaluation.py::test_published_optimizable_events"
+        "../unit/analysis/test_evaluation.py::test_published_optimizable_events_are_reproduced"
     ),
     "BasicEvaluation.get_optimizable_events.print_enable": (
         "../unit/analysis/test_evaluation.py::test_optimizable_events_are_printed_as_torch_prints_them"
@@ -42,27 +42,27 @@ SHOWN = {
     "BasicEvaluation.rank_events.length": (
         "../unit/analysis/test_evaluation.py::test_events_that_are_alike_have_a_ranking"
     ),
-    "EventKey.intervals_overlap.intervals": "../unit/analysis/test_evaluation.py::test_published_overlap",
-    "source_code_location.event": "../unit/analysis/test_evaluation.py::test_location_without_python_is_said",
+    "EventKey.intervals_overlap.intervals": "../unit/analysis/test_evaluation.py::test_published_overlap_is_reproduced",
+    "source_code_location.event": "../unit/analysis/test_evaluation.py::test_missing_python_location_is_reported",
     "emit_itt.enabled": "test_emit.py::test_context_managers_are_not_reentrant",
     "emit_itt.record_shapes": "test_emit.py::test_itt_shows_sizes_when_asked",
-    "emit_itt.compat": "../oracle/test_emit_oracle.py::test_strings_are_torchs",
+    "emit_itt.compat": "../oracle/test_emit_oracle.py::test_strings_match_torchs",
     "emit_nvtx.enabled": "test_emit.py::test_context_managers_are_not_reentrant",
-    "emit_nvtx.record_shapes": "test_emit.py::test_nvtx_says_what_the_documentation_promises",
+    "emit_nvtx.record_shapes": "test_emit.py::test_nvtx_names_match_the_documentation",
     "emit_nvtx.compat": "test_emit.py::test_nvtx_numbers_forward_and_backward",
     "itt.mark.msg": "test_emit.py::test_itt_module_pushes_pops_and_marks",
     "itt.range_push.msg": "test_emit.py::test_itt_module_pushes_pops_and_marks",
     "itt.range.msg": "test_emit.py::test_itt_module_pushes_pops_and_marks",
     "itt.range.args": "test_emit.py::test_itt_module_pushes_pops_and_marks",
     "itt.range.kwargs": "test_emit.py::test_itt_module_pushes_pops_and_marks",
-    "_RecordFunctionFast.name": "../unit/capture/test_record_function_fast.py::test_name_alone",
+    "_RecordFunctionFast.name": "../unit/capture/test_record_function_fast.py::test_name_alone_is_recorded",
     "_RecordFunctionFast.inputs": "../unit/capture/test_record_function_fast.py::test_inputs_are_kept",
     "_RecordFunctionFast.kwargs": "../unit/capture/test_record_function_fast.py::test_named_values_are_kept",
     "autograd.profile.use_cuda": "test_autograd_profile.py::test_use_cuda_is_deprecated",
     "autograd.profile.use_device": "test_autograd_profile.py::test_devices_that_are_not_there_are_named",
-    "autograd.profile.use_kineto": "test_autograd_profile.py::test_something_must_be_looked_at",
+    "autograd.profile.use_kineto": "test_autograd_profile.py::test_at_least_one_activity_is_required",
     **{
-        f"Opprof.benchmark.{argument}": "../e2e/test_benchmarks.py::test_what_is_timed_is_what_is_stepped"
+        f"Opprof.benchmark.{argument}": "../e2e/test_benchmarks.py::test_timed_function_is_the_stepped_one"
         for argument in ("benchmark", "function", "args", "kwargs")
     },
     "Opprof.key_averages.group_by_input_shape": (
@@ -95,15 +95,15 @@ SHOWN = {
             "adjust_timestamps",
         )
     },
-    "_ExperimentalConfig.verbose": "test_autograd_profile.py::test_what_is_always_so_may_be_asked_for",
+    "_ExperimentalConfig.verbose": "test_autograd_profile.py::test_settings_that_always_hold_are_accepted",
     "_ExperimentalConfig.profile_all_threads": (
-        "test_autograd_profile.py::test_what_is_always_so_may_be_asked_for"
+        "test_autograd_profile.py::test_settings_that_always_hold_are_accepted"
     ),
     "_ExperimentalConfig.record_python_gc_info": (
-        "test_autograd_profile.py::test_collections_are_ranges_when_asked_for"
+        "test_autograd_profile.py::test_garbage_collections_are_ranges_on_request"
     ),
     "_ExperimentalConfig.capture_overload_names": "test_overloads.py::test_overloads_are_recorded_when_asked_for",
-    "_ExperimentalConfig.performance_events": "test_counters.py::test_ranges_have_what_was_asked_for",
+    "_ExperimentalConfig.performance_events": "test_counters.py::test_ranges_have_the_requested_counters",
     "_ExperimentalConfig.trace_only": "test_autograd_profile.py::test_trace_only_refuses_events",
 }
 
@@ -123,7 +123,7 @@ def proof_of(key: str) -> tuple[Proof | None, Make]:
 
 
 @pytest.mark.parametrize("key", public_arguments())
-def test_argument_shows(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_argument_has_an_effect(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, _, argument = key.rpartition(".")
     if key in SHOWN:
         check_shown(SHOWN[key], argument)
@@ -144,7 +144,7 @@ def check_shown(place: str, argument: str) -> None:
     assert argument in FIRST or argument in text, f"{path} has no {argument}"
 
 
-def test_proofs_are_of_arguments_that_there_are() -> None:
+def test_proofs_name_existing_arguments() -> None:
     arguments = public_arguments()
     names = {key.rpartition(".")[2] for key in arguments}
     assert {key.rpartition(".")[2] for key in {*PROOFS, *SHOWN}} <= names
@@ -198,7 +198,7 @@ FOUND_OUT = (AssertionError, LookupError, StopIteration, TypeError, pytest.fail.
 
 
 @pytest.mark.parametrize(("owner", "method", "argument"), optional_arguments(), ids=str)
-def test_a_proof_finds_out_who_ignores_its_argument(
+def test_proof_fails_if_the_argument_is_ignored(
     owner: str, method: str, argument: str, tmp_path: Path
 ) -> None:
     key = f"{owner}.{argument}" if method == "__init__" else f"{owner}.{method}.{argument}"

@@ -83,7 +83,7 @@ def test_options_reach_the_process(folder: Path, options: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_share_that_cannot_be_drawn_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_share_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attach", str(os.getpid()), "--sampling", "2"]) == 2
     told = capsys.readouterr().err
     assert "--sampling: sampling is 2.0; it is the share of torch's ops to record" in told
@@ -122,14 +122,14 @@ def test_busy_process_says_so_and_goes_on(folder: Path, capsys: pytest.CaptureFi
         assert child.poll() is None
 
 
-def test_unwritable_trace_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_trace_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with process(WORK.format(listen="pytest_opprof.listen()"), folder) as child:
         assert main(["attach", str(child.pid), "--seconds", "0", "-o", "no/such/folder/trace.json"]) == 3
         assert "No such file or directory" in capsys.readouterr().err
         assert main(["attach", str(child.pid), "--seconds", "0", "-o", "trace.json"]) == 0
 
 
-def test_children_are_not_meant(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_forked_children_are_not_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forks = """pytest_opprof.listen()
     import os
     child = os.fork()
@@ -149,7 +149,7 @@ def test_children_are_not_meant(folder: Path, capsys: pytest.CaptureFixture[str]
             os.kill(child, signal.SIGKILL)
 
 
-def test_nothing_is_left_behind(folder: Path) -> None:
+def test_listening_leaves_nothing_behind(folder: Path) -> None:
     program = """
         import json, signal
         import pytest_opprof
@@ -176,7 +176,7 @@ def test_nothing_is_left_behind(folder: Path) -> None:
     ],
     ids=["taken", "thread"],
 )
-def test_where_it_cannot_listen_it_says_why(folder: Path, before: str, message: str) -> None:
+def test_impossible_listening_says_why(folder: Path, before: str, message: str) -> None:
     program = f"""
         import json, signal, threading
         import pytest_opprof

@@ -40,7 +40,7 @@ def test_events_are_there_after_the_block(tmp_path: Path) -> None:
     assert (trace["said"], trace["trace_id"]) == ("by the user", prof.trace_id)
 
 
-def test_stats_tell_what_it_took() -> None:
+def test_stats_report_the_recording() -> None:
     with autograd.profile() as prof:
         work()
     assert prof is not None
@@ -62,7 +62,7 @@ def test_profile_is_not_reentrant() -> None:
         prof.__enter__()
 
 
-def test_second_profile_harms_nobody() -> None:
+def test_refused_second_profile_leaves_the_first() -> None:
     with autograd.profile() as prof:
         assert prof is not None
         with pytest.raises(CaptureBusyError):
@@ -192,7 +192,7 @@ def test_trace_only_refuses_events(tmp_path: Path) -> None:
     assert not prof.experimental_config.trace_only
 
 
-def test_collections_are_ranges_when_asked_for() -> None:
+def test_garbage_collections_are_ranges_on_request() -> None:
     for asked in (True, False):
         config = _ExperimentalConfig(record_python_gc_info=asked)
         with _KinetoProfile(experimental_config=config) as prof, record_function("collect"):
@@ -223,7 +223,7 @@ def test_settings_of_kineto_are_named_in_a_warning(setting: str, value: object) 
 
 
 @pytest.mark.parametrize("setting", ["verbose", "profile_all_threads"])
-def test_what_is_always_so_may_be_asked_for(setting: str) -> None:
+def test_settings_that_always_hold_are_accepted(setting: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         given: dict[str, Any] = {setting: True}
@@ -255,7 +255,7 @@ def test_use_cuda_is_deprecated() -> None:
         autograd.profile(use_cuda=True)
 
 
-def test_something_must_be_looked_at() -> None:
+def test_at_least_one_activity_is_required() -> None:
     with pytest.raises(AssertionError, match="Device-only events supported only with Kineto"):
         autograd.profile(use_cpu=False)
     with pytest.raises(AssertionError, match="No activities specified for the profiler"):

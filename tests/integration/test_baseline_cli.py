@@ -63,9 +63,7 @@ def test_runs_of_several_environments_are_named_apart(
     assert len(store.entries("main")) == 2
 
 
-def test_a_name_of_other_projects_only_is_one_error(
-    store: Archive, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_name_of_other_projects_is_one_error(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
     for project in ("packages/a", "packages/b"):
         replace(store, project=project).save("theirs", run_of(1), collected=NOBODY)
     (line,) = told(capsys, "show", "theirs", code=6)
@@ -130,9 +128,7 @@ def test_save_keeps_a_run_document(store: Archive, capsys: pytest.CaptureFixture
     assert len(store.entries("main")) == 3
 
 
-def test_save_of_a_whole_run_lets_go_what_it_lacks(
-    store: Archive, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_saving_a_whole_run_drops_missing_tests(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
     failed = replace(B, outcome=Outcome.FAILED)
     write_run(Path("run.json"), run_of(3, A, failed))
     told(capsys, "save", "main", "run.json", "--whole")
@@ -201,7 +197,7 @@ def test_remove_takes_a_name_or_a_commit(store: Archive, capsys: pytest.CaptureF
     told(capsys, "remove", "release-1", code=6)
 
 
-def test_prune_keeps_the_newest_and_what_git_knows(
+def test_prune_keeps_the_newest_and_known_commits(
     store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told(capsys, "prune") == ["kept runs whose commits may be gone: this is not a git repository"]

@@ -42,7 +42,7 @@ def test_the_newest_before_a_day_is_found(results: Any, tmp_path: Path) -> None:
     assert results.newest(tmp_path, before="2025-12-31") is None
 
 
-def test_figures_that_moved_by_more_than_a_fifth_are_told(results: Any) -> None:
+def test_figures_moved_by_a_fifth_are_reported(results: Any) -> None:
     before = run_of(results, {"a file of 1,000 events": 2.0, "10 events": 1.0, "20 events": 1.0, "gone": 1.0})
     now = run_of(results, {"a file of 1,037 events": 2.5, "10 events": 1.19, "20 events": 0.7, "new": 9.0})
     assert list(results.moved(before, now)) == [

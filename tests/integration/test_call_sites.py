@@ -151,14 +151,12 @@ def test_an_op_is_called_from_the_innermost_own_line(user: ModuleType, collector
     assert lines(found, "aten::mul") == {at("Block.forward", "x * 2"): 1}
 
 
-def test_two_calls_of_a_line_are_one_place(user: ModuleType, collector: Collector) -> None:
+def test_two_calls_on_a_line_share_a_call_site(user: ModuleType, collector: Collector) -> None:
     found = recorded(collector, lambda: user.twice(torch.ones(2)))
     assert lines(found, "aten::sigmoid") == {at("twice", "x = x.sigmoid(); x"): 2}
 
 
-def test_what_a_library_calls_is_called_from_the_line_that_called_it(
-    user: ModuleType, collector: Collector
-) -> None:
+def test_library_calls_belong_to_the_calling_line(user: ModuleType, collector: Collector) -> None:
     reduce = functools.partial(functools.reduce, lambda a, b: a)
     found = recorded(collector, lambda: reduce(user.by_a_library([torch.ones(2)] * 3)))
     assert lines(found, "aten::neg") == {at("by_a_library", "map(torch.neg"): 3}
@@ -196,7 +194,7 @@ def test_a_backward_op_has_its_forwards_line(
     assert lines(found, "AddmmBackward0") == {at("Block.forward", "self.linear(x)"): 3}
 
 
-def test_what_has_no_forward_op_is_called_where_the_engine_is(user: ModuleType, collector: Collector) -> None:
+def test_op_without_a_forward_has_the_engines_line(user: ModuleType, collector: Collector) -> None:
     x = torch.ones(2, requires_grad=True)
     found = recorded(collector, lambda: [user.trained(x) for _ in range(2)])
     assert lines(found, "torch::autograd::AccumulateGrad") == {
@@ -230,7 +228,7 @@ def test_python_in_a_node_has_its_own_lines(user: ModuleType, collector: Collect
     assert applied.text == "user.Double.apply(x).sum().backward()"
 
 
-def test_an_engine_in_a_node_has_the_line_that_runs_it(user: ModuleType, collector: Collector) -> None:
+def test_nested_engine_has_the_line_that_runs_it(user: ModuleType, collector: Collector) -> None:
     x = torch.ones(2, requires_grad=True)
     found = recorded(collector, lambda: [user.Inner.apply(x).sum().backward() for _ in range(2)])
     assert lines(found, "aten::log1p") == {at("Inner.backward", "x.log1p()"): 2}
@@ -272,7 +270,7 @@ def test_callers_are_noted_on_demand(user: ModuleType, collector: Collector, mos
     assert applied == "user.checkpointed(user.Double.apply(x))"
 
 
-def test_recursion_does_not_take_all_numbers(user: ModuleType, collector: Collector) -> None:
+def test_recursion_does_not_exhaust_the_site_numbers(user: ModuleType, collector: Collector) -> None:
     collector.open(sources=frozenset({"ranges", "ops", SITES, CALLERS}))
 
     def deep(x: object, depth: int) -> object:
@@ -305,9 +303,7 @@ def test_threads_have_lines_of_their_own(user: ModuleType, collector: Collector)
     assert set(lines(found, "aten::tanh")) <= {at("grouped", "x.tanh()")}
 
 
-def test_code_made_at_run_time_is_called_from_the_line_that_runs_it(
-    user: ModuleType, collector: Collector
-) -> None:
+def test_generated_code_has_the_line_that_runs_it(user: ModuleType, collector: Collector) -> None:
     """Code objects come and go, and one may get another's address."""
 
     def step() -> None:
@@ -323,7 +319,7 @@ def test_code_made_at_run_time_is_called_from_the_line_that_runs_it(
     assert place.text == 'exec("x.exp()", {"x": torch.ones(2)})  # noqa: S102'
 
 
-def test_stacks_say_the_same(user: ModuleType, collector: Collector) -> None:
+def test_call_sites_agree_with_stacks(user: ModuleType, collector: Collector) -> None:
     """Where calls are recorded, sites are not noted beside them, and the places are the same lines."""
     block, x = user.Block(), torch.ones(2, 4)
     noted = places_of_sites(recorded(collector, lambda: block(x)).called_from())

@@ -18,7 +18,7 @@ def stored(project: Project) -> Run:
 
 
 @pytest.mark.slow
-def test_no_option_stands_in_the_way(project: Project) -> None:
+def test_certification_ignores_other_options(project: Project) -> None:
     pytest.importorskip("xdist")
     pytest.importorskip("pytest_randomly")
     addopts = "addopts = -p opprof -p xdist -p randomly -n 2 --ff -m 'not slow' --maxfail=9 --durations=1"
@@ -144,9 +144,7 @@ SECOND = """\
     ],
     ids=["refused", "left", "killed"],
 )
-def test_a_second_process_that_fails_is_told_and_the_run_is_saved(
-    project: Project, what: str, why: str
-) -> None:
+def test_failed_second_process_is_reported_and_run_saved(project: Project, what: str, why: str) -> None:
     project.write("conftest.py", SECOND.format(what=what))
     project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
     session = project.pytest("--opprof-save=main")
@@ -158,7 +156,7 @@ def test_a_second_process_that_fails_is_told_and_the_run_is_saved(
     assert [test.processes for test in run.tests] == [1]
 
 
-def test_where_nothing_was_measured_there_is_no_second_process(project: Project) -> None:
+def test_no_second_process_without_measured_tests(project: Project) -> None:
     project.write("conftest.py", SECOND.format(what="raise pytest.UsageError('not twice')"))
     project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pytest.skip('no')\n")
     session = project.pytest("--opprof-save=main")

@@ -35,13 +35,13 @@ def drawn(*, is_changed: bool = False, saves: bool = False, fault: str = "none")
         ),
     ],
 )
-def test_what_is_wrong_with_a_session_is_seen(session: Drawn, ended: Ended, problem: str | None) -> None:
+def test_wrong_session_is_detected(session: Drawn, ended: Ended, problem: str | None) -> None:
     found = list(problems_of_session(ended, session))
     assert (problem is None) == (not found)
     assert problem is None or problem in found[0]
 
 
-def test_what_is_lost_is_seen(tmp_path: Path) -> None:
+def test_lost_files_are_detected(tmp_path: Path) -> None:
     store = tmp_path / ".opprof" / "main"
     store.mkdir(parents=True)
     (store / "a.json").write_text("{}")
@@ -62,5 +62,5 @@ def test_a_seed_draws_the_same_again() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "segfault", "SIGKILL", "full disk", "few descriptors"])
-def test_sessions_hold(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sessions_survive_each_fault(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--sessions", "2", "--seed", "5", "--fault", fault]) == 0, capsys.readouterr().out

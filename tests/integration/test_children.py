@@ -61,7 +61,7 @@ def test_a_signal_while_a_side_starts_ends_it(pids: list[int], tmp_path: Path) -
     _expect_gone(pids)
 
 
-def test_what_cannot_be_started_is_said(tmp_path: Path) -> None:
+def test_unstartable_program_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="absent"):
         started([str(tmp_path / "absent")])
 

@@ -73,7 +73,7 @@ def test_compare_fails_on_a_regression(project: Path, capsys: pytest.CaptureFixt
         (["base.json", "head.json.gz", "-o", "/dev/null/x"], 5),
     ],
 )
-def test_exit_codes_tell_what_happened(project: Path, arguments: list[str], code: int) -> None:
+def test_exit_codes_distinguish_outcomes(project: Path, arguments: list[str], code: int) -> None:
     Path("c.txt").write_text("no JSON")
     assert main(["compare", *arguments]) == code
 
@@ -146,7 +146,7 @@ def test_init_is_safe_to_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("", "counts:ci", "nothing to ignore for counts:ci"),
     ],
 )
-def test_init_ignores_only_what_it_must(
+def test_init_ignores_only_necessary_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], ignored: str, store: str, told: str
 ) -> None:
     (tmp_path / ".gitignore").write_text(ignored)
@@ -207,7 +207,7 @@ def test_help_loads_nothing_large() -> None:
     assert told.stdout.splitlines()[-1] == "[]"
 
 
-def test_closed_pipe_is_no_traceback(project: Path) -> None:
+def test_closed_pipe_prints_no_traceback(project: Path) -> None:
     write_run(Path("big.json"), simple_run(*(simple_test({"a": 1}, node_id=f"t::{i}") for i in range(500))))
     command = f"{sys.executable} -m pytest_opprof.cli.main show big.json | head -1"
     told = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)

@@ -146,7 +146,9 @@ def outcome(typed: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tup
 
 
 @pytest.mark.parametrize("argument", PROOFS)
-def test_argument_makes_a_difference(argument: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_argument_makes_a_difference(
+    argument: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     without, with_it = PROOFS[argument]
     if not argument.startswith("init"):  # which leaves something behind
         outcome(without, folder, capsys)

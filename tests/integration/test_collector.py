@@ -68,7 +68,7 @@ def test_second_window_is_refused_and_the_first_goes_on(collector: Collector) ->
     assert recording.sources == ("ranges",)
 
 
-def test_of_many_starts_at_once_one_succeeds(collector: Collector) -> None:
+def test_one_of_many_concurrent_starts_succeeds(collector: Collector) -> None:
     together = threading.Barrier(8)
 
     def start() -> bool:
@@ -87,7 +87,7 @@ def test_of_many_starts_at_once_one_succeeds(collector: Collector) -> None:
 
 
 @pytest.mark.parametrize("call", ["stop", "peek", "step_end"])
-def test_without_a_window_there_is_nothing_to_do(collector: Collector, call: str) -> None:
+def test_stop_without_a_window_does_nothing(collector: Collector, call: str) -> None:
     with pytest.raises(CollectorError, match="no window is open"):
         getattr(collector, call)()
 
@@ -123,7 +123,7 @@ def test_garbage_is_collected_before_the_window(collector: Collector) -> None:
         gc.enable()
 
 
-def test_peek_shows_what_is_there_and_recording_goes_on(collector: Collector) -> None:
+def test_peek_leaves_the_recording_running(collector: Collector) -> None:
     collector.start()
     record("first")
     with record_function("open"):
@@ -217,7 +217,7 @@ def test_threads_started_in_a_step_belong_to_it(collector: Collector) -> None:
     assert rows == {"first step": (False, (1, 0)), "second step": (True, (0, 0))}
 
 
-def test_whoever_steps_is_part_of_the_step(collector: Collector) -> None:
+def test_stepping_thread_is_part_of_the_step(collector: Collector) -> None:
     def step() -> None:
         collector.step_begin(0)
         record("on the pool")
@@ -270,7 +270,7 @@ def test_within_the_byte_budget_nothing_is_dropped() -> None:
     assert (said["kept"], said["dropped"], said["truncated"]) == (200_000, [0, 0], [False, False])
 
 
-def test_senseless_byte_budget_is_a_usage_error() -> None:
+def test_invalid_byte_budget_is_a_usage_error() -> None:
     done = run_python(EXHAUST, environment={"OPPROF_MAX_BYTES": "many"})
     assert done.returncode == 1
     assert "UsageError: OPPROF_MAX_BYTES: " in done.stderr.splitlines()[-1]
@@ -360,7 +360,7 @@ def holdings() -> tuple[int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), len(Path("/proc/self/maps").read_text().splitlines())
 
 
-def test_windows_hold_on_to_nothing(collector: Collector, large_counts: bool) -> None:
+def test_windows_leak_nothing(collector: Collector, large_counts: bool) -> None:
     def work() -> None:
         record("on a thread")
 

@@ -132,7 +132,7 @@ def test_good_news_can_be_kept_quiet(github: GitHubApi, folder: Path) -> None:
     assert "compared with nothing" in github.bodies[0], "a gate that held nothing is no good news"
 
 
-def test_author_is_who_the_command_line_says(github: GitHubApi) -> None:
+def test_command_line_names_the_author(github: GitHubApi) -> None:
     github.writer = ("my-app[bot]", 5)
     for name in ("risen", "same"):
         assert main(["comment", f"{name}.json", "--author=my-app[bot]"]) == 0
@@ -218,7 +218,7 @@ def test_event_of_another_workflow_asks_for_its_option(
     assert "add --from-event" in capsys.readouterr().err
 
 
-def test_missing_token_is_told(
+def test_missing_token_is_reported(
     github: GitHubApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("GITHUB_TOKEN")
@@ -226,7 +226,7 @@ def test_missing_token_is_told(
     assert "set GITHUB_TOKEN in the step's env to ${{ github.token }}" in capsys.readouterr().err
 
 
-def test_summary_that_cannot_be_written_is_told(
+def test_unwritable_summary_is_reported(
     github: GitHubApi, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder))
@@ -235,7 +235,7 @@ def test_summary_that_cannot_be_written_is_told(
 
 
 @pytest.mark.parametrize("address", ["api.github.com", "ftp://x", "https://"])
-def test_wrong_address_of_the_api_is_told(
+def test_wrong_api_address_is_reported(
     github: GitHubApi, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("GITHUB_API_URL", address)

@@ -74,7 +74,7 @@ def test_a_run_of_another_repository_is_compared_with_the_newest(
     ],
 )
 @pytest.mark.usefixtures("began")
-def test_gates_are_those_of_the_project(tmp_path: Path, configuration: str, code: int) -> None:
+def test_project_configuration_sets_the_gates(tmp_path: Path, configuration: str, code: int) -> None:
     (tmp_path / "pytest.ini").write_text(f"[pytest]\n{configuration}\n")
     write_run(tmp_path / "more.json", run_of(6, git("rev-parse", "HEAD")))
     assert main(["compare", "main", "more.json"]) == code

@@ -72,7 +72,7 @@ def test_a_script_has_every_command(shell: str, capsys: pytest.CaptureFixture[st
         subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=60)
 
 
-def test_without_shtab_the_command_to_install_it_is_told(
+def test_missing_shtab_shows_the_install_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)

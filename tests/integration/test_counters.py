@@ -42,7 +42,7 @@ def touch_pages(count: int) -> None:
 
 
 @counts
-def test_ranges_have_what_was_asked_for() -> None:
+def test_ranges_have_the_requested_counters() -> None:
     with counting(*SOFTWARE) as prof, record_function("outer"):
         with record_function("many"):
             touch_pages(300)
@@ -90,7 +90,7 @@ def test_averages_are_sums() -> None:
 
 
 @counts
-def test_trace_names_them_as_kineto_does(tmp_path: Path) -> None:
+def test_trace_names_counters_as_kineto_does(tmp_path: Path) -> None:
     with counting(*SOFTWARE) as prof, record_function("touch"):
         touch_pages(10)
     path = tmp_path / "trace.json"
@@ -101,7 +101,7 @@ def test_trace_names_them_as_kineto_does(tmp_path: Path) -> None:
 
 
 @counts
-def test_each_window_counts_what_it_asked_for() -> None:
+def test_each_window_counts_its_own_counters() -> None:
     with counting("pagefaults") as first, record_function("range"):
         pass
     with profile() as second, record_function("range"):
@@ -169,7 +169,7 @@ def test_a_named_counter_stands_in() -> None:
     assert list(prof.events()[0].counters) == ["pagefaults", "task-clock"]
 
 
-def test_nothing_to_count_with_loses_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_counters_lose_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "refusal", lambda _name: counters._reason(errno.EACCES))
     with (
         pytest.warns(UserWarning, match="instructions: not allowed: .*perf_event_paranoid"),
@@ -181,7 +181,7 @@ def test_nothing_to_count_with_loses_no_event(monkeypatch: pytest.MonkeyPatch) -
 
 
 @counts
-def test_threads_without_descriptors_are_told() -> None:
+def test_threads_without_descriptors_are_reported() -> None:
     """The system's limit of open files, met after the window was opened."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     prof = counting("task-clock")
@@ -196,7 +196,7 @@ def test_threads_without_descriptors_are_told() -> None:
 
 
 @pytest.mark.parametrize("name", HARDWARE)
-def test_processor_is_counted_or_told_about(name: str) -> None:
+def test_processor_counters_work_or_are_explained(name: str) -> None:
     if is_refused(name):
         with pytest.warns(UserWarning, match=f"counters: .*{name}: "), counting(name) as prof:
             pass
@@ -214,12 +214,12 @@ def test_processor_is_counted_or_told_about(name: str) -> None:
         ("cycles", r"performance_events is 'cycles'; give a list of names, such as \['cycles'\]"),
     ],
 )
-def test_what_no_machine_counts_is_an_error(names: Any, message: str) -> None:
+def test_unknown_counter_is_an_error(names: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         profile(experimental_config=_ExperimentalConfig(performance_events=names))
 
 
-def test_doctor_says_what_can_be_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_lists_the_available_counters(capsys: pytest.CaptureFixture[str]) -> None:
     main(["doctor"])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("counters ")]
     for name in counters.COUNTERS:
@@ -227,7 +227,7 @@ def test_doctor_says_what_can_be_counted(capsys: pytest.CaptureFixture[str]) -> 
     assert ("not " in line) == is_refused(*counters.COUNTERS)
 
 
-def test_a_refused_counter_is_no_problem_of_later_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_counter_does_not_affect_later_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters, "refusal", lambda _name: "refused by the test")
     collector = Collector.instance()
     collector.open()

@@ -96,7 +96,7 @@ def test_a_range_knows_the_library_that_called_it(library: Library) -> None:
 
 @needs_compiler
 @pytest.mark.skipif(shutil.which("addr2line") is None, reason="binutils are not installed")
-def test_an_offset_is_what_addr2line_takes(library: Library) -> None:
+def test_offsets_work_with_addr2line(library: Library) -> None:
     with profile(with_stack="cpp") as prof:
         called(library, a_range("in the library"))
     frames = one(prof.events(), "in the library").cpp_frames
@@ -109,7 +109,7 @@ def test_an_offset_is_what_addr2line_takes(library: Library) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(("depth", "is_whole"), [(3, True), (100, True), (1000, False)])
-def test_of_a_deep_recursion_the_innermost_stay(library: Library, depth: int, is_whole: bool) -> None:
+def test_deep_recursion_keeps_the_innermost_frames(library: Library, depth: int, is_whole: bool) -> None:
     with profile(with_stack="cpp") as prof:
         library.library_recursion(CALLBACK(a_range("deep")), depth)
         called(library, a_range("flat"))
@@ -119,7 +119,7 @@ def test_of_a_deep_recursion_the_innermost_stay(library: Library, depth: int, is
     assert in_order(functions(flat), "library_kernel", "library_entry", "_start|clone|main")
 
 
-def test_without_being_asked_for_there_are_none() -> None:
+def test_cpp_stacks_are_off_by_default() -> None:
     with profile(with_stack=True) as prof:
         a_range("outer")()
     assert one(prof.events(), "outer").cpp_stack == []
@@ -139,7 +139,7 @@ def test_both_kinds_stand_side_by_side(library: Library) -> None:
 
 
 @needs_compiler
-def test_each_thread_has_its_own(library: Library) -> None:
+def test_each_thread_has_its_own_stack(library: Library) -> None:
     def work(number: int) -> None:
         for _ in range(50):
             library.library_recursion(CALLBACK(a_range(f"of thread {number}")), number)
@@ -181,7 +181,7 @@ def test_a_forked_child_unwinds_for_itself() -> None:
 
 
 @needs_compiler
-def test_a_trace_tells_the_functions_inside_of_python(library: Library, tmp_path: Path) -> None:
+def test_trace_has_the_functions_below_python(library: Library, tmp_path: Path) -> None:
     def body() -> None:
         called(library, a_range("in the library"))
 
@@ -227,13 +227,13 @@ def test_stacks_that_were_not_recorded_are_not_exported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [profile, autograd_profile])
-def test_a_kind_that_there_is_not_is_refused(make: Callable[..., object]) -> None:
+def test_unknown_kind_of_stack_is_refused(make: Callable[..., object]) -> None:
     with pytest.raises(UsageError, match="'python', 'cpp' or 'all', not 'c'"):
         make(with_stack="c")
 
 
 @needs_torch
-def test_an_op_knows_the_functions_of_torch() -> None:
+def test_op_stack_has_torchs_functions() -> None:
     import torch  # only where it is installed
 
     x = torch.ones(4, 4, requires_grad=True)

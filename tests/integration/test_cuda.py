@@ -38,7 +38,7 @@ def test_kernels_are_under_the_op_that_launched_them(major: int) -> None:
     assert said["supported"] == ["CPU", "CUDA"]
 
 
-def test_a_range_with_many_inside_lasts_on_the_device_as_long_as_all_of_them() -> None:
+def test_device_time_of_a_range_sums_its_kernels() -> None:
     said = answer(
         """
     with profile(activities=[CPU, CUDA]) as prof:
@@ -64,7 +64,7 @@ def test_a_range_with_many_inside_lasts_on_the_device_as_long_as_all_of_them() -
     assert on_host != on_device
 
 
-def test_a_kernel_is_of_the_step_that_launched_it() -> None:
+def test_kernel_belongs_to_the_launching_step() -> None:
     said = answer(
         """
     cuda.control("waiting", 0)  # what takes a minute is over at once
@@ -97,7 +97,7 @@ def test_a_table_has_columns_of_the_device() -> None:
     assert "gemm(float*, int)" in said["table"]
 
 
-def test_cuda_is_recorded_where_it_is_used_unless_told() -> None:
+def test_cuda_is_recorded_if_used_by_default() -> None:
     said = answer(
         """
     with profile() as prof:
@@ -116,7 +116,7 @@ def test_cuda_is_recorded_where_it_is_used_unless_told() -> None:
     assert said["enabled"] is False
 
 
-def test_nothing_of_a_pause_is_recorded() -> None:
+def test_pauses_are_not_recorded() -> None:
     said = answer(
         """
     with profile(activities=[CPU, CUDA]) as prof:
@@ -132,7 +132,7 @@ def test_nothing_of_a_pause_is_recorded() -> None:
     assert said["lost"] == 0
 
 
-def test_cuda_is_switched_off_alone() -> None:
+def test_cuda_can_be_switched_off_alone() -> None:
     said = answer(
         """
     with profile(activities=[CPU, CUDA]) as prof:
@@ -186,7 +186,7 @@ def test_memory_of_devices_is_in_tables_and_traces(tmp_path: Path) -> None:
     ]
 
 
-def test_tensors_are_the_memory_where_torch_tells_of_them() -> None:
+def test_tensor_memory_replaces_driver_memory() -> None:
     pytest.importorskip("torch")
     said = answer(
         """

@@ -7,7 +7,7 @@ from support.programs.children import run_python
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
 
-def test_what_is_lost_is_counted() -> None:
+def test_device_losses_are_counted() -> None:
     said = answer(
         """
     with profile(activities=[CPU, CUDA]) as prof:
@@ -41,7 +41,7 @@ def test_dropped_records_are_counted() -> None:
     assert said["kernels"] >= 5
 
 
-def test_launches_into_a_graph_lack_nothing() -> None:
+def test_graph_launches_miss_no_kernels() -> None:
     said = answer(
         """
     with profile(activities=[CPU, CUDA]) as prof:
@@ -89,7 +89,7 @@ def test_a_refusal_is_one_sentence_and_the_cpu_goes_on(how: str, why: str) -> No
     assert "cuda" not in said["sources"]
 
 
-def test_torchs_profiler_keeps_cupti() -> None:
+def test_torch_profiler_keeps_cupti() -> None:
     said = answer(
         """
     import sys, types
@@ -123,7 +123,7 @@ def test_a_client_that_takes_over_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_a_flush_that_fails_is_told(nth: int) -> None:
+def test_failed_flush_is_reported(nth: int) -> None:
     """Which records it kept back nobody knows."""
     said = answer(
         f"""
@@ -139,7 +139,7 @@ def test_a_flush_that_fails_is_told(nth: int) -> None:
     assert "cuptiActivityFlushAll" in said["told"][0]
 
 
-def test_cuda_that_was_not_started_is_said() -> None:
+def test_unstarted_cuda_is_reported() -> None:
     done = run_python(
         PROGRAM.replace("MAJOR", "12").replace("device=0", "device=None")
         + """

@@ -168,7 +168,7 @@ def without_steps_of_whole(sums: Counter[Cell]) -> Counter[Cell]:
 
 
 @given(script=scripts)
-def test_a_script_is_what_is_recorded(replay: Replay, script: tuple[str, Expected]) -> None:
+def test_random_scripts_are_recorded_exactly(replay: Replay, script: tuple[str, Expected]) -> None:
     text, expected = script
     said = replay(text)
     assert said["is_recorded"]
@@ -184,7 +184,9 @@ def test_a_script_is_what_is_recorded(replay: Replay, script: tuple[str, Expecte
 
 
 @given(script=scripts, drop=st.integers(1, 60))
-def test_what_is_dropped_is_counted(replay: Replay, script: tuple[str, Expected], drop: int) -> None:
+def test_dropped_records_of_a_script_are_counted(
+    replay: Replay, script: tuple[str, Expected], drop: int
+) -> None:
     text, expected = script
     said = replay(text, drop=drop)
     assert said["is_recorded"]
@@ -213,7 +215,7 @@ failures = st.tuples(
 
 
 @given(script=scripts, failure=failures)
-def test_what_fails_is_told(
+def test_failed_cupti_calls_are_reported(
     replay: Replay, script: tuple[str, Expected], failure: tuple[str, int, int]
 ) -> None:
     text, expected = script

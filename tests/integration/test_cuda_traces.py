@@ -119,7 +119,7 @@ def test_calls_have_their_numbers_and_arrows(trace: dict[str, Any]) -> None:
     assert len(ended) == work
 
 
-def test_the_trace_says_which_cuda_it_was(trace: dict[str, Any]) -> None:
+def test_trace_records_the_cuda_version(trace: dict[str, Any]) -> None:
     assert trace["cuda_driver_version"] // 1000 >= 12
     assert trace["cupti_version"] >= 18  # of CUDA 12.0
 
@@ -141,7 +141,7 @@ def test_ranges_and_devices_are_named(trace: dict[str, Any]) -> None:
     assert labels == {"CPU", "GPU 0"}
 
 
-def test_the_trace_read_again_says_the_same(rows_and_trace: tuple[Any, Path]) -> None:
+def test_trace_survives_reading_back(rows_and_trace: tuple[Any, Path]) -> None:
     rows, path = rows_and_trace
     averages = load_trace(path).key_averages()
     again = sorted([row.key, row.count, round(row.device_time_total)] for row in averages)
@@ -149,7 +149,7 @@ def test_the_trace_read_again_says_the_same(rows_and_trace: tuple[Any, Path]) ->
 
 
 @pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
-def test_holistic_trace_analysis_breaks_it_down(rows_and_trace: tuple[Any, Path]) -> None:
+def test_holistic_trace_analysis_reads_the_trace(rows_and_trace: tuple[Any, Path]) -> None:
     trace_analysis = pytest.importorskip(
         "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"
     )

@@ -228,7 +228,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(program=programs)
-def test_any_program_is_summed_as_in_a_plain_reading(file: Path, program: tuple[Any, ...]) -> None:
+def test_sums_match_a_plain_reading(file: Path, program: tuple[Any, ...]) -> None:
     file.write_text(json.dumps(list(events_of(program))), encoding="utf-8")
     recording = load_trace(file).recording
     use = recording.device_use()
@@ -259,7 +259,7 @@ def test_measures_are_named_in_their_order() -> None:
         "triton_kernel_cuda.json.gz",
     ],
 )
-def test_the_queue_is_that_of_the_evaluation(traces: Path, name: str) -> None:
+def test_queue_depth_matches_basic_evaluation(traces: Path, name: str) -> None:
     trace = load_trace(traces / name)
     use = trace.recording.device_use()
     assert use is not None

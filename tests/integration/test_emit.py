@@ -188,7 +188,7 @@ def test_without_a_tool_a_warning_names_the_variable(interface: str) -> None:
 
 @each
 @pytest.mark.parametrize("tool", ["deaf", "missing"])
-def test_what_is_no_tool_is_told(interface: str, tool: str, tools: dict[str, Path]) -> None:
+def test_invalid_tool_is_reported(interface: str, tool: str, tools: dict[str, Path]) -> None:
     path = str(tools.get(tool, "/no/such/tool.so"))
     (said,) = answer_of(
         UNHEARD.format(interface=interface),
@@ -281,7 +281,7 @@ TORCH_STEP = """
 
 
 @needs_torch
-def test_nvtx_says_what_the_documentation_promises(listen: Listen) -> None:
+def test_nvtx_names_match_the_documentation(listen: Listen) -> None:
     names = begun(
         listen(
             TORCH_STEP
@@ -360,7 +360,7 @@ def test_producers_are_of_living_tensors(listen: Listen) -> None:
 
 
 @needs_torch
-def test_without_a_compiler_torch_ops_are_refused_in_a_sentence(listen: Listen, tmp_path: Path) -> None:
+def test_torch_ops_without_a_compiler_are_refused(listen: Listen, tmp_path: Path) -> None:
     listen(
         """
         import os

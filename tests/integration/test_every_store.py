@@ -92,7 +92,7 @@ def test_nothing_measured_saves_nothing(store: Archive) -> None:
     assert store.names() == ()
 
 
-def test_old_runs_go(store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_runs_are_dropped(store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_module, "KEPT_RUNS", 3)
     for number in range(5):
         store.save("main", run_of(number), collected=NOBODY)
@@ -101,7 +101,7 @@ def test_old_runs_go(store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     assert keys(store) == [key(n) for n in (4, 3, 1)], "what was just saved stays"
 
 
-def test_prune_lets_old_and_lost_commits_go(store: Archive) -> None:
+def test_prune_drops_old_and_lost_commits(store: Archive) -> None:
     for number in range(5):
         store.save("main", run_of(number), collected=NOBODY)
     store.save("main", simple_run(A), collected=NOBODY)
@@ -121,7 +121,7 @@ def test_runs_are_removed_and_the_name_with_the_last(store: Archive) -> None:
     assert store.names() == ()
 
 
-def test_names_of_branches_are_names(store: Archive) -> None:
+def test_branch_names_are_valid_names(store: Archive) -> None:
     names = ("100%", "a..b", "end.", "feature/x y", "x.lock", "x@{y}", "~^?*[\\", "日本")
     for name in names:
         store.save(name, run_of(1), collected=NOBODY)
@@ -135,7 +135,7 @@ def test_a_name_may_begin_with_another(store: Archive) -> None:
     assert store.names() == ("feature", "feature/x")
 
 
-def test_what_is_no_name_is_refused(store: Archive) -> None:
+def test_invalid_name_is_refused(store: Archive) -> None:
     for name in ("", ".", "..", ".git", "a\nb", " a", "x" * 101, "traces", "\x1b[31m", "a:b"):
         with pytest.raises(UsageError, match="--opprof-save="):
             store.save(name, run_of(1), collected=NOBODY)
@@ -199,7 +199,7 @@ def test_a_damaged_run_does_not_travel(store: Archive, place: Place, tmp_path: P
     assert keys(other) == [key(1)]
 
 
-def test_of_two_environments_of_a_family_the_newer_stays(store: Archive, tmp_path: Path) -> None:
+def test_newer_of_two_environments_in_a_family_stays(store: Archive, tmp_path: Path) -> None:
     other = archive_module.open_store("dir:other", root=tmp_path)
     elsewhere = Environment(fingerprint={"python": "3.11", "torch": "2.13.1"})
     store.save("main", run_of(1, A), collected=NOBODY)
@@ -227,7 +227,7 @@ def test_runs_of_two_families_stand_side_by_side(store: Archive, tmp_path: Path)
     assert sorted(keys(other)) == sorted(keys(store))
 
 
-def test_of_what_comes_and_what_is_there_the_newest_stay(
+def test_taking_runs_keeps_the_newest(
     store: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive_module, "KEPT_RUNS", 3)
@@ -294,7 +294,7 @@ def test_projects_stay_apart_on_the_way(store: Archive, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["git", "memory", "s3"], indirect=True)
-def test_save_that_comes_between_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_save_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = place.archive(), place.archive()
     others = [run_of(1, B), run_of(2, B)]
     change = ours.store.change

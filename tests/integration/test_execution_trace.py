@@ -141,7 +141,7 @@ def test_environment_asks_for_an_observer(tmp_path: Path, monkeypatch: pytest.Mo
     assert names_of(Path(path)) == []
 
 
-def test_what_cannot_be_json_is_text(tmp_path: Path) -> None:
+def test_values_outside_json_become_text(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     path = tmp_path / "trace.json"
     observer = ExecutionTraceObserver().register_callback(path)

@@ -63,7 +63,7 @@ def test_devices_that_are_alike_are_expected(
     assert answer_of(ASK, environment=environment) == [expected, None]
 
 
-def test_the_library_is_let_go(library: str, tmp_path: Path) -> None:
+def test_library_is_unloaded(library: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     environment = {
         "LD_LIBRARY_PATH": library,
@@ -75,5 +75,5 @@ def test_the_library_is_let_go(library: str, tmp_path: Path) -> None:
     assert log.read_text() == "shut down\n"
 
 
-def test_a_machine_without_the_library_says_nothing() -> None:
+def test_missing_library_expects_no_devices() -> None:
     assert answer_of(ASK, environment={"LD_LIBRARY_PATH": "/nonexistent"})[1] is None

@@ -28,7 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def test_the_base_is_where_the_work_began(project: Project) -> None:
+def test_base_is_the_merge_base(project: Project) -> None:
     began = project.git("rev-parse", "main")
     project.git("checkout", "-q", "main")
     project.write("other.py", "later\n")
@@ -49,7 +49,7 @@ def test_commits_without_a_common_one_are_refused(project: Project) -> None:
         base_of("alone", head_of(project.folder), folder=project.folder)
 
 
-def test_a_digest_tells_one_state_of_the_files_from_another(project: Project) -> None:
+def test_digest_distinguishes_file_states(project: Project) -> None:
     seen = {head_of(project.folder).key}
     project.write("code.py", "newer\n")
     seen.add(head_of(project.folder).key)

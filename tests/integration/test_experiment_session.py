@@ -20,7 +20,7 @@ def ended(text: str, folder: Path, *, timeout: float | None = None) -> session.E
 
 
 @pytest.mark.slow
-def test_what_hangs_is_interrupted_and_shows_where(tmp_path: Path) -> None:
+def test_hanging_process_is_interrupted_and_shows_where(tmp_path: Path) -> None:
     done = ended(WAITS, tmp_path, timeout=5)
     assert done.ending == "no end in 5 s (--timeout)"
     assert done.tail.splitlines()[0] == "waiting"
@@ -33,7 +33,7 @@ def test_what_hangs_is_interrupted_and_shows_where(tmp_path: Path) -> None:
     [("signal.SIGINT,", "SIGTERM"), ("signal.SIGINT, signal.SIGTERM", "SIGKILL")],
     ids=["deaf-to-interrupts", "deaf"],
 )
-def test_what_does_not_hear_is_killed(
+def test_process_deaf_to_interrupts_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaf_to: str, killed_by: str
 ) -> None:
     monkeypatch.setattr(session, "_PATIENCE_S", 0.2)
@@ -43,7 +43,7 @@ def test_what_does_not_hear_is_killed(
 
 
 @pytest.mark.slow
-def test_what_it_started_is_ended_too(tmp_path: Path) -> None:
+def test_children_of_a_hanging_process_are_ended(tmp_path: Path) -> None:
     child = f"import signal; {DEAF.format('signal.SIGINT,')}{WAITS}"
     pid = "print(process.pid, flush=True); "
     text = f"process = subprocess.Popen([sys.executable, '-c', {child!r}]); {pid}signal.pause()"
@@ -53,7 +53,7 @@ def test_what_it_started_is_ended_too(tmp_path: Path) -> None:
     assert not Path("/proc", number, "exe").exists(), "what is dead has no program any more"
 
 
-def test_what_ends_in_time_ended_by_itself(tmp_path: Path) -> None:
+def test_process_that_ends_in_time_is_not_late(tmp_path: Path) -> None:
     done = ended("sys.exit(3)", tmp_path, timeout=300)
     assert (done.late, done.ending, done.tail) == (None, "exit code 3", "it printed nothing")
 
@@ -65,7 +65,7 @@ def test_no_time_to_wait_is_refused(seconds: float) -> None:
 
 
 @pytest.mark.slow
-def test_who_does_not_wait_for_the_end_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_second_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     """The second interrupt comes while a deaf process is given time to end by itself."""
     deaf = f"import signal; {DEAF.format('signal.SIGINT, signal.SIGTERM')}print(os.getpid(), flush=True); "
     deaf = deaf.replace("import signal", "import os, signal") + "open('deaf', 'w').close(); signal.pause()"
@@ -105,7 +105,7 @@ def test_who_does_not_wait_for_the_end_leaves_nothing_behind(tmp_path: Path) -> 
         ("/usr/src/app/work.py", False),
     ],
 )
-def test_what_lies_under_the_interpreters_prefix_may_be_a_project(path: str, *, is_installed: bool) -> None:
+def test_project_may_lie_under_the_interpreters_prefix(path: str, *, is_installed: bool) -> None:
     listing = session.Listing(
         root=Path("/usr/src/app"),
         arguments=(),

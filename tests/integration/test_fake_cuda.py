@@ -99,7 +99,7 @@ def test_a_script_runs_on_its_threads_with_ranges() -> None:
     "line",
     ["lunch", "launch ns=x", "launch grid=1,2", "launch nss=5", "begin", "thread 64", "launch flags=late,"],
 )
-def test_a_senseless_line_is_told(line: str) -> None:
+def test_invalid_script_line_is_reported(line: str) -> None:
     said = answer(
         f"""
     start()
@@ -113,7 +113,7 @@ def test_a_senseless_line_is_told(line: str) -> None:
     assert said["kinds"] == []
 
 
-def test_calls_fail_when_told_to() -> None:
+def test_requested_calls_fail() -> None:
     said = answer(
         """
     start()

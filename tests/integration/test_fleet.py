@@ -50,7 +50,7 @@ def content(tmp_path: Path, job: str = "a") -> dict[str, bytes]:
     }
 
 
-def test_a_job_is_summed_up(tmp_path: Path, threads: Executor) -> None:
+def test_job_is_summarized(tmp_path: Path, threads: Executor) -> None:
     read(
         tmp_path,
         threads,
@@ -261,7 +261,7 @@ def test_commands_read_show_and_compare(
     assert ".opprof/fleet has no job three; there are one, two" in capsys.readouterr().err
 
 
-def test_options_of_commands_count(
+def test_command_options_have_an_effect(
     tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -312,7 +312,7 @@ def test_options_of_commands_count(
     ],
     ids=["job", "no traces", "engine", "gate", "tables"],
 )
-def test_a_mistake_is_told(
+def test_usage_error_is_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -339,7 +339,9 @@ def _ingest_in_thread(arguments: list[str]) -> None:
         ingest(arguments[1], "tables", job=arguments[3], executor=executor)
 
 
-def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_extra_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "distributed", None)

@@ -89,7 +89,7 @@ def test_a_cut_network_costs_nothing(
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_gone_is_told(job: Path, network: DaskNetwork, tmp_path: Path) -> None:
+def test_lost_scheduler_is_reported(job: Path, network: DaskNetwork, tmp_path: Path) -> None:
     tables = tmp_path / "tables"
     code, told = network.ingest(job, tables, meanwhile=network.kill_scheduler, parts=6)
     files = manifest(tables)
@@ -113,7 +113,7 @@ def test_a_rank_that_kills_its_reader_is_named(network: DaskNetwork, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_told_and_the_job_before_stays(tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_the_earlier_job_stays(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -151,7 +151,7 @@ class _Busy(BaseHTTPRequestHandler):
 
 
 @pytest.mark.slow  # the client tries again for a while
-def test_a_store_that_answers_503_is_told(
+def test_store_answering_503_is_reported(
     object_store: ObjectStore, object_store_variables: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_job(tmp_path / "job", ranks=8)

@@ -46,7 +46,9 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], *arguments: str, co
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"], ids=["plain", "gzip"])
-def test_tests_are_steps_of_a_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str) -> None:
+def test_tests_become_steps_of_a_rank(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
     files = job(tmp_path, "a", TRAIN, EVAL, suffix=suffix)
     assert [(one.rank, one.world_size, one.status, one.steps) for one in files] == [
         (rank, RANKS, Status.OK, 5) for rank in range(RANKS)
@@ -72,7 +74,7 @@ def test_one_rank_that_runs_more_fails(tmp_path: Path, capsys: pytest.CaptureFix
     assert told(tmp_path, capsys, "diff", "a", "c").splitlines()[-1] == "passed"
 
 
-def test_tests_that_one_job_lacks_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tests_missing_from_a_job_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job(tmp_path, "a", TRAIN)
     job(tmp_path, "b", TRAIN, EVAL)
     assert "1 test only in b" in told(tmp_path, capsys, "diff", "a", "b")

@@ -79,7 +79,7 @@ PROGRAMS: dict[str, Callable[[Any], Callable[[], object]]] = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_wholes_are_those_of_torchs_counter(torch: Any, program: str) -> None:
+def test_totals_match_torchs_counter(torch: Any, program: str) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
     work = PROGRAMS[program](torch)
@@ -93,7 +93,7 @@ def test_wholes_are_those_of_torchs_counter(torch: Any, program: str) -> None:
 
 @pytest.mark.parametrize("most_events", [0, 3], ids=["kept", "summed"])
 @pytest.mark.parametrize("program", [*PROGRAMS, "fused attention"])
-def test_without_inputs_they_are_the_same(
+def test_flops_do_not_need_recorded_inputs(
     torch: Any, collector: Collector, program: str, most_events: int
 ) -> None:
     work = PROGRAMS.get(program, lambda torch: attend(torch, "FLASH_ATTENTION"))(torch)
@@ -114,7 +114,7 @@ def test_without_inputs_they_are_the_same(
     assert sum(group.counted_flops for group in recording.groups()) == whole > 0
 
 
-def test_a_function_over_many_does_the_work_of_all(torch: Any, collector: Collector) -> None:
+def test_vmap_counts_the_whole_batch(torch: Any, collector: Collector) -> None:
     """Under vmap an op is shown one of them; the op inside has the whole batch."""
     one, many = torch.ones(8, 5), torch.ones(4, 3, 8)
     collector.open(sources=frozenset({"ranges", "ops", WORK}))
@@ -126,7 +126,7 @@ def test_a_function_over_many_does_the_work_of_all(torch: Any, collector: Collec
     assert sum(group.counted_flops for group in recording.groups()) == 2 * 4 * 3 * 8 * 5
 
 
-def test_fused_attention_costs_what_its_products_do(torch: Any) -> None:
+def test_fused_attention_costs_its_two_products(torch: Any) -> None:
     """Torch's counter has no formula for the CPU's kernel; the forward is the same two products."""
     rows = {row.key: row.flops for row in recorded(attend(torch, "FLASH_ATTENTION")).key_averages()}
     forward = 2 * 2 * 4 * 8 * 12 * (16 + 16)
@@ -144,7 +144,7 @@ def test_grouped_convolutions_cost_their_share(torch: Any) -> None:
     assert halves * 2 == whole > 0
 
 
-def test_what_is_around_has_the_flops_of_what_is_inside(torch: Any) -> None:
+def test_outer_range_sums_inner_flops(torch: Any) -> None:
     ones = torch.ones(8, 8)
 
     def work() -> None:
@@ -181,7 +181,7 @@ def test_shapes_are_recorded_with_flops(torch: Any) -> None:
 
 
 @pytest.mark.usefixtures("formulas")
-def test_a_formula_of_ones_own_counts(torch: Any) -> None:
+def test_custom_formula_is_used(torch: Any) -> None:
     @register_flop_formula("aten::relu", "aten::neg")
     def one_each(inputs: Inputs) -> int:
         (shape,) = inputs.shapes
@@ -202,6 +202,6 @@ def test_a_formula_that_fails_is_named(torch: Any) -> None:
     assert prof.key_averages().total_average().flops == 0
 
 
-def test_names_are_needed() -> None:
+def test_formula_needs_op_names() -> None:
     with pytest.raises(UsageError, match="needs the names of ops"):
         register_flop_formula()

@@ -101,7 +101,7 @@ def test_both_gates_of_the_peer_count(tmp_path: Path, monkeypatch: pytest.Monkey
         ),
     ],
 )
-def test_one_trial_is_told_in_a_table(bench: list[str], rows: list[str], tmp_path: Path) -> None:
+def test_table_has_one_trial(bench: list[str], rows: list[str], tmp_path: Path) -> None:
     file = tmp_path / "trials.jsonl"
     command = [sys.executable, "-m", f"benchmarks.gates.{bench[0]}", *bench[1:], "--trials=1"]
     done = subprocess.run([*command, f"--file={file}"], cwd=ROOT, capture_output=True, text=True, check=False)

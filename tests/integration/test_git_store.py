@@ -56,7 +56,7 @@ def test_work_tree_and_branches_stay_as_they_are(tmp_path: Path) -> None:
     assert git(folder, "rev-list", "--count", "refs/opprof/main") == "1"
 
 
-def test_ref_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
+def test_ref_with_a_non_text_name_is_skipped(tmp_path: Path) -> None:
     store = clone(tmp_path, "a")
     store.save("main", run_of(1), collected=NOBODY)
     for ref in (b"refs/opprof/\xff", "refs/opprof/a\u2028b".encode()):
@@ -97,9 +97,7 @@ def test_a_strange_ref_is_passed_over_and_never_written_through(tmp_path: Path, 
     assert git(folder, "rev-parse", "main") == tip
 
 
-def test_when_runs_were_measured_is_told_without_reading_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_times_are_known_without_reading_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = clone(tmp_path, "a")
     for number in (1, 2):
         store.save("main", run_of(number, hours=number), collected=NOBODY)
@@ -182,9 +180,7 @@ def test_refs_that_went_apart_are_joined(tmp_path: Path, bare: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--mirror",)], ids=["refspec", "mirror"])
-def test_a_fetch_that_is_set_up_leaves_what_is_here(
-    tmp_path: Path, bare: Path, options: tuple[str, ...]
-) -> None:
+def test_configured_fetch_keeps_local_runs(tmp_path: Path, bare: Path, options: tuple[str, ...]) -> None:
     ours, theirs = clone(tmp_path, "a", *options), clone(tmp_path, "b")
     if not options:
         git(tmp_path / "a", "config", "--add", "remote.origin.fetch", "+refs/opprof/*:refs/opprof/*")
@@ -201,7 +197,7 @@ def test_a_fetch_that_is_set_up_leaves_what_is_here(
     assert keys(ours) == [key(n) for n in (4, 3, 2, 1)]
 
 
-def test_a_ref_of_the_remote_whose_name_is_no_text_is_passed_over(tmp_path: Path, bare: Path) -> None:
+def test_remote_ref_with_a_non_text_name_is_skipped(tmp_path: Path, bare: Path) -> None:
     ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
     ours.save("main", run_of(1), collected=NOBODY)
     push_refs(ours, ["main"], remote="origin")
@@ -218,7 +214,7 @@ def test_a_ref_of_the_remote_whose_name_is_no_text_is_passed_over(tmp_path: Path
         assert b"opprof-fetched" not in told
 
 
-def test_names_of_which_nothing_can_be_read_hold_no_push_up(
+def test_unreadable_names_do_not_block_a_push(
     tmp_path: Path, bare: Path, request: pytest.FixtureRequest
 ) -> None:
     place = place_of("git", tmp_path, request)
@@ -240,7 +236,7 @@ def test_names_of_which_nothing_can_be_read_hold_no_push_up(
     assert open_store("git:", root=bare).names() == ("main",)
 
 
-def test_a_push_that_comes_between_is_taken_in(tmp_path: Path, bare: Path) -> None:
+def test_concurrent_push_is_merged(tmp_path: Path, bare: Path) -> None:
     ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
     ours.save("main", run_of(1), collected=NOBODY)
     theirs.save("main", run_of(2), collected=NOBODY)
@@ -266,7 +262,7 @@ def test_a_remote_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["https://me:s3cret@127.0.0.1:9/x", "https://s3cret@127.0.0.1:9/x"])
 @pytest.mark.parametrize("is_named", [False, True])
-def test_what_git_says_of_a_remote_has_no_password(tmp_path: Path, address: str, is_named: bool) -> None:
+def test_git_errors_hide_passwords(tmp_path: Path, address: str, is_named: bool) -> None:
     ours = clone(tmp_path, "a")
     ours.save("main", run_of(1), collected=NOBODY)
     git(tmp_path / "a", "remote", "add", "other", address)
@@ -286,9 +282,7 @@ def test_shallow_clone_keeps_and_pushes(tmp_path: Path, bare: Path) -> None:
     assert keys(open_store("git:", root=bare)) == [key(1)]
 
 
-def test_where_git_has_nothing_to_say_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_git_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StoreError, match="git: cannot be used: this is not a git repository"):
         open_store("git:", root=tmp_path).names()
     with pytest.raises(StoreError, match="/none is not a folder"):
@@ -298,7 +292,7 @@ def test_where_git_has_nothing_to_say_is_one_sentence(
         open_store("git:", root=tmp_path).names()
 
 
-def test_what_others_put_into_the_ref_is_left_out(tmp_path: Path) -> None:
+def test_foreign_files_in_the_ref_are_ignored(tmp_path: Path) -> None:
     store = clone(tmp_path, "a")
     store.save("main", run_of(1), collected=NOBODY)
     folder = tmp_path / "a"

@@ -108,7 +108,7 @@ def test_comment_from_an_event_asks_as_described(
     assert {"pulls", "artifacts", "zip", "comments", "user"} <= asked
 
 
-def test_prism_finds_out_who_asks_otherwise(api: GitHubApi, prism: Prism) -> None:
+def test_prism_rejects_undescribed_requests(api: GitHubApi, prism: Prism) -> None:
     """That the cases above could fail: in each direction something that GitHub does not describe."""
     with open_github(prism.url, token=TOKEN, retry=RetryPolicy(tries=1)) as client:
         path = f"/repos/{REPOSITORY}/issues/{NUMBER}/comments"

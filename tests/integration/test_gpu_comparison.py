@@ -28,7 +28,7 @@ OURS = """
 
 
 @pytest.mark.usefixtures("fake_cuda")
-def test_windows_hold_what_the_devices_did() -> None:
+def test_windows_hold_the_device_work() -> None:
     windows = answer_of(
         OURS + "    print(json.dumps(as_json(windows(profiler_of('ours'), step, cuda.synchronize))))"
     )
@@ -55,7 +55,7 @@ def test_launches_are_timed_on_our_side() -> None:
 
 
 @pytest.mark.usefixtures("fake_cuda")
-def test_the_machine_is_told_without_its_folders() -> None:
+def test_machine_is_described_without_its_folders() -> None:
     machine = answer_of(
         OURS
         + "    machine = this_machine()\n    print(json.dumps([machine.gpu, machine.cuda, machine.cupti]))"
@@ -64,7 +64,7 @@ def test_the_machine_is_told_without_its_folders() -> None:
     assert machine[2].startswith("libcupti.so.12 (API ")
 
 
-def test_without_a_gpu_the_command_fails_in_a_sentence(repository: Path) -> None:
+def test_command_without_a_gpu_fails_in_one_sentence(repository: Path) -> None:
     if lacks_gpu() is None:
         pytest.skip("there is a GPU here")
     done = subprocess.run(

@@ -28,14 +28,14 @@ def test_devices_are_known_once_cuda_was_started() -> None:
     ["", "from support.cuda import fake_cuda\n    fake_cuda.load(device=None)"],
     ids=["driver not loaded", "driver not initialized"],
 )
-def test_nothing_is_started_to_know_them(start: str) -> None:
+def test_unstarted_cuda_is_not_started(start: str) -> None:
     assert answer_of(f"    {start}\n{PRINT}")["gpus"] == []
 
 
 @pytest.mark.parametrize(
     "symbol", ["cuDeviceGetCount", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute"]
 )
-def test_a_driver_that_fails_leaves_them_unknown(symbol: str) -> None:
+def test_failing_driver_leaves_devices_unknown(symbol: str) -> None:
     fail = f"    from support.cuda import fake_cuda\n    fake_cuda.load().driver.fake_cuda_fail({symbol.encode()!r}, 999)\n"
     said = answer_of(fail + PRINT)
     assert said["gpus"] == []

@@ -82,7 +82,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(tmp_path)], check=True)
 
 
-def test_full_disk_leaves_the_log_as_it_was(small_disk: Path) -> None:
+def test_full_disk_leaves_the_log_unchanged(small_disk: Path) -> None:
     log = log_of(small_disk, [1, 2])
     (segment,) = log.segments()
     before = segment.path.read_bytes()

@@ -73,7 +73,7 @@ def test_many_functions_have_a_row_each() -> None:
     assert len(set(rows)) == 1
 
 
-def test_libraries_are_apart() -> None:
+def test_library_instructions_are_separate() -> None:
     import textwrap
 
     found = counted(lambda: textwrap.wrap("some words " * 9, width=20))
@@ -81,7 +81,7 @@ def test_libraries_are_apart() -> None:
     assert not any("textwrap" in name for name in found.rows[0])
 
 
-def test_other_threads_are_told() -> None:
+def test_other_threads_are_reported() -> None:
     def work() -> None:
         thread = threading.Thread(target=loop, args=(9,))
         thread.start()
@@ -105,7 +105,7 @@ def test_a_debugger_keeps_the_trace_function() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="there is no sys.monitoring")
-def test_it_counts_beside_a_trace_function() -> None:
+def test_counting_works_beside_a_trace_function() -> None:
     sys.settrace(lambda *_: None)
     try:
         assert of(counted(lambda: loop(5)), "loop") > 0
@@ -114,7 +114,7 @@ def test_it_counts_beside_a_trace_function() -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="there is one trace function in 3.11 alone")
-def test_a_trace_function_that_the_call_sets_is_told() -> None:
+def test_trace_function_set_in_the_call_is_reported() -> None:
     try:
         found = counted(lambda: sys.settrace(lambda *_: None))
         assert "trace function" in found.doubt

@@ -70,7 +70,7 @@ except ImportError as error:
     [("legacy", LOADS), ("isolated", LOADS), ("legacy", IMPORTS)],
     ids=["legacy", "isolated", "the whole package"],
 )
-def test_recording_in_a_sub_interpreter_is_refused_in_a_sentence(kind: str, program: str) -> None:
+def test_recording_in_a_sub_interpreter_is_refused(kind: str, program: str) -> None:
     done = run_python(
         PRELUDE
         + f"""
@@ -85,7 +85,7 @@ def test_recording_in_a_sub_interpreter_is_refused_in_a_sentence(kind: str, prog
 
 @pytest.mark.usefixtures("interpreters")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_window_hears_on_around_a_sub_interpreter(kind: str) -> None:
+def test_window_continues_around_a_sub_interpreter(kind: str) -> None:
     done = run_python(
         PRELUDE
         + f"""
@@ -114,7 +114,7 @@ def test_a_window_hears_on_around_a_sub_interpreter(kind: str) -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="its headers mean something else by Py_GIL_DISABLED")
-def test_a_free_threaded_build_is_refused_in_a_sentence(repository: Path, tmp_path: Path) -> None:
+def test_free_threaded_build_is_refused(repository: Path, tmp_path: Path) -> None:
     """As the module is when it was built for one; no such Python is needed to see what it says."""
     compiler = shutil.which("cc")
     if compiler is None:

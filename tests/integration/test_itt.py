@@ -71,7 +71,7 @@ def test_variable_may_be_exported_before_python_starts() -> None:
 
 
 @needs_torch
-def test_itt_takes_over_where_nothing_compiles(tmp_path: Path) -> None:
+def test_itt_takes_over_without_a_compiler(tmp_path: Path) -> None:
     said = answer_of(
         PRELUDE + "\n    assert ITT.arm() is None" + STEP.replace("SOURCE", '"ops"'),
         environment=UNARMED
@@ -85,7 +85,7 @@ def test_itt_takes_over_where_nothing_compiles(tmp_path: Path) -> None:
 
 
 @needs_torch
-def test_without_either_the_reasons_are_told(tmp_path: Path) -> None:
+def test_reasons_are_given_without_compiler_and_itt(tmp_path: Path) -> None:
     said = answer_of(
         PRELUDE + STEP.replace("SOURCE", '"ops"'),
         environment=UNARMED
@@ -180,7 +180,7 @@ def test_tasks_of_other_libraries_are_ranges() -> None:
 
 
 @needs_ittapi
-def test_tasks_open_at_the_windows_edges() -> None:
+def test_tasks_may_cross_window_edges() -> None:
     said = answer_of(
         PRELUDE
         + """
@@ -203,7 +203,7 @@ def test_tasks_open_at_the_windows_edges() -> None:
 
 
 @needs_ittapi
-def test_our_library_does_nothing_where_nobody_records() -> None:
+def test_library_does_nothing_without_a_recording() -> None:
     """The variable reaches child processes that never import us."""
     done = run_python(
         """

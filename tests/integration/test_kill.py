@@ -122,7 +122,7 @@ def kill_and_check(programs: Path, folder: Path, *, signal_number: int, choice: 
 @pytest.mark.parametrize(
     "signal_number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT], ids=["killed", "crashed", "aborted"]
 )
-def test_what_was_recorded_survives(
+def test_recorded_events_survive_a_kill(
     programs: Path, tmp_path: Path, signal_number: int, *, large_counts: bool
 ) -> None:
     choice = random.Random()  # noqa: S311  # moments, not secrets

@@ -41,7 +41,7 @@ def recorded() -> Any:
     return prof
 
 
-def test_tree_is_that_of_the_ranges() -> None:
+def test_event_tree_matches_the_ranges() -> None:
     (outer,) = recorded().kineto_results.experimental_event_tree()
     assert [one.name for one in traverse_dfs([outer])] == ["outer", "inner", "inner"]
     first, second = outer.children
@@ -96,7 +96,7 @@ def test_open_ranges_last_to_the_windows_end() -> None:
     assert event.duration_time_ns == flat.duration_ns() > 0
 
 
-def test_self_times_are_those_of_the_columns() -> None:
+def test_self_times_match_the_columns() -> None:
     prof = recorded()
     recording = prof.cycles[-1].recording
     metrics = BasicEvaluation(prof).metrics
@@ -106,7 +106,7 @@ def test_self_times_are_those_of_the_columns() -> None:
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_queue_of_a_real_trace_is_that_of_its_columns(traces: Path, name: str) -> None:
+def test_queue_of_a_real_trace_matches_its_columns(traces: Path, name: str) -> None:
     trace = load_trace(traces / name)
     recording = trace.recording
     evaluation = BasicEvaluation(trace)

@@ -75,13 +75,13 @@ def test_keywords_stand_behind_an_overload(torch: Any) -> None:
     assert {event.overload_name for event in prof.events()} > {""}
 
 
-def test_what_is_no_number_is_a_text_in_a_trace(torch: Any, tmp_path: Path) -> None:
+def test_non_numbers_become_text_in_a_trace(torch: Any, tmp_path: Path) -> None:
     prof = launched(torch, {"ratio": math.inf, "ratios": [math.nan]}, record_shapes=True)
     args = trace_args(prof, tmp_path / "trace.json")
     assert (args["ratio"], args["ratios"]) == ("inf", ["nan"])
 
 
-def test_what_does_not_fit_is_left_out(torch: Any) -> None:
+def test_oversized_keywords_are_left_out(torch: Any) -> None:
     given = {"kept": 1, **{f"key {i:03}": "x" * 50 for i in range(100)}, "long": "x" * 5000}
     kept = launch_of(launched(torch, given, record_shapes=True).events()).kwinputs
     assert kept is not None
@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_left_out(torch: Any) -> None:
     assert launch_of(launched(torch, {"n": 1}, record_shapes=True).events()).input_shapes == [[2, 3], []]
 
 
-def test_rows_by_shape_do_not_tell_keywords_apart(torch: Any) -> None:
+def test_rows_by_shape_ignore_keywords(torch: Any) -> None:
     with profile(record_shapes=True) as prof:
         for stream in range(2):
             with torch._C._profiler._RecordFunctionFast("launch", [torch.ones(2)], {"stream": stream}):
@@ -99,7 +99,7 @@ def test_rows_by_shape_do_not_tell_keywords_apart(torch: Any) -> None:
     assert [(row.count, row.input_shapes) for row in rows] == [(2, [[2]])]
 
 
-def test_torch_thinks_a_profiler_is_on_with_shapes_alone(torch: Any) -> None:
+def test_torch_sees_a_profiler_only_with_shapes(torch: Any) -> None:
     seen = []
     for record_shapes in (True, False):
         with profile(record_shapes=record_shapes):

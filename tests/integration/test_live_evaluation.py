@@ -39,7 +39,7 @@ def answer(program: str, *, major: int) -> Any:
 
 
 @pytest.mark.parametrize("major", [12, 13])
-def test_queue_is_that_of_the_launches(major: int) -> None:
+def test_queue_depth_matches_the_launches(major: int) -> None:
     said = answer(
         """
     evaluation = BasicEvaluation(prof)

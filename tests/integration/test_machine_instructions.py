@@ -40,7 +40,7 @@ def test_each_address_has_its_function_and_file() -> None:
     assert {file for function, file in found if function == "getenv"} == {"libc.so.6"}
 
 
-def test_what_is_no_code_has_no_name() -> None:
+def test_non_code_addresses_have_no_name() -> None:
     kept = ctypes.create_string_buffer(64)  # of the heap, which belongs to no file
     assert names_of([16, ctypes.addressof(kept)]) == [("", ""), ("", "")]
 
@@ -56,7 +56,7 @@ def test_a_process_without_qemu_says_that_nothing_counted(
 
 
 @pytest.mark.parametrize("is_own", [True, False])
-def test_counts_that_somebody_else_wrote_are_not_read(
+def test_counts_of_another_writer_are_not_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_own: bool
 ) -> None:
     monkeypatch.setenv("OPPROF_REPLAY_COUNTS", str(tmp_path / "counts"))
@@ -73,7 +73,7 @@ def test_counts_that_somebody_else_wrote_are_not_read(
             counter.stop()
 
 
-def test_a_file_that_cannot_be_removed_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unremovable_file_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OPPROF_REPLAY_COUNTS", str(tmp_path / "counts"))
     Path(f"{tmp_path}/counts-{os.getpid()}").mkdir()
     with pytest.raises(CaptureUnavailableError, match="machine instructions were not counted: "):

@@ -101,7 +101,7 @@ def test_nothing_is_seen_in_a_window_without_memory(sources: frozenset[str]) -> 
     assert not {"memory-python", "memory-malloc"} & set(window.recording.sources)
 
 
-def test_steps_are_equal() -> None:
+def test_equal_steps_take_equal_memory() -> None:
     """What was taken before the window has no part in it, so that the first step is as the others."""
     collector = Collector.instance()
     collector.open(sources=RANGES)

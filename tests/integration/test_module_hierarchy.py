@@ -58,7 +58,7 @@ def test_calls_between_modules_change_nothing(torch: Any, tmp_path: Path) -> Non
     assert found[0] == found[1] == found[2]
 
 
-def test_without_modules_there_are_none(torch: Any, tmp_path: Path) -> None:
+def test_modules_are_not_recorded_by_default(torch: Any, tmp_path: Path) -> None:
     with profile() as prof:
         net(torch)(torch.ones(1, 2))
     found = of_each_op(prof, tmp_path / "trace.json")
@@ -68,7 +68,7 @@ def test_without_modules_there_are_none(torch: Any, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")  # from Python 3.14 on
-def test_modules_are_nothing_that_was_given(torch: Any, tmp_path: Path) -> None:
+def test_modules_are_not_inputs(torch: Any, tmp_path: Path) -> None:
     """They stand where keywords do, between an overload and the inputs."""
     batch = torch.ones(1, 2)
     model = torch.jit.trace(net(torch), batch)

@@ -20,7 +20,7 @@ LAST_LINE = next(detector for detector in DETECTORS if detector.name == "samples
 
 
 @pytest.mark.parametrize("layer", Layer)
-def test_what_is_silenced_is_there_once(layer: Layer, repository: Path) -> None:
+def test_silenced_text_occurs_once(layer: Layer, repository: Path) -> None:
     """What becomes of it still is Python: it is to fail of what it says, and not of how it is written."""
     for detector in DETECTORS:
         if detector.layer is layer:
@@ -37,7 +37,7 @@ def test_every_layer_has_detectors_of_their_own() -> None:
     assert [edit for edit, many in edits.items() if many > 1] == []
 
 
-def test_every_test_is_there(repository: Path) -> None:
+def test_every_detectors_test_exists(repository: Path) -> None:
     named: dict[str, set[str]] = {}
     for detector in DETECTORS:
         file, _, test = detector.test.partition("::")
@@ -54,7 +54,7 @@ def functions_of(path: Path) -> list[str]:
     return [one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
-def test_the_page_is_made_of_them(repository: Path) -> None:
+def test_page_is_generated_from_the_detectors(repository: Path) -> None:
     text = (repository / PAGE).read_text(encoding="utf-8")
     assert text == page(DETECTORS), "make mutants MUTANTS=--write"
 
@@ -67,7 +67,7 @@ def test_an_edit_that_fits_nowhere_is_refused(tmp_path: Path, text: str) -> None
         detector.edited(tmp_path)
 
 
-def test_the_copy_is_edited_and_comes_back(tmp_path: Path) -> None:
+def test_copy_is_edited_and_restored(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     (repository / "pytest_opprof").mkdir(parents=True)
     source = repository / "pytest_opprof" / "a.py"
@@ -103,14 +103,14 @@ def test_an_interrupted_run_knows_where_it_was(tmp_path: Path) -> None:
     assert Book(path, digest="a")["one"] is None
 
 
-def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_detector_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--only", "nobody"])
     assert f"no detector nobody; {PAGE} lists them" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_what_is_silenced_is_caught_and_what_is_not_survives(
+def test_silenced_detector_is_caught_and_harmless_edit_survives(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harmless = [

@@ -113,7 +113,7 @@ def test_ranges_are_recorded_only_when_asked_for() -> None:
     assert said == [["ranges"], []]
 
 
-def test_trace_shows_what_a_range_carries(tmp_path: Path) -> None:
+def test_trace_shows_a_ranges_payload(tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     answer_of(
         PRELUDE
@@ -135,7 +135,7 @@ def test_trace_shows_what_a_range_carries(tmp_path: Path) -> None:
     assert shown == {"domain": "solver", "color": "#ff102030", "category": 3, "payload": -4}
 
 
-def test_our_library_does_nothing_where_nobody_records() -> None:
+def test_library_does_nothing_without_a_recording() -> None:
     """The variable reaches child processes that never import us."""
     done = run_python(
         """

@@ -68,7 +68,7 @@ def kernel(args: dict[str, Any]) -> Kernel:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_occupancy_is_what_kineto_tells(name: str, traces: Path, tmp_path: Path) -> None:
+def test_occupancy_matches_kineto(name: str, traces: Path, tmp_path: Path) -> None:
     trace = json.loads(gzip.decompress((traces / name).read_bytes()))
     (device,) = ({word: one[word] for word in ATTRIBUTES} for one in trace["deviceProperties"][:1])
     expected = {
@@ -105,7 +105,7 @@ def test_a_device_of_an_unknown_architecture_has_none(tmp_path: Path) -> None:
         (9, 0, ((66, 1, 1), (1024, 1, 1), 16, 0), 25),  # a block for every other multiprocessor
     ],
 )
-def test_what_limits_it_goes_by_architecture(
+def test_limits_depend_on_the_architecture(
     major: int, minor: int, kernel: Kernel, expected: int, tmp_path: Path
 ) -> None:
     assert told_by_us(tmp_path, [kernel], {"computeMajor": major, "computeMinor": minor}) == [expected]

@@ -22,14 +22,14 @@ def test_inputs_are_there_when_asked_for(torch: Any) -> None:
     assert window.recording.inputs(events_of(window.recording, "range")[0]) is None
 
 
-def test_inputs_are_left_out_otherwise(torch: Any) -> None:
+def test_inputs_are_not_recorded_by_default(torch: Any) -> None:
     with ops_window() as window:
         torch.ones(2, requires_grad=True).sum().backward()
     recording = window.recording
     assert [recording.inputs(event) for event in range(len(recording))] == [None] * len(recording)
 
 
-def test_rows_can_be_told_apart_by_shape(torch: Any) -> None:
+def test_rows_can_be_split_by_shape(torch: Any) -> None:
     small, large = torch.ones(2, 2), torch.ones(3, 3)
     sparse, sparse_large = small.to_sparse(), large.to_sparse()
     with ops_window(record_shapes=True) as window:
@@ -41,7 +41,7 @@ def test_rows_can_be_told_apart_by_shape(torch: Any) -> None:
     assert sum(row.count for row in window.recording.groups() if row.name == "aten::sin") >= 6
 
 
-def test_complex_numbers_are_not_told(torch: Any) -> None:
+def test_complex_numbers_are_left_out(torch: Any) -> None:
     with ops_window(record_shapes=True) as window:
         torch.full((2,), 1 + 2j)
     inputs = window.recording.inputs(0)
@@ -49,7 +49,7 @@ def test_complex_numbers_are_not_told(torch: Any) -> None:
     assert (inputs.dtypes[:2], inputs.concrete[:2]) == (["ScalarList", ""], ["[2]", ""])
 
 
-def test_symbols_are_not_told(torch: Any) -> None:
+def test_symbolic_numbers_are_left_out(torch: Any) -> None:
     from torch.fx.experimental.proxy_tensor import make_fx
 
     trace = make_fx(lambda x: x.view(x.shape[0], 1), tracing_mode="symbolic")

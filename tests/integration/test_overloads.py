@@ -46,7 +46,7 @@ def test_overloads_are_recorded_when_asked_for(torch: Any, with_shapes: bool) ->
     assert told_by(profiled(torch, asked=False, record_shapes=with_shapes)) == [(name, "") for name, _ in ALL]
 
 
-def test_shapes_are_as_without_overloads(torch: Any) -> None:
+def test_overloads_leave_shapes_unchanged(torch: Any) -> None:
     def shapes(*, asked: bool) -> list[Any]:
         prof = profiled(torch, asked=asked, record_shapes=True, profile_memory=True)
         return [(event.name, event.input_shapes, event.concrete_inputs) for event in prof.events()]
@@ -55,7 +55,7 @@ def test_shapes_are_as_without_overloads(torch: Any) -> None:
     assert ("aten::transpose", [[2, 3], [], []], ["", "0", "1"]) in shapes(asked=True)
 
 
-def test_rows_and_table_part_overloads(torch: Any) -> None:
+def test_rows_and_table_split_overloads(torch: Any) -> None:
     prof = profiled(torch)
     rows = prof.key_averages(group_by_overload_name=True)
     adds = [(row.overload_name, row.count) for row in rows if row.key == "aten::add"]

@@ -167,7 +167,7 @@ def test_handlers_of_signals_may_record() -> None:
     assert said == {"all": [0, 0, 0], "flags": False, "dropped": 0, "unmatched": 0}
 
 
-def test_files_of_a_process_that_closes_its_descriptors_stay_its_own(tmp_path: Path) -> None:
+def test_closing_all_descriptors_spares_the_processs_own_files(tmp_path: Path) -> None:
     said = answer_of(
         PRELUDE
         + f"""

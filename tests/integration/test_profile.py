@@ -106,7 +106,7 @@ def test_results_before_there_are_any_say_why(call: Callable[[profile], object],
         call(prof)
 
 
-def test_range_open_at_the_end_reaches_it() -> None:
+def test_open_range_lasts_to_the_end() -> None:
     prof = profile()
     prof.start()
     late = record_function("late")
@@ -185,7 +185,7 @@ def test_observer_that_fails_leaves_no_window_open() -> None:
     assert not Collector.instance().recording
 
 
-def test_what_is_not_captured_yet_is_named_once() -> None:
+def test_unsupported_activities_are_named_once() -> None:
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with (
         pytest.warns(UserWarning, match="results will not include it|has no effect") as caught,
@@ -202,7 +202,7 @@ def test_what_is_not_captured_yet_is_named_once() -> None:
     assert names(prof) == ["outer", "inner 0"]
 
 
-def test_ops_that_cannot_be_recorded_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unrecordable_ops_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setitem(Collector.instance()._torch._found, False, "no C++ compiler was found")
     prof = profile(schedule=plan("SSN"))

@@ -59,7 +59,7 @@ def test_accumulated_events_are_of_all_cycles() -> None:
     assert {row.key: row.count for row in prof.key_averages()}["outer"] == 3
 
 
-def test_old_cycles_go_when_few_are_kept() -> None:
+def test_old_cycles_are_dropped() -> None:
     with profile(schedule=plan("SSSN"), keep_cycles=1) as prof:
         run_steps(prof, 3)
     assert len(prof.cycles) == 1
@@ -86,7 +86,7 @@ def test_profile_that_ended_warming_up_is_empty() -> None:
     assert prof.cycles == ()
 
 
-def test_garbage_from_the_schedule_is_refused() -> None:
+def test_invalid_schedule_action_is_refused() -> None:
     with pytest.raises(ValueError, match="answered None for step 0"):
         profile(schedule=lambda _step: None)
 

@@ -39,7 +39,7 @@ def test_lost():
         (["test_lost"], "could not import 'torch': No module named 'torch'", pytest.ExitCode.OK),
     ],
 )
-def test_a_skipped_proof(
+def test_skipped_proof_fails_the_run(
     named: list[str], reason: str, code: pytest.ExitCode, pytester: pytest.Pytester
 ) -> None:
     page = Path(pytester.path, "page.md")

@@ -99,7 +99,7 @@ def test_builtin_methods_are_named_by_type_not_by_object() -> None:
     }
 
 
-def test_lines_are_those_that_were_running() -> None:
+def test_calls_have_the_running_line() -> None:
     start = program.catch_here.__code__.co_firstlineno
     recording = recorded(program.catch_here)
     assert [recording.line[event] for event in rows(recording)[1:]] == [start + 2, start + 4]
@@ -224,7 +224,7 @@ def test_windows_one_after_another_start_afresh() -> None:
         assert tree(recorded(program.drain))[0] == "drain"
 
 
-def test_functions_that_come_and_go_keep_their_names() -> None:
+def test_short_lived_functions_keep_their_names() -> None:
     """A code object may take the place of one that is gone."""
 
     def run() -> None:
@@ -238,7 +238,7 @@ def test_functions_that_come_and_go_keep_their_names() -> None:
     assert made == [f".made_{number}" for number in range(300)]
 
 
-def test_a_path_that_is_no_utf8_keeps_its_name() -> None:
+def test_non_utf8_path_keeps_its_name() -> None:
     space: dict[str, Any] = {}
     exec(compile("def made(): pass", "folder/\udcff é.py", "exec"), space)  # noqa: S102  # a path of its own
     recording = recorded(space["made"])

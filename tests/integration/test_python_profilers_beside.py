@@ -86,7 +86,7 @@ def test_other_tools_of_monitoring_are_left_alone() -> None:
 
 
 @needs_monitoring
-def test_no_free_tool_number_is_said() -> None:
+def test_missing_free_tool_number_is_reported() -> None:
     for number in (3, 4):
         MONITORING.use_tool_id(number, f"tool {number}")
     try:

@@ -100,7 +100,7 @@ def test_decorated_generator_passes_everything_on() -> None:
     assert not any(unfinished(window.recording))
 
 
-def test_runs_of_one_decorated_generator_are_told_apart() -> None:
+def test_runs_of_a_decorated_generator_are_separate() -> None:
     @record_function("numbers")
     def numbers(count: int) -> Iterator[int]:
         yield from range(count)
@@ -242,7 +242,7 @@ def test_thread_that_lives_on_leaves_its_range_unfinished() -> None:
     assert later.recording.stats.unmatched_ends == 0  # the thread recorded nothing in that window
 
 
-def test_pushes_of_threads_do_not_meet() -> None:
+def test_pushes_are_per_thread() -> None:
     depths: list[int] = []
 
     def work() -> None:

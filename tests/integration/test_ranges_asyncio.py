@@ -39,7 +39,7 @@ def test_tasks_end_their_own_ranges() -> None:
     assert ends == sorted(ends)
 
 
-def test_calls_of_one_decorated_coroutine_are_told_apart() -> None:
+def test_calls_of_a_decorated_coroutine_are_separate() -> None:
     @record_function("task")
     async def work(turns: int) -> int:
         for _ in range(turns):

@@ -65,7 +65,7 @@ def test_range_of_a_finished_future_ends_at_once(make: Callable[[], Any]) -> Non
 
 
 @each
-def test_failure_reaches_who_waits(make: Callable[[], Any]) -> None:
+def test_failure_reaches_the_waiter(make: Callable[[], Any]) -> None:
     future = make()
     with profile() as prof, record_function("remote") as scope:
         after = scope._call_end_callbacks_on_future(future)
@@ -103,7 +103,7 @@ def test_second_future_is_refused() -> None:
         scope._call_end_callbacks_on_future(future)
 
 
-def test_what_is_no_future_is_refused_and_the_range_goes_on() -> None:
+def test_non_future_is_refused_and_the_range_continues() -> None:
     with profile() as prof, record_function("remote") as scope:
         with pytest.raises(TypeError, match=r"torch\.futures, concurrent\.futures or asyncio, not with int"):
             scope._call_end_callbacks_on_future(7)
@@ -112,7 +112,7 @@ def test_what_is_no_future_is_refused_and_the_range_goes_on() -> None:
     assert event_of(prof, "inside").cpu_parent is event_of(prof, "remote")
 
 
-def test_tasks_of_a_loop_end_their_ranges() -> None:
+def test_asyncio_tasks_end_their_ranges() -> None:
     async def work(number: int) -> int:
         await asyncio.sleep(0)
         return number
@@ -134,7 +134,7 @@ def test_tasks_of_a_loop_end_their_ranges() -> None:
         assert event.cpu_time_total > 0
 
 
-def test_giving_up_the_outcome_cancels_the_task() -> None:
+def test_cancelling_the_outcome_cancels_the_task() -> None:
     async def main() -> tuple[bool, bool]:
         task = asyncio.ensure_future(asyncio.sleep(60))
         with record_function("task") as scope:

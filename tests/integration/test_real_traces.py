@@ -97,7 +97,7 @@ def test_every_file_of_the_folder_is_known(traces: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_all_work_is_in_the_columns(real_trace: FindTrace, name: str) -> None:
+def test_columns_hold_all_events(real_trace: FindTrace, name: str) -> None:
     recording = load_trace(real_trace(name)).recording
     on_device = sum(EventKind(kind).is_on_device for kind in recording.kind)
     assert (len(recording) - on_device, on_device) == FILES[name]
@@ -134,7 +134,7 @@ def test_a_trace_written_again_has_the_same_events(real_trace: FindTrace, tmp_pa
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_times_are_those_of_the_text(real_trace: FindTrace, name: str) -> None:
+def test_times_match_the_text(real_trace: FindTrace, name: str) -> None:
     recording = load_trace(real_trace(name)).recording
     document = as_decimals(real_trace(name))
     base_ns = document.get("baseTimeNanoseconds", 0)
@@ -251,7 +251,7 @@ def test_device_time_is_as_holistic_trace_analysis_breaks_it_down(traces: Path) 
     assert round(100 * time.overlap_ns / time.communication_ns, 2) == overlap
 
 
-def test_collectives_of_a_real_rank(traces: Path) -> None:
+def test_collectives_of_a_real_rank_are_found(traces: Path) -> None:
     # Counted in the file: two broadcasts and five reductions in each of three steps, in one group of two ranks.
     found = collectives(load_trace(traces / "nccl_training_rank0_cuda.json.gz").recording)
     assert Counter((one.step, one.name) for one in found) == {

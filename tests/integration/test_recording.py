@@ -92,7 +92,7 @@ def intervals(recording: Recording) -> list[tuple[int, int]]:
 
 
 @given(programs)
-def test_recording_says_what_the_program_did(program: list[Turn]) -> None:
+def test_recordings_match_the_program(program: list[Turn]) -> None:
     with Window() as window:
         expected = run(program)
     recording = window.recording
@@ -185,7 +185,7 @@ def test_steps_of_the_profiler_are_one_row() -> None:
     assert names(window.recording) == ["ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#30"]
 
 
-def test_call_tree_keeps_the_callers_of_what_it_keeps() -> None:
+def test_kept_tree_nodes_keep_their_callers() -> None:
     with Window() as window:
         for number in range(20):
             with record_function(f"outer {number}"), record_function("middle"), record_function("inner"):

@@ -37,7 +37,7 @@ def recording_of_the_dead(
     return recovered(Path(done.stdout.strip()))
 
 
-def test_a_whole_recording_is_no_sample(tmp_path: Path) -> None:
+def test_whole_recording_is_not_a_sample(tmp_path: Path) -> None:
     recording = recording_of_the_dead(tmp_path)
     assert [recording.name(row) for row in range(len(recording))] == ["counted"]
     assert (recording.stats.sampling, recording.counted) == (1, ())

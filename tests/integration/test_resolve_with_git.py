@@ -142,7 +142,7 @@ def test_candidates_come_nearest_first_and_unread(project: Project) -> None:
     assert [bool(one.note) for one in found] == [False, False, False, True, True]
 
 
-def test_start_that_is_known_stands_in_for_what_is_checked_out(project: Project) -> None:
+def test_given_start_replaces_the_checked_out_commit(project: Project) -> None:
     """In a job for somebody else's work the branch that it would be merged into is checked out."""
     first, second, third = (project.commit(text) for text in ("one", "two", "three"))
     for commit in (first, third):
@@ -159,7 +159,7 @@ def test_start_that_is_known_stands_in_for_what_is_checked_out(project: Project)
     assert by_revision.entry.commit == first
 
 
-def test_start_that_git_does_not_have_is_found_by_its_name(project: Project) -> None:
+def test_unknown_start_is_found_by_its_commit_id(project: Project) -> None:
     project.save("main", project.commit("one"))
     project.save("main", "f" * 40)
     (found, *_) = candidates(project.store, "main", repository=project.folder, here=HERE, start="f" * 40)
@@ -208,14 +208,14 @@ def test_revision_finds_runs_of_any_name(project: Project) -> None:
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
-def test_of_a_revisions_runs_the_newest_is_taken(project: Project, names: tuple[str, str]) -> None:
+def test_newest_run_of_a_revision_is_taken(project: Project, names: tuple[str, str]) -> None:
     first = project.commit("one")
     for name in names:
         project.save(name, first)
     assert project.resolve("HEAD").run.name == names[-1]
 
 
-def test_dirty_runs_count_and_are_said(project: Project) -> None:
+def test_dirty_runs_count_and_are_reported(project: Project) -> None:
     commit = project.commit("one")
     project.save("main", commit, dirty=True)
     found = project.resolve("main")
@@ -260,13 +260,13 @@ def test_missing_baseline_says_how_to_record_one(project: Project) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["", "-x", "--upload-pack=x", "a b", "HEAD^{/x}", "\n"])
-def test_odd_revisions_are_no_baseline(project: Project, wanted: str) -> None:
+def test_invalid_revisions_have_no_baseline(project: Project, wanted: str) -> None:
     project.commit("one")
     with pytest.raises(MissingBaselineError):
         project.resolve(wanted)
 
 
-def test_head_says_what_is_checked_out(project: Project, tmp_path: Path) -> None:
+def test_head_describes_the_checkout(project: Project, tmp_path: Path) -> None:
     assert Git(project.folder).head() is None
     commit = project.commit("one")
     assert Git(project.folder).head() == Commit(id=commit, dirty=False, branch="main")
@@ -276,13 +276,13 @@ def test_head_says_what_is_checked_out(project: Project, tmp_path: Path) -> None
     assert Git(project.folder).head() == Commit(id=commit, dirty=True, branch=None)
 
 
-def test_what_git_cannot_tell_is_not_clean(project: Project) -> None:
+def test_unknown_state_counts_as_dirty(project: Project) -> None:
     commit = project.commit("one")
     (project.folder / ".git" / "index").write_bytes(b"damaged")
     assert Git(project.folder).head() == Commit(id=commit, dirty=True, branch="main")
 
 
-def test_no_commit_is_lacking_while_git_does_not_answer(
+def test_no_commit_is_missing_if_git_fails(
     project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.commit("one")
@@ -300,7 +300,7 @@ def test_no_commit_is_lacking_while_git_does_not_answer(
         assert history.git.problem in {"git is not installed", "git does not answer (ended by signal 9)"}
 
 
-def test_counts_taken_over_are_the_last_to_be_chosen(project: Project) -> None:
+def test_imported_counts_are_chosen_last(project: Project) -> None:
     """In a folder, refs or objects they stay as they were pushed, and costs may have fallen since."""
     commit = project.commit("one")
     counts = open_store("counts:ci", root=project.folder)
@@ -357,7 +357,7 @@ def test_an_ancestor_from_an_environment_like_this_one_is_preferred(project: Pro
     )
 
 
-def test_an_ancestor_is_not_given_up_for_a_run_that_is_none(project: Project) -> None:
+def test_ancestor_is_preferred_to_a_non_ancestor(project: Project) -> None:
     first = project.commit("one")
     project.save("main", first, environment=OTHER)
     project.git("switch", "-q", "-c", "elsewhere")
@@ -372,7 +372,7 @@ def test_an_ancestor_is_not_given_up_for_a_run_that_is_none(project: Project) ->
     )
 
 
-def test_a_run_from_the_future_is_said_to_be_one(project: Project) -> None:
+def test_run_from_the_future_is_reported(project: Project) -> None:
     project.save("main", project.commit("one"))
     store, ahead = project.store, NOW - timedelta(days=30)
     found = resolve_baseline(store, "main", repository=project.folder, now=ahead, here=HERE)

@@ -95,7 +95,7 @@ STEPS: dict[str, Callable[[], Callable[[], object]]] = {
 
 
 @pytest.mark.parametrize("kind", STEPS)
-def test_it_is_what_all_records_of_memory_say(collector: Collector, kind: str) -> None:
+def test_retained_memory_matches_all_records(collector: Collector, kind: str) -> None:
     step = STEPS[kind]()
     whole, alone = recorded(collector, step, memory=True), recorded(collector, step)
     assert "memory" in whole.sources
@@ -106,13 +106,13 @@ def test_it_is_what_all_records_of_memory_say(collector: Collector, kind: str) -
     assert not any(alone.memory(event) for event in range(len(alone)))
 
 
-def test_a_tensor_that_stays_is_of_the_op_that_made_it(collector: Collector) -> None:
+def test_retained_tensor_belongs_to_its_op(collector: Collector) -> None:
     found = recorded(collector, keeping)
     assert retained(found)["aten::relu"] == (64 * 64 * FLOAT,) * 2
     assert total(found) == [64 * 64 * FLOAT] * 2
 
 
-def test_a_long_window_has_it_too(collector: Collector) -> None:
+def test_long_window_has_retained_memory(collector: Collector) -> None:
     def step() -> None:
         for _ in range(50):
             keeping()
@@ -123,7 +123,9 @@ def test_a_long_window_has_it_too(collector: Collector) -> None:
     assert total(folded) == total(whole) == [64 * 64 * FLOAT] * 2
 
 
-def test_torch_says_nothing_of_older_tensors(collector: Collector, capfd: pytest.CaptureFixture[str]) -> None:
+def test_torch_logs_nothing_about_older_tensors(
+    collector: Collector, capfd: pytest.CaptureFixture[str]
+) -> None:
     level = ctypes.c_int.in_dll(ctypes.CDLL("libc10.so"), "FLAGS_caffe2_log_level")
     before = level.value
     collector.start()

@@ -120,14 +120,14 @@ def programs() -> st.SearchStrategy[Program]:
 
 @settings(deadline=None)
 @given(program=programs(), depth=st.sampled_from(DEPTHS), shapes=st.booleans())
-def test_rows_of_any_program(program: Program, depth: int, shapes: bool) -> None:
+def test_rows_of_random_programs_match_the_events(program: Program, depth: int, shapes: bool) -> None:
     recording = recorded(program)
     assert any(name.endswith(program.call.__name__) for name in map(recording.name, range(len(recording))))
     assert_rows_are_those_of_events(recording, stack_depth=depth, shapes=shapes)
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_rows_of_calls_that_go_astray(depth: int) -> None:
+def test_rows_of_abnormal_calls_match_the_events(depth: int) -> None:
     def run() -> None:
         for program in (call_programs.drain, call_programs.throw_into_generator, call_programs.fail_in_c):
             with contextlib.suppress(Exception):  # that it fails is its purpose
@@ -162,7 +162,9 @@ def trained(torch: Any) -> Recording:
 @pytest.mark.parametrize("shapes", [False, True])
 @pytest.mark.parametrize("overloads", [False, True])
 @pytest.mark.parametrize("depth", [0, *DEPTHS])
-def test_rows_of_a_models_step(trained: Recording, depth: int, overloads: bool, shapes: bool) -> None:
+def test_rows_of_a_model_step_match_the_events(
+    trained: Recording, depth: int, overloads: bool, shapes: bool
+) -> None:
     assert_rows_are_those_of_events(trained, stack_depth=depth, overloads=overloads, shapes=shapes)
 
 

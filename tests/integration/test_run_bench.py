@@ -41,7 +41,7 @@ def test_each_script_is_compared_with_its_peers(bench: Any, monkeypatch: pytest.
     assert (start.ours, start.peer) == ("3 s", "viztracer 16 s")
 
 
-def test_what_is_not_installed_is_said_and_left_out(
+def test_missing_peers_are_reported_and_left_out(
     bench: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without(monkeypatch, "viztracer", "torch")

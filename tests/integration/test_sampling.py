@@ -77,7 +77,7 @@ def test_ranges_are_all_recorded() -> None:
 
 
 @pytest.mark.parametrize("options", [{"record_shapes": True}, {"profile_memory": True}, {"with_flops": True}])
-def test_what_is_kept_of_an_op_is_kept_of_those_drawn(options: dict[str, bool]) -> None:
+def test_sampled_ops_keep_their_details(options: dict[str, bool]) -> None:
     left = torch.ones(2, 3)
 
     def work() -> None:
@@ -106,7 +106,7 @@ def test_the_next_window_has_all_ops_again() -> None:
     expect_near(count_of(again, "aten::neg"), expected=0.5 * MANY)
 
 
-def test_tables_and_traces_say_so(tmp_path: Path) -> None:
+def test_tables_and_traces_report_the_sampling(tmp_path: Path) -> None:
     prof = sampled(0.01, lambda: run_ops(MANY))
     assert prof.key_averages().table().splitlines()[-1] == NOTE
     assert prof.events().table().splitlines()[-1] == NOTE
@@ -120,7 +120,7 @@ def test_tables_and_traces_say_so(tmp_path: Path) -> None:
     assert run_from_trace(trace).tests[0].capture.sampled_ppm == 10_000
 
 
-def test_nothing_says_so_of_all_ops(tmp_path: Path) -> None:
+def test_full_recording_reports_no_sampling(tmp_path: Path) -> None:
     prof = sampled(1, lambda: run_ops(10))
     assert "Sampled" not in prof.key_averages().table()
     prof.export_chrome_trace(tmp_path / "trace.json")

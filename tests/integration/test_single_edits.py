@@ -37,7 +37,7 @@ def edits_of(folder: Path, name: str, text: str) -> list[tuple[int, str, str]]:
     return [(edit.line, edit.old.strip(), edit.new.strip()) for edit in single_edits(folder, name)]
 
 
-def test_what_does_something_is_edited_in_python(tmp_path: Path) -> None:
+def test_effective_python_code_is_edited(tmp_path: Path) -> None:
     assert edits_of(tmp_path, "a.py", PYTHON) == [
         (7, "3", "4"),
         (11, "note(many)", "pass"),
@@ -47,7 +47,7 @@ def test_what_does_something_is_edited_in_python(tmp_path: Path) -> None:
     ]
 
 
-def test_what_does_something_is_edited_in_c(tmp_path: Path) -> None:
+def test_effective_c_code_is_edited(tmp_path: Path) -> None:
     assert edits_of(tmp_path, "a.c", C) == [
         (4, 'note(k, "1 < 2");', ";"),
         (6, ">", ">="),
@@ -57,7 +57,7 @@ def test_what_does_something_is_edited_in_c(tmp_path: Path) -> None:
     ]
 
 
-def test_an_edit_is_one_place_of_the_file(tmp_path: Path) -> None:
+def test_each_edit_changes_one_place(tmp_path: Path) -> None:
     text = "ä = b < c < d\n"
     (tmp_path / "a.py").write_text(text, encoding="utf-8")
     first, second = single_edits(tmp_path, "a.py")

@@ -23,7 +23,7 @@ def collector() -> Iterator[Collector]:
         yield collector
 
 
-def test_a_librarys_code_leaves_its_address_to_the_users(collector: Collector, tmp_path: Path) -> None:
+def test_reused_code_addresses_are_distinguished(collector: Collector, tmp_path: Path) -> None:
     files = [LIBRARY, str(tmp_path / "own.py")]
 
     def step() -> None:
@@ -47,7 +47,7 @@ def functions(file: str, names: Iterable[str]) -> dict[str, Callable[[list[Any]]
     return {name: found[name] for name in names}
 
 
-def test_frames_that_lie_where_others_lay_are_told_apart(collector: Collector, tmp_path: Path) -> None:
+def test_reused_frame_addresses_are_distinguished(collector: Collector, tmp_path: Path) -> None:
     """Frames of one size, at the same addresses time and again, of an installed package's or the user's."""
     own = functions(str(tmp_path / "own.py"), [f"own{i}" for i in range(4)])
     every = [*own.items(), *functions(LIBRARY, [f"lib{i}" for i in range(12)]).items()]

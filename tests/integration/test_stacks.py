@@ -85,7 +85,7 @@ def test_backward_ops_have_the_stack_of_their_forward(trained: profile) -> None:
     assert frames(wrapper) == [f"{FILE}({model.line_of('net(x).sum()')}): train"]
 
 
-def test_a_backward_op_without_forward_has_that_of_the_pass(trained: profile) -> None:
+def test_backward_op_without_forward_has_the_passs_stack(trained: profile) -> None:
     accumulated = named(trained, "torch::autograd::AccumulateGrad")[0]
     assert frames(accumulated) == [f"{FILE}({model.line_of('net(x).sum()')}): train"]
 
@@ -124,7 +124,7 @@ def test_ops_are_the_same_without_calls() -> None:
     assert ops(with_stack=True) == ops(with_stack=False)
 
 
-def test_without_with_stack_there_are_none() -> None:
+def test_stacks_are_off_by_default() -> None:
     with profile() as prof, record_function("work"):
         pass
     assert [event.stack for event in prof.events()] == [[]]
@@ -210,19 +210,19 @@ def test_stacks_are_folded_with_their_nanoseconds(trained: profile, tmp_path: Pa
     assert deepest.split(";")[0].endswith(outermost())
 
 
-def test_stacks_are_packed_where_the_name_says_so(trained: profile, tmp_path: Path) -> None:
+def test_file_suffix_compresses_stacks(trained: profile, tmp_path: Path) -> None:
     plain, packed = tmp_path / "stacks.txt", tmp_path / "stacks.txt.gz"
     trained.export_stacks(plain)
     trained.export_stacks(packed)
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
 
 
-def test_device_time_of_a_host_is_none(trained: profile, tmp_path: Path) -> None:
+def test_host_stacks_have_no_device_time(trained: profile, tmp_path: Path) -> None:
     trained.export_stacks(tmp_path / "stacks.txt", "self_cuda_time_total")
     assert (tmp_path / "stacks.txt").read_text() == ""
 
 
-def test_stacks_of_all_cycles_where_events_are_kept(tmp_path: Path) -> None:
+def test_accumulated_events_export_stacks_of_all_cycles(tmp_path: Path) -> None:
     sizes = {}
     for acc_events in (False, True):
         plan = schedule(wait=0, warmup=1, active=1, repeat=2)
@@ -339,7 +339,7 @@ def test_ids_of_calls_are_numbers(trained: profile, tmp_path: Path) -> None:
     assert {args["Python parent id"] for args in calls} <= ids | {0}
 
 
-def test_no_stack_has_a_line_that_its_file_lacks(tmp_path: Path) -> None:
+def test_stack_lines_exist_in_their_files(tmp_path: Path) -> None:
     """Our own functions are left out of stacks, and so are the lines that they are at."""
     program = tmp_path / "short.py"
     program.write_text(

@@ -71,7 +71,7 @@ class TestGitLab(StickyComments, CutConnections):
     FORGE = "gitlab"
 
 
-def test_requests_say_who_asks_and_for_which_version(github: Stage) -> None:
+def test_requests_name_the_client_and_api_version(github: Stage) -> None:
     github.keep(body_of("one"))
     for asked in github.api.server.asked:
         assert asked.headers["authorization"] == "Bearer secret"
@@ -87,7 +87,7 @@ def test_own_comments_of_a_persons_token_are_found_by_number(github: Stage) -> N
     assert github.keep(body_of("new", run=2)) == "updated the comment"
 
 
-def test_app_whose_name_is_not_known_still_ends_with_one_comment(github: Stage) -> None:
+def test_unnamed_app_ends_with_one_comment(github: Stage) -> None:
     """An app's token may not ask who it is: its comment says so, once it is written."""
     assert isinstance(github.api, GitHubApi)
     github.api.writer = ("my-app[bot]", 5)
@@ -151,19 +151,19 @@ def test_comment_without_text_is_passed_over(github: Stage) -> None:
     assert github.keep(body_of("one")) == "wrote a comment"
 
 
-def test_answer_that_is_no_json_is_said(github: Stage) -> None:
+def test_non_json_answer_is_reported(github: Stage) -> None:
     github.api.server.fail("GET", Reply(data=b"<html>"))
     with pytest.raises(ForgeError, match=r"GET /repos/owner/project/pulls/17: the answer cannot be read"):
         github.keep(body_of("one"))
 
 
-def test_answer_that_lacks_what_it_must_have_is_said(github: Stage) -> None:
+def test_incomplete_answer_is_reported(github: Stage) -> None:
     github.api.server.fail("GET", Reply(value={"head": {}}))
     with pytest.raises(ForgeError, match=r"pulls/17: there is no text at head\.sha"):
         github.keep(body_of("one"))
 
 
-def test_pages_end_somewhere(github: Stage) -> None:
+def test_endless_pages_are_given_up(github: Stage) -> None:
     def endless(asked: Asked) -> Reply | None:
         if not asked.path.endswith("/comments") or asked.method != "GET":
             return None
@@ -180,7 +180,7 @@ def test_notes_of_gitlab_itself_are_passed_over(gitlab: Stage) -> None:
     assert gitlab.keep(body_of("one")) == "wrote a comment"
 
 
-def test_token_of_a_gitlab_job_is_of_who_started_it(gitlab: Stage) -> None:
+def test_gitlab_job_token_belongs_to_its_starter(gitlab: Stage) -> None:
     assert isinstance(gitlab.api, GitLabApi)
     gitlab.api.user = HUMAN
     gitlab.api.add(HUMAN, body_of("before"))
@@ -190,7 +190,7 @@ def test_token_of_a_gitlab_job_is_of_who_started_it(gitlab: Stage) -> None:
         assert gitlab_conversation(client, PROJECT, NUMBER, is_job=True, author="me").author().name == "me"
 
 
-def test_wrong_token_of_gitlab_is_told(gitlab: Stage) -> None:
+def test_wrong_gitlab_token_is_reported(gitlab: Stage) -> None:
     with (
         Api(f"{gitlab.api.server.url}/api/v4", name="GitLab", headers={PRIVATE_TOKEN: "wrong"}) as client,
         pytest.raises(ForgeError, match=r"401 Unauthorized\): GITLAB_TOKEN needs the scope `api`"),

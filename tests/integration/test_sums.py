@@ -43,7 +43,7 @@ def without_events(group: OpGroup) -> OpGroup:
     return replace(group, first_event=0, args_event=0)
 
 
-def test_sums_are_those_of_all_events(model: torch.nn.Module) -> None:
+def test_sums_match_all_events(model: torch.nn.Module) -> None:
     whole, summed = both(model)
     assert (whole.is_summed, summed.is_summed) == (False, True)
     assert len(whole) == summed.stats.events > 100
@@ -60,7 +60,7 @@ def test_sums_are_those_of_all_events(model: torch.nn.Module) -> None:
     assert len(summed.steps) == STEPS
 
 
-def test_only_sums_by_name_are_there(model: torch.nn.Module) -> None:
+def test_only_sums_by_name_are_available(model: torch.nn.Module) -> None:
     _, summed = both(model)
     with pytest.raises(CollectorError, match="summed up by name and discarded"):
         summed.groups(by_inputs=True)
@@ -68,7 +68,7 @@ def test_only_sums_by_name_are_there(model: torch.nn.Module) -> None:
     assert [use.allocations for use in summed.memory_use()[0]] == [0] * STEPS
 
 
-def test_fewer_events_are_kept() -> None:
+def test_summing_keeps_fewer_events() -> None:
     collector = Collector.instance()
     collector.open(sources=frozenset({"ranges", "ops"}))
     collector.start()
@@ -99,7 +99,7 @@ print(peak() - before)
 """
 
 
-def test_what_it_takes_to_sum_up_does_not_grow_with_the_events() -> None:
+def test_memory_of_sums_does_not_grow_with_events() -> None:
     few, many = (
         int(subprocess.check_output([sys.executable, "-c", MEMORY.format(events=events)]))
         for events in (2_000_000, 8_000_000)

@@ -36,7 +36,7 @@ def test_devices_without_libcuda_are_waited_for_by_torch(started: str, waited: l
     assert answer_of(ROCM.replace("STARTED", started)) == {"waited": waited, "told": told}
 
 
-def test_program_is_told_once_that_there_is_no_cuda() -> None:
+def test_missing_cuda_is_reported_once() -> None:
     said = run_python(
         """
         import warnings
@@ -50,7 +50,7 @@ def test_program_is_told_once_that_there_is_no_cuda() -> None:
     assert said.stderr.count("CUDA was not in use in this process") == 1
 
 
-def test_nothing_of_cuda_is_loaded_for_it() -> None:
+def test_timer_does_not_load_cuda() -> None:
     answer = answer_of(
         """
         import json, warnings

@@ -77,7 +77,7 @@ def test_a_free_is_credited_where_it_happens(torch: Any) -> None:
     assert own_bytes(window.recording) == {"aten::add": 256 * FLOAT, "clean up": -256 * FLOAT}
 
 
-def test_what_is_given_back_was_taken(torch: Any) -> None:
+def test_every_free_matches_an_allocation(torch: Any) -> None:
     """O5: over a window that keeps nothing, the bytes of each address come to nothing."""
     linear = torch.nn.Linear(32, 32)
     batch = torch.ones(8, 32)
@@ -115,7 +115,7 @@ def test_threads_keep_their_own_memory(torch: Any) -> None:
     assert sums["here"] == 16 * FLOAT
 
 
-def test_without_it_no_memory_is_recorded(torch: Any) -> None:
+def test_memory_is_not_recorded_by_default(torch: Any) -> None:
     """Our state stays on the thread between windows: it must not go on reporting."""
     with memory_window():
         torch.empty(8)
@@ -126,14 +126,14 @@ def test_without_it_no_memory_is_recorded(torch: Any) -> None:
     assert list(window.recording.cpu_memory) == [0] * len(window.recording)
 
 
-def test_memory_that_is_not_to_be_had_is_no_use(torch: Any) -> None:
+def test_failed_allocation_is_not_credited(torch: Any) -> None:
     with memory_window() as window, pytest.raises(RuntimeError, match=r"alloc|memory"):
         torch.empty(1 << 60)
     # Torch's CPU allocator reports none of its failures; what matters is that nothing is credited.
     assert sum(window.recording.self_cpu_memory) == 0
 
 
-def test_steps_know_what_they_took(torch: Any) -> None:
+def test_steps_have_their_memory(torch: Any) -> None:
     ones = torch.ones(256)
     collector = Collector.instance()
     collector.start(profile_memory=True)
@@ -177,7 +177,7 @@ def test_profile_shows_memory_in_events_and_table(torch: Any) -> None:
     assert "CPU Mem" not in prof.key_averages().table()
 
 
-def test_shapes_are_as_without_memory(torch: Any) -> None:
+def test_memory_leaves_shapes_unchanged(torch: Any) -> None:
     """With memory each tensor is followed by which one it is: that is not a shape, and no value."""
     ones = torch.ones(2, 3)
     plain = Window(sources=RANGES_AND_OPS, record_shapes=True)

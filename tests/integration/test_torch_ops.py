@@ -96,7 +96,7 @@ def test_torch_ranges_have_any_name(torch: Any, name: str) -> None:
     assert list(window.recording.scope) == [7, 0]
 
 
-def test_names_at_one_address_are_told_apart(torch: Any) -> None:
+def test_names_at_reused_addresses_are_distinguished(torch: Any) -> None:
     """Torch makes the text of such a range in memory that it has just freed."""
     with ops_window() as window:
         for number in range(5000):
@@ -326,7 +326,7 @@ def test_data_loader_workers_run_in_a_window(torch: Any) -> None:
     assert done.stdout.splitlines()[-1] == '[28.0, "load", true]'
 
 
-def test_observer_reuses_what_ended_threads_leave(torch: Any) -> None:
+def test_observer_reuses_memory_of_ended_threads(torch: Any) -> None:
     ones = torch.ones(2)
 
     def one_window() -> None:

@@ -69,7 +69,7 @@ def test_our_window_inside_torch_profiler_sees_all(torch: Any) -> None:
 
 
 @pytest.mark.usefixtures("torch_profiler_allowed")
-def test_windows_that_overlap_torch_profiler_leave_its_flag_right(torch: Any) -> None:
+def test_overlapping_windows_keep_torch_profilers_flag(torch: Any) -> None:
     profiler = torch_profiler(torch)
     flags = []
     profiler.start()
@@ -117,7 +117,7 @@ def test_itt_ranges_inside_our_window_harm_nothing(torch: Any) -> None:
     assert names(window.recording) == ["aten::add", "after", "aten::mul"]
 
 
-def test_torch_is_told_that_a_profiler_is_on(torch: Any) -> None:
+def test_torch_sees_a_profiler_on(torch: Any) -> None:
     flags = [torch.autograd.profiler._is_profiler_enabled]
     with ops_window():
         flags.append(torch.autograd.profiler._is_profiler_enabled)

@@ -202,7 +202,7 @@ def test_real_traces_become_runs(real_trace: Callable[[str], Path], tmp_path: Pa
     assert test.totals["ops.count"].total > 0
 
 
-def test_a_bad_file_is_told_in_a_sentence(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_file_is_one_sentence(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "bad.json").write_bytes(b'[{"name": "\x1b')
     assert main(["trace", "show", "bad.json"]) == 4
     assert capsys.readouterr().err == (
@@ -229,7 +229,7 @@ def nccl(duration_us: float, *, rank: int) -> dict[str, Any]:
     return {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}
 
 
-def test_less_waiting_is_no_improvement(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_less_waiting_is_not_an_improvement(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "rank0.json").write_text(json.dumps(nccl(500, rank=0)), encoding="utf-8")
     (files / "rank1.json").write_text(json.dumps(nccl(100, rank=1)), encoding="utf-8")
     assert main(["trace", "diff", "rank0.json", "rank1.json"]) == 0
@@ -246,7 +246,7 @@ def test_missing_ranks_of_traces_are_named(files: Path, capsys: pytest.CaptureFi
     assert "missing: rank 0 of 2" in capsys.readouterr().out
 
 
-def test_show_tells_where_device_time_went(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_breaks_down_device_time(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "rank0.json").write_text(json.dumps(nccl(500, rank=0)), encoding="utf-8")
     assert main(["trace", "show", "rank0.json", "--collectives", "--overlap", "--idle"]) == 0
     told = capsys.readouterr().out
@@ -258,6 +258,6 @@ def test_show_tells_where_device_time_went(files: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.usefixtures("files")
-def test_show_says_what_a_trace_has_nothing_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_names_what_a_trace_lacks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", "show", "before.json", "--collectives"]) == 0
     assert "no collectives: the trace has no kernels of NCCL or RCCL" in capsys.readouterr().out

@@ -104,7 +104,7 @@ def test_names_of_long_traces_are_whole(tmp_path: Path) -> None:
 # ---- contents ----
 
 
-def test_trace_says_what_the_recording_says(recording: Recording, tmp_path: Path) -> None:
+def test_trace_matches_the_recording(recording: Recording, tmp_path: Path) -> None:
     trace = trace_of(recording, tmp_path)
     events = slices(trace)
     assert [event["name"] for event in events] == names(recording)
@@ -202,7 +202,7 @@ def test_metadata_becomes_members(recording: Recording, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", ["", "[1", "nope", "{'a': 1}", "[" * 100_000, 5], ids=lambda value: str(value)[:9]
 )
-def test_metadata_that_is_no_json_writes_nothing(recording: Recording, tmp_path: Path, value: Any) -> None:
+def test_invalid_metadata_writes_nothing(recording: Recording, tmp_path: Path, value: Any) -> None:
     path = tmp_path / "trace.json"
     path.write_text("earlier")
     with pytest.raises(ValueError, match=r"metadata 'key': .* is not JSON"):

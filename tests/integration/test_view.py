@@ -83,7 +83,7 @@ def shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shown:
     return show
 
 
-def test_a_test_that_regressed_is_shown_on_both_sides(shown: Shown) -> None:
+def test_regressed_test_shows_base_and_head(shown: Shown) -> None:
     assert shown(X) == {"base of x [gone]", "head of x [new]"}
 
 
@@ -106,7 +106,7 @@ def test_a_test_that_regressed_is_shown_on_both_sides(shown: Shown) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_named_is_shown(shown: Shown, arguments: list[str], ops: set[str]) -> None:
+def test_named_trace_is_shown(shown: Shown, arguments: list[str], ops: set[str]) -> None:
     assert shown(*arguments) == ops
 
 
@@ -144,7 +144,7 @@ def test_the_tests_that_have_traces_are_listed(capsys: pytest.CaptureFixture[str
     ],
     ids=["unknown", "ambiguous", "ambiguous in a run", "no such side", "no trace", "no page"],
 )
-def test_what_cannot_be_shown_is_told(
+def test_unshowable_trace_is_reported(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
 ) -> None:
     (folder / ".opprof" / "traces" / "notes.txt").write_text("no trace", encoding="utf-8")
@@ -153,7 +153,7 @@ def test_what_cannot_be_shown_is_told(
 
 
 @pytest.mark.slow
-def test_perfetto_reads_what_is_served(folder: Path) -> None:
+def test_perfetto_reads_the_served_trace(folder: Path) -> None:
     """The page that the command names, in a real browser: it fetches the trace and shows both sides."""
     trace = folder / ".opprof" / "traces" / f"{trace_stem(X)}.base.json.gz"
     with served(wheel_ui(), trace) as ui, browser() as page:

@@ -39,7 +39,7 @@ def whole(recording: Recording, column: str) -> int:
 
 
 @pytest.mark.parametrize("shapes", [False, True], ids=["plain", "with-shapes"])
-def test_an_op_has_the_bytes_that_it_was_given(collector: Collector, shapes: bool) -> None:
+def test_op_has_its_inputs_bytes(collector: Collector, shapes: bool) -> None:
     x, weight = torch.randn(32, 64), torch.nn.Linear(64, 16)
     found = recorded(collector, lambda: weight(x), shapes=shapes)
     given = FLOAT * (32 * 64 + 64 * 16 + 16)
@@ -60,16 +60,16 @@ def test_an_op_has_the_bytes_that_it_was_given(collector: Collector, shapes: boo
         pytest.param(torch.tensor(1.0), FLOAT, id="scalar"),
     ],
 )
-def test_bytes_are_those_that_lie_in_memory(collector: Collector, tensor: Any, nbytes: int) -> None:
+def test_bytes_match_the_memory_in_use(collector: Collector, tensor: Any, nbytes: int) -> None:
     assert rows(recorded(collector, tensor.exp))["aten::exp"].steps["bytes"][0] == nbytes
 
 
-def test_tensors_of_a_list_are_given_too(collector: Collector) -> None:
+def test_tensors_in_a_list_count(collector: Collector) -> None:
     x = torch.ones(10)
     assert rows(recorded(collector, lambda: torch.cat([x, x, x])))["aten::cat"].steps["bytes"] == (120,)
 
 
-def test_nodes_are_those_of_the_graph(collector: Collector) -> None:
+def test_nodes_match_the_autograd_graph(collector: Collector) -> None:
     layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
 
     def forward() -> Any:
@@ -100,7 +100,7 @@ def test_without_gradients_there_are_no_nodes(collector: Collector) -> None:
     assert whole(recorded(collector, forward), "nodes") == 0
 
 
-def test_a_function_of_ones_own_is_a_node(collector: Collector) -> None:
+def test_custom_autograd_function_is_a_node(collector: Collector) -> None:
     class Twice(torch.autograd.Function):  # type: ignore[name-defined,misc]  # the same
         @staticmethod
         def forward(_: object, x: Any) -> Any:
@@ -122,7 +122,7 @@ def test_a_backward_pass_makes_no_nodes(collector: Collector) -> None:
     assert whole(recorded(collector, lambda: layer(x).sum().backward()), "nodes") == alone
 
 
-def test_sums_alone_have_the_same_work(collector: Collector) -> None:
+def test_summed_recordings_have_the_same_work(collector: Collector) -> None:
     layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
 
     def step() -> None:

@@ -60,21 +60,21 @@ def by_name(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_a_workflow_begins_without_rights(path: Path) -> None:
+def test_workflow_starts_without_permissions(path: Path) -> None:
     document = parsed(path)
     assert document["permissions"] == {}
     assert document["concurrency"]["group"]
 
 
 @pytest.mark.parametrize(("path", "job"), JOBS)
-def test_a_job_says_what_it_may_and_for_how_long(path: Path, job: Mapping[str, Any]) -> None:
+def test_jobs_declare_permissions_and_timeout(path: Path, job: Mapping[str, Any]) -> None:
     assert isinstance(job["permissions"], dict)
     # Nobody waits for what only the clock starts.
     nobody_waits = parsed(path)["on"].keys() <= {"schedule", "workflow_dispatch"}
     assert job["timeout-minutes"] <= (350 if nobody_waits else 45)
 
 
-def test_what_takes_long_runs_on_a_schedule() -> None:
+def test_long_targets_run_on_a_schedule() -> None:
     (job,) = by_name("long.yml")["jobs"].values()
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     targets = set(job["strategy"]["matrix"]["target"])
@@ -82,7 +82,7 @@ def test_what_takes_long_runs_on_a_schedule() -> None:
     assert targets <= set(re.findall(r"^\.PHONY: ([\w-]+)$", makefile, re.MULTILINE))
 
 
-def test_writing_is_for_these_jobs_alone() -> None:
+def test_only_listed_jobs_may_write() -> None:
     writing = {
         (path.name, name, right)
         for path in WORKFLOWS
@@ -103,7 +103,7 @@ def test_a_pull_request_never_reaches_a_job_that_writes() -> None:
         assert "pull_request_target" not in parsed(path)["on"]
 
 
-def test_code_of_a_pull_request_is_not_checked_out_where_its_numbers_are_judged() -> None:
+def test_judging_job_does_not_check_out_the_pull_request() -> None:
     (job,) = by_name("performance-report.yml")["jobs"].values()
     (checkout,) = (step for step in job["steps"] if "checkout" in step.get("uses", ""))
     assert "ref" not in checkout["with"]
@@ -111,7 +111,7 @@ def test_code_of_a_pull_request_is_not_checked_out_where_its_numbers_are_judged(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_actions_of_others_are_pinned_with_their_version_beside(path: Path) -> None:
+def test_third_party_actions_are_pinned_with_a_version_comment(path: Path) -> None:
     for name, comment in USES.findall(path.read_text(encoding="utf-8")):
         if name.startswith(ACTION_OF_HERE):
             assert (REPOSITORY / name / "action.yml").is_file()
@@ -145,7 +145,7 @@ def test_a_shell_gets_values_from_its_environment_alone(step: Mapping[str, Any])
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_what_others_choose_stays_in_conditions_and_groups(path: Path) -> None:
+def test_attacker_controlled_values_stay_out_of_steps(path: Path) -> None:
     document = parsed(path)
     del document["concurrency"]
     allowed = {"github.event.pull_request.head.sha"}  # a hash, which GitHub has looked at
@@ -169,7 +169,7 @@ def test_inputs_are_described_and_used(path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", RUNS)
-def test_make_targets_are_there(step: Mapping[str, Any]) -> None:
+def test_named_make_targets_exist(step: Mapping[str, Any]) -> None:
     for command in re.findall(r"^\s*make ([\w-].*)$", step["run"], re.MULTILINE):
         done = subprocess.run(
             ["make", "--dry-run", *command.split(), f"PYTHON={sys.executable}"],
@@ -182,7 +182,7 @@ def test_make_targets_are_there(step: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("step", RUNS)
-def test_test_files_that_are_named_are_there(step: Mapping[str, Any]) -> None:
+def test_named_test_files_exist(step: Mapping[str, Any]) -> None:
     for name in re.findall(r"\btests/\S+\.py", step["run"]):
         assert (REPOSITORY / name).is_file()
 
@@ -225,7 +225,7 @@ def test_the_oldest_pytest_is_the_oldest_that_is_allowed() -> None:
     assert by_age == {"oldest": required.replace(">=", "==") + ".*", "newest": required}
 
 
-def test_what_is_measured_is_what_is_reported() -> None:
+def test_measured_folder_is_the_reported_one() -> None:
     measuring, reporting = by_name("performance.yml"), by_name("performance-report.yml")
     assert reporting["on"]["workflow_run"]["workflows"] == [measuring["name"]]
     given = [

@@ -55,7 +55,7 @@ def left(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "temporary").iterdir())
 
 
-def test_it_holds_the_commits_files_and_is_gone_afterwards(project: Project, tmp_path: Path) -> None:
+def test_worktree_holds_the_commits_files_and_is_removed(project: Project, tmp_path: Path) -> None:
     with checked_out(project.folder, project.git("rev-parse", "HEAD~1")) as worktree:
         assert (worktree.folder / "file.py").read_text() == "old\n"
         assert worktree.folder.name == "project"
@@ -70,7 +70,9 @@ def test_it_holds_the_commits_files_and_is_gone_afterwards(project: Project, tmp
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_it_is_gone_after_an_error_too(project: Project, tmp_path: Path, error: type[BaseException]) -> None:
+def test_worktree_is_removed_after_an_error(
+    project: Project, tmp_path: Path, error: type[BaseException]
+) -> None:
     with pytest.raises(error), checked_out(project.folder, "HEAD"):
         raise error
     assert (known(project), left(tmp_path)) == ([], [])
@@ -93,7 +95,7 @@ def test_outside_a_repository_git_says_so(tmp_path: Path) -> None:
         pass
 
 
-def test_hooks_and_a_hooks_variables_have_no_say(
+def test_hooks_and_git_variables_are_ignored(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     hook = project.folder / ".git" / "hooks" / "post-checkout"
@@ -113,9 +115,7 @@ def test_submodules_are_named(project: Project) -> None:
         assert worktree.submodules == ("vendored/part",)
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_holds_is_not(
-    project: Project, tmp_path: Path
-) -> None:
+def test_only_dead_processes_worktrees_are_removed(project: Project, tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(project.folder), project.git("rev-parse", "HEAD~1")]
     holders = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)

@@ -64,7 +64,7 @@ DEVICES: Final = (
         file="native/src/cuda/cupti.c",
         text="    else if (flushed != OP_CUPTI_SUCCESS || forced != OP_CUPTI_SUCCESS)",
         without="    else if (0)",
-        test="tests/integration/test_cuda_losses.py::test_a_flush_that_fails_is_told",
+        test="tests/integration/test_cuda_losses.py::test_failed_flush_is_reported",
     ),
     _noticed(
         name="a first flush that fails",
@@ -72,7 +72,7 @@ DEVICES: Final = (
         file="native/src/cuda/cupti.c",
         text="    flushed = early != OP_CUPTI_SUCCESS ? early : flushed;\n",
         without="    (void)early;\n",
-        test="tests/integration/test_cuda_losses.py::test_a_flush_that_fails_is_told",
+        test="tests/integration/test_cuda_losses.py::test_failed_flush_is_reported",
     ),
     _noticed(
         name="a device that cannot be waited for",

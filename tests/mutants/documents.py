@@ -8,10 +8,10 @@ from typing import Final
 from mutants.detector import Detector, Layer
 
 _says: Final = partial(Detector, layer=Layer.DOCUMENT)
-_BUDGET: Final = "tests/e2e/test_hostile.py::test_a_full_byte_budget_is_told"
-_AGAIN: Final = "tests/unit/results/test_agreement.py::test_a_second_look_in_part_says_that_it_is"
-_DEVICES: Final = "tests/e2e/test_cuda_gates.py::test_what_is_not_whole_is_inconclusive"
-_GAPS: Final = "tests/unit/results/test_device.py::test_gaps_are_told_with_the_capture"
+_BUDGET: Final = "tests/e2e/test_hostile.py::test_full_byte_budget_is_reported"
+_AGAIN: Final = "tests/unit/results/test_agreement.py::test_incomplete_second_look_says_so"
+_DEVICES: Final = "tests/e2e/test_cuda_gates.py::test_incomplete_device_records_are_inconclusive"
+_GAPS: Final = "tests/unit/results/test_device.py::test_gaps_are_reported_with_the_capture"
 _DAMAGE: Final = "tests/unit/results/test_files.py::test_damage_is_one_sentence"
 
 DOCUMENTS: Final = (
@@ -45,7 +45,7 @@ DOCUMENTS: Final = (
         file="pytest_opprof/capture/window.py",
         text="        uncounted_threads=native.uncounted,",
         without="        uncounted_threads=0,",
-        test="tests/integration/test_counters.py::test_threads_without_descriptors_are_told",
+        test="tests/integration/test_counters.py::test_threads_without_descriptors_are_reported",
     ),
     _says(
         name="dropped events of a test",
@@ -101,7 +101,7 @@ DOCUMENTS: Final = (
         file="pytest_opprof/results/document.py",
         text="        timing=timing,\n",
         without="        timing=timing,\n        ops_omitted=0,\n",
-        test="tests/unit/results/test_document.py::test_what_a_test_lacks_survives_the_document",
+        test="tests/unit/results/test_document.py::test_losses_of_a_test_survive_the_file_format",
     ),
     _says(
         name="losses, kept",
@@ -109,7 +109,7 @@ DOCUMENTS: Final = (
         file="pytest_opprof/results/document.py",
         text="        TestResult,\n        document,",
         without='        TestResult,\n        document | {"capture": {"events": document["capture"]["events"]}},',
-        test="tests/unit/results/test_document.py::test_what_a_test_lacks_survives_the_document",
+        test="tests/unit/results/test_document.py::test_losses_of_a_test_survive_the_file_format",
     ),
     _says(
         name="launches without a kernel, of a test",
@@ -253,7 +253,7 @@ DOCUMENTS: Final = (
         file="pytest_opprof/history/reader.py",
         text=" for name, count in self._damaged\n",
         without=" for name, count in self._damaged[:0]\n",
-        test="tests/unit/history/test_reader.py::test_damaged_and_half_lines_are_told",
+        test="tests/unit/history/test_reader.py::test_damaged_and_partial_lines_are_counted",
     ),
     _says(
         name="results that nothing defines",
@@ -261,7 +261,7 @@ DOCUMENTS: Final = (
         file="pytest_opprof/history/reader.py",
         text="            else:\n                self._lost += 1",
         without="            else:\n                self._lost += 0",
-        test="tests/unit/history/test_reader.py::test_results_without_a_definition_are_told",
+        test="tests/unit/history/test_reader.py::test_results_without_a_definition_are_counted",
     ),
     _says(
         name="rows that a history lacks",

@@ -97,7 +97,7 @@ SESSIONS: Final = (
         file=_CERTIFY,
         text='            return Certified(tests=seen, note=f"not certified in {processes} processes: {error}")',
         without="            return Certified(tests=seen, note=None if error else None)",
-        test="tests/integration/test_certify.py::test_a_second_process_that_fails_is_told_and_the_run_is_saved",
+        test="tests/integration/test_certify.py::test_failed_second_process_is_reported_and_run_saved",
     ),
     _says(
         name="a test that a fresh process cannot measure",
@@ -105,7 +105,7 @@ SESSIONS: Final = (
         file=_CERTIFY,
         text='    return Certified(tests=seen, note=f"{why}: {listed(lost, most=1)}" if lost else None)',
         without="    return Certified(tests=seen, note=None if lost else None)",
-        test="tests/e2e/test_verdicts.py::test_what_failed_in_the_second_process_is_not_certified_and_said",
+        test="tests/e2e/test_verdicts.py::test_failure_in_the_second_process_prevents_certification",
     ),
     _says(
         name="what no test stands for",
@@ -138,7 +138,7 @@ SESSIONS: Final = (
         text="        write_run(session.options.json, run)\n    except OpprofError as error:\n"
         "        session.failures.append(str(error))",
         without="        write_run(session.options.json, run)\n    except OpprofError as error:\n        del error",
-        test="tests/e2e/test_faults.py::test_what_else_is_asked_for_is_done_all_the_same",
+        test="tests/e2e/test_faults.py::test_other_outputs_are_written_despite_a_failure",
     ),
     _says(
         name="a report that cannot be written",
@@ -148,7 +148,7 @@ SESSIONS: Final = (
         "            session.failures.append(str(error))",
         without="            text = write_report(wanted, comparison)\n        except OpprofError as error:\n"
         "            del error",
-        test="tests/e2e/test_reports.py::test_what_cannot_be_written_is_told",
+        test="tests/e2e/test_reports.py::test_unwritable_report_is_reported",
     ),
     _says(
         name="a baseline that cannot be written",
@@ -164,7 +164,7 @@ SESSIONS: Final = (
         file="pytest_opprof/plugin/controller.py",
         text="        self._lost += output.get(LOST, ())",
         without="        self._lost += ()",
-        test="tests/e2e/test_xdist.py::test_a_result_that_is_lost_on_the_way_fails_the_session",
+        test="tests/e2e/test_xdist.py::test_lost_result_fails_the_session",
     ),
     _says(
         name="CUDA that is refused",
@@ -172,7 +172,7 @@ SESSIONS: Final = (
         file="pytest_opprof/plugin/session.py",
         text="        self.notes |= dict.fromkeys(late - self.said)",
         without="        dict.fromkeys(late - self.said)",
-        test="tests/e2e/test_cuda.py::test_cuda_that_is_refused_when_a_test_first_uses_it_is_said",
+        test="tests/e2e/test_cuda.py::test_cuda_refused_at_first_use_is_reported",
     ),
     _says(
         name="a trace that is not kept",
@@ -180,7 +180,7 @@ SESSIONS: Final = (
         file="pytest_opprof/baselines/traces.py",
         text="        return (_left_out(left_out, budget=self.budget),) if left_out else ()",
         without="        return ()",
-        test="tests/e2e/test_kept_traces.py::test_what_has_no_room_is_left_out_and_said",
+        test="tests/e2e/test_kept_traces.py::test_oversized_trace_is_left_out_and_reported",
     ),
     _says(
         name="traces that are not even written",
@@ -188,7 +188,7 @@ SESSIONS: Final = (
         file="pytest_opprof/plugin/session.py",
         text="        if not_staged:",
         without="        if False:",
-        test="tests/e2e/test_kept_traces.py::test_traces_past_the_budget_are_not_even_written_and_said",
+        test="tests/e2e/test_kept_traces.py::test_traces_past_the_budget_are_reported_not_written",
     ),
     _says(
         name="no session file",
@@ -204,7 +204,7 @@ SESSIONS: Final = (
         file=_RESOLVE,
         text="    if candidate.entry.is_dirty:",
         without="    if False:",
-        test=f"{_GIT}::test_dirty_runs_count_and_are_said",
+        test=f"{_GIT}::test_dirty_runs_count_and_are_reported",
     ),
     _says(
         name="a baseline that is not an ancestor",
@@ -228,7 +228,7 @@ SESSIONS: Final = (
         file=_RESOLVE,
         text="    if age < -_CLOCKS_APART:",
         without="    if False:",
-        test=f"{_GIT}::test_a_run_from_the_future_is_said_to_be_one",
+        test=f"{_GIT}::test_run_from_the_future_is_reported",
     ),
     _says(
         name="a baseline of another environment",
@@ -252,7 +252,7 @@ SESSIONS: Final = (
         file=_TOLD,
         text="    if stats.dropped:",
         without="    if False:",
-        test=f"{_DEATHS}::test_what_a_flight_recorder_forgot_is_told",
+        test=f"{_DEATHS}::test_forgotten_events_are_counted",
     ),
     _says(
         name="a recording that cannot be recovered",
@@ -260,7 +260,7 @@ SESSIONS: Final = (
         file="pytest_opprof/recovery/deaths.py",
         text='problem=f"the recording cannot be read: {error}")',
         without='problem="" if error else "")',
-        test=f"{_DEATHS}::test_a_damaged_recording_is_told_as_such",
+        test=f"{_DEATHS}::test_damaged_recording_is_reported",
     ),
     _says(
         name="threads of a dead process",
@@ -276,6 +276,6 @@ SESSIONS: Final = (
         file="pytest_opprof/experiment/ab.py",
         text="        died = Counter(death.side for death in self.kept.deaths())\n        if died:",
         without="        died = Counter(death.side for death in self.kept.deaths())\n        if False:",
-        test="tests/e2e/ab/test_resuming.py::test_what_was_measured_is_kept_and_resumed",
+        test="tests/e2e/ab/test_resuming.py::test_interrupted_measurements_are_kept_and_resumed",
     ),
 )

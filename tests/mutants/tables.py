@@ -9,8 +9,8 @@ from mutants.detector import Detector, Layer
 
 _tells: Final = partial(Detector, layer=Layer.TABLE)
 _SUMMARY: Final = "pytest_opprof/report/summary.py"
-_BELOW: Final = "tests/unit/report/test_op_table.py::test_what_is_missing_stands_below_the_table"
-_SIDES: Final = "tests/unit/report/html/test_details.py::test_each_side_says_what_it_lacks"
+_BELOW: Final = "tests/unit/report/test_op_table.py::test_losses_are_reported_below_the_table"
+_SIDES: Final = "tests/unit/report/html/test_details.py::test_each_side_reports_its_losses"
 _PROFILES: Final = "tests/unit/events/test_key_averages.py::test_losses_stand_below_both_tables"
 _LAST: Final = "tests/unit/report/test_terminal.py::test_losses_and_tests_not_run_are_counted"
 _NO_ROOM: Final = "tests/unit/report/test_terminal.py::test_names_and_rows_that_found_no_room_are_counted"
@@ -102,7 +102,7 @@ TABLES: Final = (
         file="pytest_opprof/report/html/scripts/test.js",
         text='lacking: side.lacking.join("; ")',
         without='lacking: ""',
-        test="tests/integration/html/test_one_test.py::test_what_a_side_lacks_is_shown",
+        test="tests/integration/html/test_one_test.py::test_losses_of_a_side_are_shown",
     ),
     _tells(
         name="calls that a tree has no room for",
@@ -158,7 +158,7 @@ TABLES: Final = (
         file=_SUMMARY,
         text='        "with incomplete device records": torn,\n',
         without="",
-        test="tests/unit/report/test_terminal.py::test_kernels_have_a_column_where_there_are_any",
+        test="tests/unit/report/test_terminal.py::test_recorded_kernels_have_a_column",
     ),
     _tells(
         name="names in the last line",
@@ -238,7 +238,7 @@ TABLES: Final = (
         file="pytest_opprof/report/markdown.py",
         text='[f"{omitted} rows omitted, see {rest}.", ""] if omitted else []',
         without="[]",
-        test="tests/unit/report/test_markdown.py::test_what_has_no_room_is_counted_at_the_top",
+        test="tests/unit/report/test_markdown.py::test_omitted_rows_are_counted_at_the_top",
     ),
     _tells(
         name="whose numbers a comment shows",
@@ -246,7 +246,7 @@ TABLES: Final = (
         file="pytest_opprof/report/markdown.py",
         text='said = [_SELF_REPORTED, ""] if self_reported else []',
         without="said: list[str] = []",
-        test="tests/unit/report/test_markdown.py::test_links_are_those_of_the_caller",
+        test="tests/unit/report/test_markdown.py::test_caller_supplies_the_links",
     ),
     _tells(
         name="annotations that GitHub does not show",
@@ -262,7 +262,7 @@ TABLES: Final = (
         file="pytest_opprof/report/annotations.py",
         text='return "warning" if verdict is Verdict.INCONCLUSIVE else "error"',
         without='return "error"',
-        test="tests/unit/report/test_annotations.py::test_what_cannot_be_judged_is_a_warning",
+        test="tests/unit/report/test_annotations.py::test_unjudgeable_tests_are_a_warning",
     ),
     _tells(
         name="a control that failed",
@@ -270,7 +270,7 @@ TABLES: Final = (
         file=_SUMMARY,
         text='if flagged else "nothing flagged"',
         without='if flagged and False else "nothing flagged"',
-        test="tests/unit/report/test_ab.py::test_failed_control_is_said",
+        test="tests/unit/report/test_ab.py::test_failed_control_is_reported",
     ),
     _tells(
         name="unchanged tests of an A/B",

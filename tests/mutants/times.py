@@ -28,7 +28,7 @@ TIMES: Final = (
         file=_TIMES,
         text="        everywhere = everywhere or _failed_control(self.control)\n",
         without="",
-        test=f"{_TESTS}/test_judge.py::test_base_that_differs_from_itself_stops_all",
+        test=f"{_TESTS}/test_judge.py::test_base_differing_from_itself_stops_all_verdicts",
     ),
     _judges(
         name="too few processes",
@@ -52,7 +52,7 @@ TIMES: Final = (
         file=_TIMES,
         text="    return (f\"not only the code differs: {', '.join(words)}\",) if words else ()",
         without="    return ()",
-        test=f"{_TESTS}/test_judge.py::test_other_libraries_are_said_and_judged",
+        test=f"{_TESTS}/test_judge.py::test_other_libraries_are_reported_and_judged",
     ),
     _judges(
         name="numbers that a process lacks",
@@ -60,7 +60,7 @@ TIMES: Final = (
         file=_SAMPLES,
         text="            if not bad:\n                continue",
         without="            if bad or not bad:\n                continue",
-        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_said",
+        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_reported",
     ),
     _judges(
         name="other work",
@@ -68,7 +68,7 @@ TIMES: Final = (
         file=_SAMPLES,
         text="    if before == after and len(before) == 1:",
         without="    if True:",
-        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_said",
+        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_reported",
     ),
     _judges(
         name="a clock that stood still",
@@ -76,7 +76,7 @@ TIMES: Final = (
         file=_SAMPLES,
         text="if not each.totals[WALL_TIME.name].low > 0]",
         without="if not each.totals[WALL_TIME.name]]",
-        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_said",
+        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_reported",
     ),
     _judges(
         name="processes that others disturbed",

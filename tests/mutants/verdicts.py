@@ -15,9 +15,9 @@ _SESSIONS: Final = "pytest_opprof/compare/sessions.py"
 _SENTENCES: Final = "pytest_opprof/compare/sentences.py"
 _INCOMPLETE: Final = "tests/unit/compare/test_trust.py::test_incomplete_recording_is_inconclusive"
 _UNSTABLE: Final = (
-    "tests/unit/compare/test_uncertain.py::test_what_is_called_unstable_gates_nothing_though_it_looks_certain"
+    "tests/unit/compare/test_uncertain.py::test_unstable_metric_gates_nothing_despite_equal_steps"
 )
-_UNMEASURED: Final = "tests/unit/compare/test_judge.py::test_what_was_not_measured_is_not_judged"
+_UNMEASURED: Final = "tests/unit/compare/test_judge.py::test_unmeasured_test_is_not_judged"
 
 VERDICTS: Final = (
     _judges(
@@ -50,8 +50,7 @@ VERDICTS: Final = (
         file=_TRUST,
         text="            return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)",
         without="            return ''",
-        test="tests/unit/compare/test_trust.py"
-        "::test_two_recordings_without_an_event_are_not_equal_where_events_were_lost",
+        test="tests/unit/compare/test_trust.py::test_two_empty_recordings_with_losses_are_not_equal",
     ),
     _judges(
         name="a side that is a sample",
@@ -67,7 +66,7 @@ VERDICTS: Final = (
         file=_TRUST,
         text="            if gap := test.capture.device_gap:",
         without="            if gap := '':",
-        test="tests/unit/compare/test_device_gates.py::test_what_is_missing_leaves_devices_inconclusive",
+        test="tests/unit/compare/test_device_gates.py::test_device_losses_make_device_gates_inconclusive",
     ),
     _judges(
         name="other sources",
@@ -115,8 +114,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="        if highest is not None and head.low > highest and not _is_moved_by_edits(change.about):",
         without="        if False:",
-        test="tests/unit/compare/test_uncertain.py"
-        "::test_more_in_each_step_than_an_uncertain_base_ever_had_regresses",
+        test="tests/unit/compare/test_uncertain.py::test_rise_above_an_uncertain_bases_range_regresses",
     ),
     _judges(
         name="a gate on a value that varies",
@@ -132,8 +130,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="ranked(with_moved_work((*totals, *ops)), comparer.causes)",
         without="ranked((*totals, *ops), comparer.causes)",
-        test="tests/unit/compare/test_background.py"
-        "::test_fewer_ops_beside_more_in_the_background_are_no_improvement",
+        test="tests/unit/compare/test_background.py::test_ops_moved_to_the_background_are_not_an_improvement",
     ),
     _judges(
         name="an acceptance that ended",
@@ -141,7 +138,7 @@ VERDICTS: Final = (
         file="pytest_opprof/compare/accepting.py",
         text="    if entry.is_spent(before):",
         without="    if False:",
-        test="tests/unit/compare/test_accepting.py::test_it_ends_with_a_baseline_that_was_measured_with_it",
+        test="tests/unit/compare/test_accepting.py::test_acceptance_ends_with_a_baseline_measured_with_it",
     ),
     _judges(
         name="a test that was skipped",
@@ -181,7 +178,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="        return (pair.base is None or pair.head is None) and omitted > 0",
         without="        return (pair.base is None or pair.head is None) and omitted < 0",
-        test="tests/unit/compare/test_trust.py::test_cut_off_rows_are_no_change",
+        test="tests/unit/compare/test_trust.py::test_cut_off_rows_are_not_a_change",
     ),
     _judges(
         name="samples without a single op",
@@ -245,7 +242,7 @@ VERDICTS: Final = (
         file=_LIMITS,
         text='    gap = test.capture.device_gap if _is_about_devices(path) else ""',
         without='    gap = ""',
-        test="tests/unit/compare/test_device_gates.py::test_a_budget_is_not_kept_by_what_was_lost",
+        test="tests/unit/compare/test_device_gates.py::test_lost_records_do_not_satisfy_a_budget",
     ),
     _judges(
         name="a limit whose source did not run",
@@ -301,7 +298,7 @@ VERDICTS: Final = (
         file=_SESSIONS,
         text="verdict=Verdict.MISSING, reason=reason, base=pair.base)",
         without="verdict=None, reason=reason, base=pair.base)",
-        test="tests/unit/compare/test_sessions.py::test_missing_needs_a_whole_file",
+        test="tests/unit/compare/test_sessions.py::test_only_wholly_collected_files_have_missing_tests",
     ),
     _judges(
         name="nothing in common",
@@ -309,7 +306,7 @@ VERDICTS: Final = (
         file=_SESSIONS,
         text="    notes += nothing_in_common(base, pairs)\n",
         without="",
-        test="tests/unit/compare/test_sessions.py::test_tests_that_are_all_new_are_said",
+        test="tests/unit/compare/test_sessions.py::test_all_new_tests_are_reported",
     ),
     _judges(
         name="nothing that is certain",
@@ -317,7 +314,7 @@ VERDICTS: Final = (
         file=_SENTENCES,
         text="    if found.judged:\n        verdicts.add(Verdict.PASS)",
         without="    verdicts.add(Verdict.PASS)",
-        test="tests/unit/compare/test_uncertain.py::test_nothing_certain_is_no_pass",
+        test="tests/unit/compare/test_uncertain.py::test_nothing_passes_without_a_certain_count",
     ),
     _judges(
         name="nothing that stayed nothing",
@@ -325,7 +322,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="    return sum(any(side and side.high for side in (change.base, change.head)) for change in judged)",
         without="    return len(judged)",
-        test="tests/unit/compare/test_judge.py::test_nothing_that_stayed_nothing_is_no_pass_beside_what_ran",
+        test="tests/unit/compare/test_judge.py::test_unchanged_zero_is_not_a_pass_for_ungated_work",
     ),
     _judges(
         name="a base of times alone",
@@ -333,7 +330,7 @@ VERDICTS: Final = (
         file=_SESSIONS,
         text="Verdict.INCONCLUSIVE if is_gated else None",
         without="None",
-        test="tests/unit/compare/test_sessions.py::test_no_gate_passes_beside_times_alone",
+        test="tests/unit/compare/test_sessions.py::test_times_only_baseline_passes_no_gate",
     ),
     _judges(
         name="what fails by default",
@@ -341,6 +338,6 @@ VERDICTS: Final = (
         file="pytest_opprof/compare/verdicts.py",
         text='"regressed,missing,inconclusive,error,no-baseline"',
         without='"regressed,missing,error,no-baseline"',
-        test="tests/unit/compare/test_verdicts.py::test_default_fails_on_what_is_not_known_to_be_good",
+        test="tests/unit/compare/test_verdicts.py::test_default_fails_on_every_doubtful_verdict",
     ),
 )

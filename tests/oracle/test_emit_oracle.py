@@ -62,7 +62,7 @@ def heard(tool: Path, log: Path, emitter: str, *, after: str = "") -> list[tuple
     return [(what, text) for _, what, text in lines if what != "domain"]
 
 
-def test_strings_are_torchs(tool: Path, tmp_path: Path) -> None:
+def test_strings_match_torchs(tool: Path, tmp_path: Path) -> None:
     theirs = heard(tool, tmp_path / "theirs", BY_TORCH)
     ours = heard(tool, tmp_path / "ours", BY_US)
     assert len(theirs) > 1000

@@ -63,7 +63,7 @@ def check(prof: Any) -> Any:
 
 
 @given(seeds)
-def test_random_profiles_have_torchs_order_and_self_times(seed: int) -> None:
+def test_random_profiles_match_torchs_order_and_self_times(seed: int) -> None:
     prof = random_profile(seed, of_torch)
     ours, wanted = BasicEvaluation(prof), torchs.BasicEvaluation(prof)
     assert [(key.event.id, one.duration_time_ns, one.self_time_ns) for key, one in ours.metrics.items()] == [
@@ -72,7 +72,7 @@ def test_random_profiles_have_torchs_order_and_self_times(seed: int) -> None:
     assert [key.event.id for key in ours.event_keys] == [key.event.id for key in wanted.event_keys]
 
 
-def test_published_profile_has_torchs_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_published_profile_matches_torch(capsys: pytest.CaptureFixture[str]) -> None:
     prof = published_profile(of_torch)
     check(prof).get_optimizable_events(3)
     ours = capsys.readouterr().out
@@ -80,7 +80,7 @@ def test_published_profile_has_torchs_numbers(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == ours
 
 
-def test_recorded_profile_has_torchs_events_to_optimize(traces: Path) -> None:
+def test_recorded_profile_matches_torchs_optimizable_events(traces: Path) -> None:
     told, tree = json.loads((traces / "torch_basic_evaluation_events.json").read_text())
     prof = recorded_profile(told, tree, of_torch)
     ours, wanted = (
@@ -91,7 +91,7 @@ def test_recorded_profile_has_torchs_events_to_optimize(traces: Path) -> None:
     assert ours == wanted
 
 
-def test_torchs_own_profile_has_torchs_numbers() -> None:
+def test_torch_profile_matches_torch() -> None:
     with torch.profiler.profile(with_stack=True, profile_memory=True) as prof:
         torch.ones(3, requires_grad=True).sum().backward()
     ours = check(prof.profiler)
@@ -100,7 +100,7 @@ def test_torchs_own_profile_has_torchs_numbers() -> None:
 
 
 @given(seeds)
-def test_walks_are_torchs(seed: int) -> None:
+def test_tree_walks_match_torchs(seed: int) -> None:
     tree = random_profile(seed).kineto_results.experimental_event_tree()
     assert [one.id for one in traverse_dfs(tree)] == [one.id for one in torchs.traverse_dfs(tree)]
     assert [one.id for one in traverse_bfs(tree)] == [one.id for one in torchs.traverse_bfs(tree)]
@@ -114,7 +114,7 @@ def test_check_fails_where_numbers_differ() -> None:
     assert numbers(BasicEvaluation(prof)) != numbers(BasicEvaluation(other))
 
 
-def test_our_profile_has_torchs_numbers() -> None:
+def test_our_profile_matches_torch() -> None:
     from pytest_opprof import profile, record_function
 
     with profile(with_stack=True, profile_memory=True) as prof, record_function("outer"):

@@ -121,7 +121,7 @@ def renumbered(ids: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_nodes_are_torchs(torch: Any, tmp_path: Path, program: Callable[[Any], None]) -> None:
+def test_nodes_match_torchs(torch: Any, tmp_path: Path, program: Callable[[Any], None]) -> None:
     program(torch)
     our_trace, their_trace = traced_by_both(torch, program, tmp_path)
     ours, theirs = ops(our_trace), ops(their_trace)
@@ -151,7 +151,7 @@ def test_nodes_are_torchs(torch: Any, tmp_path: Path, program: Callable[[Any], N
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_attributes_are_torchs(torch: Any, tmp_path: Path, program: Callable[[Any], None]) -> None:
+def test_attributes_match_torchs(torch: Any, tmp_path: Path, program: Callable[[Any], None]) -> None:
     program(torch)
     our_trace, their_trace = traced_by_both(torch, program, tmp_path)
     nodes = {node["id"]: node for node in our_trace["nodes"]}
@@ -206,7 +206,7 @@ def test_launched_kernels_are_named(torch: Any, tmp_path: Path, backend: str | N
     assert our["inputs"]["strides"] == their["inputs"]["strides"] + [[] for _ in types[2:]]
 
 
-def test_head_is_torchs(torch: Any, tmp_path: Path) -> None:
+def test_header_matches_torchs(torch: Any, tmp_path: Path) -> None:
     ours, theirs = traced_by_both(torch, scalars, tmp_path)
     assert ours.keys() == theirs.keys()
     for key in ("schema", "pid"):

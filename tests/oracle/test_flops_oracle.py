@@ -76,7 +76,7 @@ calls = st.lists(
 # A session of torch's takes half a second, and each example makes about forty calls.
 @settings(max_examples=min(settings().max_examples, 200))
 @given(calls=calls)
-def test_flops_are_those_of_torch(torch: Any, calls: list[Call]) -> None:
+def test_flops_match_torchs(torch: Any, calls: list[Call]) -> None:
     theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_flops=True)
     with theirs:
         for call in calls:

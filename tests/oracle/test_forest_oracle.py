@@ -156,7 +156,7 @@ def compare(seed: int) -> Counter[str]:
     return printed
 
 
-def test_torchs_answers_are_torchs(large_counts: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compat_answers_match_torchs(large_counts: bool, capsys: pytest.CaptureFixture[str]) -> None:
     count = 10_000 if large_counts else 120
     found: Counter[str] = Counter()
     for seed in range(count):
@@ -197,7 +197,7 @@ class ColumnsAlone(KinetoRecording):
 
 
 @pytest.mark.parametrize("is_compat", [True, False], ids=["compat", "ours"])
-def test_columns_alone_give_torchs_sums(large_counts: bool, is_compat: bool) -> None:
+def test_columns_alone_match_torchs_sums(large_counts: bool, is_compat: bool) -> None:
     for seed in range(2_000 if large_counts else 60):
         maker = ForestMaker(seed, device_type=torch.autograd.DeviceType, is_sound=True)
         result = maker.result()
@@ -218,7 +218,7 @@ def test_columns_alone_give_torchs_sums(large_counts: bool, is_compat: bool) -> 
             assert ours == sorted(original.splitlines()), f"forest {seed}"
 
 
-def test_what_torch_really_recorded_is_summed_up_as_torch_does() -> None:
+def test_real_recordings_are_summed_as_torch_does() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
     inputs = torch.ones(4, 8)
     model(inputs).sum().backward()

@@ -51,7 +51,7 @@ def test_a_backward_op_has_the_stack_of_its_forward_op(torch: Any, tmp_path: Pat
     assert stacks_of(events, "ExpBackward0") == [forward]
 
 
-def test_forward_ops_of_two_threads_are_told_apart(torch: Any, tmp_path: Path) -> None:
+def test_forward_ops_of_two_threads_are_distinguished(torch: Any, tmp_path: Path) -> None:
     # Torch records the calls of threads that are there when it starts.
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as another:
         one.submit(int).result()

@@ -167,7 +167,7 @@ def arrows(trace: Any) -> list[tuple[int, int]]:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("record_shapes", [True, False], ids=["shapes", "plain"])
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_events_are_kinetos(
+def test_events_match_kinetos(
     torch: Any, tmp_path: Path, program: Callable[[Any], None], *, record_shapes: bool
 ) -> None:
     program(torch)
@@ -260,7 +260,7 @@ def labels_of(trace: Any, kind: str) -> dict[Any, Any]:
     }
 
 
-def test_top_level_is_kinetos(torch: Any, tmp_path: Path) -> None:
+def test_top_level_matches_kinetos(torch: Any, tmp_path: Path) -> None:
     traces = written_by_both(torch, hostile_names, tmp_path)
     theirs = [
         key for key in traces.theirs if key not in {"trace_id", "host_name"}
@@ -277,7 +277,7 @@ def test_top_level_is_kinetos(torch: Any, tmp_path: Path) -> None:
     assert kinds[0] == kinds[1]
 
 
-def test_torchs_validator_finds_no_fault(torch: Any, tmp_path: Path) -> None:
+def test_torch_validator_finds_no_fault(torch: Any, tmp_path: Path) -> None:
     validator = pytest.importorskip("torch.profiler._trace_validator", reason="this torch has no such tool")
 
     written_by_both(torch, encoder_step, tmp_path, record_shapes=True)
@@ -287,7 +287,7 @@ def test_torchs_validator_finds_no_fault(torch: Any, tmp_path: Path) -> None:
 # ---- memory ----
 
 
-def test_memory_is_kinetos(torch: Any, tmp_path: Path) -> None:
+def test_memory_matches_kinetos(torch: Any, tmp_path: Path) -> None:
     """In two runs of one program: torch's profiler and ours cannot both be told of memory at once."""
 
     def program() -> None:

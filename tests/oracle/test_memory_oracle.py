@@ -75,7 +75,7 @@ def of_the_window(blocks: Iterable[tuple[int, int]]) -> list[int]:
 
 
 @pytest.mark.parametrize("make", WORKLOADS)
-def test_blocks_are_those_that_torch_sees(torch: Any, make: Callable[[Any], Callable[[], None]]) -> None:
+def test_blocks_match_torchs(torch: Any, make: Callable[[Any], Callable[[], None]]) -> None:
     ours, theirs = two_windows(torch, make(torch))
     recording = ours.cycles[0].recording
     seen = [change.nbytes for change in map(recording.memory, range(len(recording))) if change is not None]
@@ -115,7 +115,7 @@ def test_ops_are_credited_as_torch_credits_them(
 
 
 @pytest.mark.parametrize("make", WORKLOADS)
-def test_compat_has_torchs_rows(torch: Any, make: Callable[[Any], Callable[[], None]]) -> None:
+def test_compat_rows_match_torchs(torch: Any, make: Callable[[Any], Callable[[], None]]) -> None:
     _skip_where_it_rounds(torch)
     ours, theirs = two_windows(torch, make(torch))
 
@@ -130,7 +130,7 @@ def test_compat_has_torchs_rows(torch: Any, make: Callable[[Any], Callable[[], N
     assert said(ours.key_averages(compat="torch")) == said(theirs.key_averages())
 
 
-def test_instants_are_no_ops(torch: Any) -> None:
+def test_instants_are_not_ops(torch: Any) -> None:
     run = encoder_step(torch)
     run()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:

@@ -79,7 +79,7 @@ def told_by_torch(torch: Any, step: Step, path: Path) -> Told:
 
 
 @pytest.mark.parametrize("make", [dense, convolutions, attention, inference])
-def test_categories_are_those_of_torch(torch: Any, make: Callable[[Any], Step], tmp_path: Path) -> None:
+def test_categories_match_torchs(torch: Any, make: Callable[[Any], Step], tmp_path: Path) -> None:
     told = []
     for ask in (told_by_us, lambda step, path: told_by_torch(torch, step, path)):
         torch.manual_seed(0)

@@ -23,7 +23,7 @@ def parsed_by_torch(path: Path) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.torch.autograd.profiler.parse_nvprof_trace:FutureWarning")  # since 2.15
-def test_ranges_are_torchs(tmp_path: Path, large_counts: bool) -> None:
+def test_ranges_match_torchs(tmp_path: Path, large_counts: bool) -> None:
     skip_unless_overloads(torch)
     kernels = 0
     for seed in range(500 if large_counts else 40):

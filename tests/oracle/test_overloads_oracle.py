@@ -40,7 +40,7 @@ def model_step() -> None:
 
 @pytest.mark.parametrize("with_shapes", [False, True])
 @pytest.mark.parametrize("program", [tensors, model_step])
-def test_overloads_are_torchs(program: Callable[[], None], with_shapes: bool, tmp_path: Path) -> None:
+def test_overloads_match_torchs(program: Callable[[], None], with_shapes: bool, tmp_path: Path) -> None:
     config = experimental(torch, capture_overload_names=True)
     theirs = torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],

@@ -97,7 +97,7 @@ def test_the_text_stays_in_the_trace_beside_the_inputs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("with_modules", [True, False], ids=["modules", "stack"])
-def test_calls_of_modules_are_torchs(tmp_path: Path, *, with_modules: bool) -> None:
+def test_module_calls_match_torchs(tmp_path: Path, *, with_modules: bool) -> None:
     """With stacks they are recorded, whether they were asked for or not."""
     net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3), torch.nn.ReLU())
     x = torch.ones(2, 3)

@@ -37,7 +37,7 @@ def hierarchies(prof: Any, path: Path) -> list[tuple[str, str | None]]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("record_shapes", [False, True], ids=["plain", "shapes"])
 @pytest.mark.parametrize("compiled", [script, trace])
-def test_modules_of_torchscript_are_kinetos(
+def test_torchscript_modules_match_kinetos(
     torch: Any, tmp_path: Path, compiled: Callable[[Any, Any, Any], Any], *, record_shapes: bool
 ) -> None:
     batch = torch.ones(1, 2)

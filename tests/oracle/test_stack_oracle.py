@@ -69,7 +69,7 @@ def _skip_where_calls_are_not_told(theirs: Any) -> None:
         pytest.skip("the events of this torch do not say which of them are calls of Python")
 
 
-def test_each_op_has_torchs_stack(both: tuple[Any, EventList]) -> None:
+def test_op_stacks_match_torchs(both: tuple[Any, EventList]) -> None:
     theirs, ours = both
     _skip_where_calls_are_not_told(theirs)
     expected = of_the_model(theirs.events())
@@ -91,7 +91,7 @@ def test_our_stacks_differ_in_their_lines_alone(both: tuple[Any, EventList]) -> 
     assert shown <= without_lines(of_the_model(ours))
 
 
-def test_calls_of_the_model_are_torchs(both: tuple[Any, EventList]) -> None:
+def test_model_calls_match_torchs(both: tuple[Any, EventList]) -> None:
     """Names, order, and what each was called from."""
     theirs, ours = both
     _skip_where_calls_are_not_told(theirs)
@@ -108,7 +108,7 @@ def test_calls_of_the_model_are_torchs(both: tuple[Any, EventList]) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 3, 20])
-def test_rows_by_stack_are_torchs(both: tuple[Any, EventList], depth: int) -> None:
+def test_rows_by_stack_match_torchs(both: tuple[Any, EventList], depth: int) -> None:
     theirs, ours = both
 
     def rows(averages: Any) -> Counter[tuple[Any, ...]]:
@@ -125,7 +125,7 @@ def test_rows_by_stack_are_torchs(both: tuple[Any, EventList], depth: int) -> No
 
 
 @pytest.mark.parametrize("metric", METRICS[:2])
-def test_files_of_stacks_are_torchs(both: tuple[Any, EventList], tmp_path: Path, metric: str) -> None:
+def test_stack_files_match_torchs(both: tuple[Any, EventList], tmp_path: Path, metric: str) -> None:
     """Of the same events: torch's own list, written by torch and by us."""
     theirs, _ = both
     theirs.events().export_stacks(str(tmp_path / "theirs"), metric)
@@ -138,7 +138,7 @@ def test_files_of_stacks_are_torchs(both: tuple[Any, EventList], tmp_path: Path,
 _OF_VERBOSE_TRACES = {"Call stack", "CallFrom", "Python thread"}  # CallFrom: since torch 2.14
 
 
-def test_calls_in_a_trace_are_kinetos(both: tuple[Any, EventList], tmp_path: Path) -> None:
+def test_calls_in_a_trace_match_kinetos(both: tuple[Any, EventList], tmp_path: Path) -> None:
     """Each call of the model: name, members, module number, and the call that it names as its parent."""
     theirs, ours = both
     theirs.export_chrome_trace(str(tmp_path / "theirs.json"))

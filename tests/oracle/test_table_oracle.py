@@ -87,7 +87,7 @@ SORT_KEYS = (None, "cpu_time_total", "self_cpu_time_total", "cpu_time", "count")
     sort_by=st.sampled_from(SORT_KEYS),
     row_limit=st.sampled_from([-1, 0, 2, 100]),
 )
-def test_sums_by_torchs_rules_are_torchs(
+def test_compat_sums_match_torchs(
     spans: list[Span],
     by_shapes: bool,  # drawn
     sort_by: str | None,
@@ -111,7 +111,7 @@ def test_our_own_sums_are_torchs_where_its_rules_change_nothing(
 
 
 @given(spans=forests(PLAIN_NAMES, odd=False), top_level=st.booleans(), row_limit=st.sampled_from([-1, 3]))
-def test_table_of_single_events_is_torchs(
+def test_table_of_single_events_matches_torchs(
     spans: list[Span], top_level: bool, row_limit: int
 ) -> None:  # drawn
     recording = HandMadeRecording(spans)
@@ -193,7 +193,7 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
         }
     ),
 )
-def test_table_of_torchs_averages_is_torchs(
+def test_table_of_averages_matches_torchs(
     run: list[KinetoEvent],
     layout: dict[str, Any],
     device: str | None,

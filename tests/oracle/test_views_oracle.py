@@ -89,7 +89,7 @@ def test_overloads_of_a_name_agree() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")  # each op is called, old ones too
-def test_views_are_what_the_schemas_say() -> None:
+def test_views_match_the_schemas() -> None:
     wanted = [
         schema
         for schema in schemas()

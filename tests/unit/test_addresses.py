@@ -36,7 +36,7 @@ def test_secrets_are_hidden(address: str, expected: str) -> None:
         "https://host/x?sig=s3+cret&se=2026",
     ],
 )
-def test_what_is_said_of_an_address_has_no_secret_of_it(address: str) -> None:
+def test_messages_hide_an_addresss_secrets(address: str) -> None:
     said = said_of(address, f"login as s3 cret failed for {address}")
     assert "s3" not in said
     assert "cret" not in said

@@ -45,7 +45,7 @@ def test_names_of_projects_and_sessions_differ() -> None:
     assert len({session.title for session in SESSIONS}) == len(SESSIONS)
 
 
-def test_a_row_holds_costs_against_plain() -> None:
+def test_row_compares_costs_with_plain_sessions() -> None:
     same = cell(20, peak_mib=150.0)
     row = row_of({"plain": cell(10), "save": cell(40), "same code": cell(25), "same code again": same})
     assert row[2:7] == ["10", "10.0 s (12.0 s)", "2.0 (1.8)", "4.0 (3.5)", "+50 MiB (+50 %)"]

@@ -43,5 +43,5 @@ def test_a_source_without_a_header_is_found(check: ModuleType, tmp_path: Path) -
     assert check.faults(folder) == ["core/a.c: it has no header core/a.h to declare what it gives"]
 
 
-def test_ours_has_no_fault(check: ModuleType) -> None:
+def test_native_sources_have_no_fault(check: ModuleType) -> None:
     assert check.faults(NATIVE / "src") == []

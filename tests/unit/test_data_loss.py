@@ -16,7 +16,7 @@ TREE = (
 TEST = replace(simple_test({"forward": 1, "aten::mul": 4}, steps=2), tree=TREE)
 
 
-def test_nothing_is_lacking_of_a_whole_test() -> None:
+def test_complete_test_has_no_losses() -> None:
     assert list(losses_of_test(TEST)) == []
     assert calls_outside_tree(TEST) == 0
 

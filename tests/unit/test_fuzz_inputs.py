@@ -40,7 +40,7 @@ def test_same_seed_changes_alike() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no JSON", b"[" * 100_000, b"\xff"])
-def test_what_is_no_json_is_changed_by_its_bytes(data: bytes) -> None:
+def test_non_json_is_mutated_bytewise(data: bytes) -> None:
     assert {changed(seed, data) for seed in range(20)} == {BYTES}
 
 
@@ -48,7 +48,7 @@ def test_input_is_never_longer_than_it_may_be() -> None:
     assert all(len(changed(seed, most=60)) <= 60 for seed in range(50))
 
 
-def test_database_holds_what_was_dumped(tmp_path: Path) -> None:
+def test_database_survives_a_dump(tmp_path: Path) -> None:
     path = write_nvprof(tmp_path / "a.sqlite", random_nvprof(5))
     dumped = dump_database(path)
     assert write_database(tmp_path / "b.sqlite", dumped)

@@ -48,7 +48,7 @@ def test_the_first_cause_is_compared_with_the_edit(
     assert (found.op, found.is_line, found.is_op) == ("aten::clone", is_line, is_op)
 
 
-def test_a_session_that_failed_nothing_named_nothing(tmp_path: Path) -> None:
+def test_passing_session_named_nothing(tmp_path: Path) -> None:
     nothing = named_first(EDIT, tmp_path / "none.json")
     assert (nothing.place, nothing.is_line, nothing.is_op) == ("nothing", False, False)
     right = Named(place="x.clone() | y", op="aten::clone", is_line=True, is_op=True)

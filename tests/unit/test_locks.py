@@ -44,7 +44,7 @@ def test_shared_holders_welcome_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_who_waits_too_long_is_told_for_whom(tmp_path: Path, is_stopped: bool) -> None:
+def test_timeout_names_the_holder(tmp_path: Path, is_stopped: bool) -> None:
     program = "import sys, time; from pytest_opprof.locks import *; hold(opened(Path(sys.argv[1])))"
     holder = subprocess.Popen(
         [sys.executable, "-c", f"{program}; print(flush=True); time.sleep(60)", str(tmp_path)],

@@ -21,7 +21,7 @@ def test_names_of_rows_differ() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
 
 
-def test_what_is_asked_names_tests_that_exist(repository: Path) -> None:
+def test_commands_name_existing_tests(repository: Path) -> None:
     named = {word for column in COLUMNS for word in column.command.split() if word.startswith("tests/")}
     assert named
     assert not [path for path in named if not (repository / path).exists()]
@@ -47,7 +47,7 @@ def test_a_row_has_the_torch_that_it_names() -> None:
         ),
     ],
 )
-def test_a_cell_is_what_its_command_said(tmp_path: Path, code: int, said: str, result: Result) -> None:
+def test_cell_holds_its_commands_result(tmp_path: Path, code: int, said: str, result: Result) -> None:
     (tmp_path / "log").write_text(said)
     assert read(code, tmp_path / "log") == result
 
@@ -61,7 +61,7 @@ def test_answers_are_kept(tmp_path: Path) -> None:
     assert load(tmp_path / "none") == {}
 
 
-def test_the_page_says_what_was_not_asked_and_what_cannot_be() -> None:
+def test_page_marks_untried_and_impossible_cells() -> None:
     fresh = Row(python="3.11", suite="bookworm", whole=True)
     gone = Row(python="3.12", torch="2.15.0")
     cells = {"ops": Result(holds=True), "shapes": Result(holds=False, detail="2 failed")}

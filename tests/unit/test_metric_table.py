@@ -78,7 +78,7 @@ def told(folder: Path) -> Any:
     return json.loads(result.stdout)
 
 
-def test_a_new_metric_is_an_entry_and_its_measurement(tmp_path: Path) -> None:
+def test_new_metric_needs_an_entry_and_a_measurement(tmp_path: Path) -> None:
     found = told(tmp_path)
     assert found["file"]["ops"][0]["metrics"]["weight"] == 64
     assert found["file"]["totals"]["weight.total"] == 64
@@ -92,6 +92,6 @@ def test_a_new_metric_is_an_entry_and_its_measurement(tmp_path: Path) -> None:
     assert found["counts"]["totals"]["python.lines"] == 7
 
 
-def test_the_schema_has_what_the_table_has() -> None:
+def test_schema_matches_the_table() -> None:
     text = (SCHEMAS / "run.schema.json").read_text(encoding="utf-8")
     assert with_metrics(text) == text, "run `make reference`"

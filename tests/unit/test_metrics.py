@@ -26,7 +26,7 @@ def test_op_path_is_cut_at_last_metric() -> None:
     assert (path.op, path.metric) == ("Optimizer.step#SGD.step", COUNT)
 
 
-def test_total_wins_over_op_of_that_name() -> None:
+def test_total_takes_precedence_over_an_op() -> None:
     path = parse_path("ops.count", where="x")
     assert (path.op, path.metric) == (None, OPS_COUNT)
 
@@ -66,7 +66,7 @@ def test_typo_gets_nearest_metric(text: str, suggestion: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "a.b.c"])
-def test_hopeless_path_lists_what_there_is(text: str) -> None:
+def test_unknown_path_lists_the_metrics(text: str) -> None:
     with pytest.raises(UsageError, match=r"there are: ops\.count, .*<op>\.count"):
         parse_path(text, where="x")
 
@@ -93,6 +93,6 @@ def test_every_watched_op_has_a_reason() -> None:
     )
 
 
-def test_itt_answers_for_ops() -> None:
+def test_itt_source_counts_ops() -> None:
     assert OPS_COUNT.answers([Source.OPS_ITT])
     assert not OPS_COUNT.answers([Source.RANGES])

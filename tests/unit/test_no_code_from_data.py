@@ -43,7 +43,7 @@ def problems(source: str) -> Iterator[str]:
     sorted(path for path in PACKAGE.rglob("*.py") if str(path.relative_to(PACKAGE)) not in RUNS_PROGRAMS),
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
-def test_no_module_runs_what_it_reads(path: Path) -> None:
+def test_no_module_executes_data(path: Path) -> None:
     assert list(problems(path.read_text(encoding="utf-8"))) == []
 
 
@@ -62,5 +62,5 @@ def test_no_module_runs_what_it_reads(path: Path) -> None:
         "__import__(name)",
     ],
 )
-def test_each_means_would_be_found(source: str) -> None:
+def test_each_way_to_execute_data_is_found(source: str) -> None:
     assert len(list(problems(source))) == 1

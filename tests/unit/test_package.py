@@ -16,7 +16,7 @@ def in_fresh_process(program: str) -> str:
     ).stdout.strip()
 
 
-def test_import_loads_nothing_of_ours_but_itself() -> None:
+def test_import_loads_no_other_module_of_ours() -> None:
     program = (
         "import sys; before = set(sys.modules); import pytest_opprof; "
         "print(sorted(name for name in set(sys.modules) - before if 'opprof' in name))"
@@ -30,24 +30,24 @@ def test_import_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("name", pytest_opprof.__all__)
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_exists(name: str) -> None:
     value = getattr(pytest_opprof, name)
     # A constant does not know its name; what torch calls private is not private where it lives.
     assert getattr(value, "__name__", name) == name.removeprefix("_")
     assert getattr(pytest_opprof, name) is value
 
 
-def test_names_that_torch_keeps_private_are_there_too() -> None:
+def test_torchs_private_names_exist() -> None:
     assert pytest_opprof._filter_name("aten::is_leaf")
     assert not pytest_opprof._filter_stack_entry("torch/tensor.py(5): backward")
     assert pytest_opprof._rewrite_name("ProfilerStep#3", with_wildcard=True) == "ProfilerStep*"
 
 
-def test_dir_tells_the_public_names() -> None:
+def test_dir_lists_the_public_names() -> None:
     assert set(pytest_opprof.__all__) <= set(dir(pytest_opprof))
 
 
-def test_all_names_can_be_starred() -> None:
+def test_star_import_works() -> None:
     names: dict[str, object] = {}
     exec("from pytest_opprof import *", names)  # noqa: S102  # the statement is what is tested
     assert set(pytest_opprof.__all__) <= set(names)
@@ -58,7 +58,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
         pytest_opprof.profiel  # noqa: B018  # the look-up is what is tested
 
 
-def test_what_the_package_makes_can_be_named() -> None:
+def test_returned_classes_are_importable() -> None:
     program = (
         "import sys; from pytest_opprof import KeyAverages, Opprof, TraceFile, profile; "
         "p = profile(); p.start(); p.stop(); print(isinstance(p.key_averages(), KeyAverages), 'torch' in sys.modules)"

@@ -14,7 +14,7 @@ from pytest_opprof.compare.timing.comparison import TimeComparison
 from pytest_opprof.compare.timing.document import read_judged
 
 
-def test_a_base_that_does_not_build_is_told_with_its_last_lines(project: Project) -> None:
+def test_failed_base_build_shows_its_last_lines(project: Project) -> None:
     told = ab(
         project, "HEAD", "--setup", 'echo building; test $OPPROF_SIDE = head || { echo "no cc"; exit 3; }'
     )
@@ -99,9 +99,7 @@ def test_each_side_has_an_environment_of_its_own(project: Project, tmp_path: Pat
         ),
     ],
 )
-def test_environment_that_cannot_measure_is_told(
-    project: Project, setup: str, python: str, sentence: str
-) -> None:
+def test_unusable_environment_is_reported(project: Project, setup: str, python: str, sentence: str) -> None:
     told = ab(project, "HEAD", "--setup", setup, "--python", python)
     assert told.code == 9
     pattern = re.escape(sentence).replace(re.escape("{base}"), re.escape(str(temporary(project))) + "/[^ ]+")

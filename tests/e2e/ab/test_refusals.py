@@ -7,7 +7,7 @@ from e2e.ab.experiments import TESTS, ab, experiments, nothing_left
 from e2e.project import Project
 
 
-def test_a_base_that_cannot_be_collected_is_told_with_its_last_lines(project: Project) -> None:
+def test_uncollectable_base_shows_its_last_lines(project: Project) -> None:
     project.write("tests/test_it.py", "import nowhere_to_be_found")
     project.commit()
     project.write("tests/test_it.py", TESTS)
@@ -19,7 +19,7 @@ def test_a_base_that_cannot_be_collected_is_told_with_its_last_lines(project: Pr
 
 
 @pytest.mark.slow
-def test_a_base_whose_tests_cannot_run_is_told(project: Project) -> None:
+def test_base_whose_tests_cannot_run_is_reported(project: Project) -> None:
     project.replace("tests/test_it.py", "import work", "import work, added")
     project.write("added.py", "")
     project.git("add", "added.py")
@@ -42,7 +42,7 @@ def test_without_a_common_test_there_is_nothing_to_compare(project: Project) -> 
     assert "there is nothing to compare: none of 2 tests is in the base" in told.stderr
 
 
-def test_where_all_tests_fail_in_the_base_nothing_passes(project: Project) -> None:
+def test_nothing_passes_if_all_base_tests_fail(project: Project) -> None:
     project.write(
         "tests/test_it.py", TESTS.replace("work.other()", "work.gone()").replace("work.p", "work.q")
     )
@@ -77,14 +77,14 @@ def test_without_a_marked_test_there_is_nothing_to_measure(project: Project) -> 
         (("HEAD", "--resume=one"), "--resume=one: no such experiment in .opprof/ab; unfinished: none"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(project: Project, arguments: tuple[str, ...], sentence: str) -> None:
+def test_invalid_arguments_are_refused(project: Project, arguments: tuple[str, ...], sentence: str) -> None:
     told = ab(project, *arguments)
     assert told.code == 2
     assert told.stderr.startswith(f"opprof: {sentence}")
     assert experiments(project) == []
 
 
-def test_outside_a_repository_it_says_so(tmp_path: Path) -> None:
+def test_missing_repository_is_reported(tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()
     told = ab(Project(tmp_path / "bare"), "main", env={"GIT_CEILING_DIRECTORIES": str(tmp_path)})
     assert told.code == 9

@@ -13,7 +13,7 @@ from pytest_opprof.results.files import read_run, write_run
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_what_was_measured_is_kept_and_resumed(project: Project, tmp_path: Path, name: str) -> None:
+def test_interrupted_measurements_are_kept_and_resumed(project: Project, tmp_path: Path, name: str) -> None:
     project.write("tests/test_it.py", DISTURBING)
     project.commit()
     counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": name}
@@ -78,9 +78,7 @@ def test_tests_that_met_a_disturbed_machine_get_more_processes(project: Project,
 
 
 @pytest.mark.slow
-def test_resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder(
-    project: Project, tmp_path: Path
-) -> None:
+def test_resume_finds_the_newest_same_plan_from_a_subfolder(project: Project, tmp_path: Path) -> None:
     project.write("tests/test_it.py", DISTURBING)
     project.commit()
     counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": "SIGINT"}

@@ -103,7 +103,7 @@ def test_gates_and_accepted_rises_of_the_head_hold(project: Project, by: str, ve
 
 
 @pytest.mark.slow
-def test_a_project_that_stops_at_its_first_failure_does_not_stop_an_experiment(project: Project) -> None:
+def test_maxfail_does_not_stop_an_experiment(project: Project) -> None:
     project.replace("pytest.ini", "addopts = ", "addopts = -x ")
     project.write("tests/test_a.py", TESTS)
     project.commit()

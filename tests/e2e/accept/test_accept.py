@@ -103,7 +103,7 @@ def test_workers_and_the_compare_command_know_what_was_accepted(repository: Proj
 
 
 @pytest.mark.slow
-def test_what_goes_wrong_is_a_sentence(project: Project) -> None:
+def test_errors_are_one_sentence(project: Project) -> None:
     project.write("test_it.py", TEST)
     nothing = accept(project, "test_it.py::test_it", "--reason", REASON)
     assert nothing.returncode == 2
@@ -130,7 +130,7 @@ def test_what_goes_wrong_is_a_sentence(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_project_that_cannot_be_written_is_compared_all_the_same(project: Project) -> None:
+def test_unwritable_project_is_still_compared(project: Project) -> None:
     project.write("test_it.py", TEST)
     project.pytest("--opprof-save=main")
     (project.folder / ".opprof" / ".state" / "last.json").mkdir(parents=True)

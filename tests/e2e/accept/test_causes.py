@@ -118,7 +118,7 @@ def test_causes_have_the_same_numbers_everywhere(several: Project) -> None:
     assert comment.count("opprof accept --cause 1") == 1
 
 
-def test_quiet_session_names_what_failed(several: Project) -> None:
+def test_quiet_session_names_the_failures(several: Project) -> None:
     failed = several.pytest("-q", "--opprof-baseline=main")
     assert [line for line in failed.told if "regressed" not in line] == [
         "opprof: cause 1, 2 tests: test_it.py:16 in test_shared: work +1 a step: test_shared[a b], test_shared[c]",
@@ -127,7 +127,7 @@ def test_quiet_session_names_what_failed(several: Project) -> None:
     ]
 
 
-def test_what_cannot_be_accepted_at_once_is_a_sentence(several: Project) -> None:
+def test_invalid_acceptances_are_one_sentence(several: Project) -> None:
     several.pytest("--opprof-baseline=main")
 
     def told(*words: str) -> str:

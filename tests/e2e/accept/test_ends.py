@@ -69,7 +69,7 @@ def test_an_acceptance_ends_where_main_became_better_than_it_was(repository: Pro
 
 
 @pytest.mark.slow
-def test_a_run_that_is_kept_as_a_file_ends_an_acceptance_too(repository: Project) -> None:
+def test_run_saved_from_a_file_ends_an_acceptance(repository: Project) -> None:
     accepted_rise(repository)
     merged(repository, "topic", save=False)
     changed(repository, "better", 3, 2)
@@ -82,7 +82,7 @@ def test_a_run_that_is_kept_as_a_file_ends_an_acceptance_too(repository: Project
 
 
 @pytest.mark.slow
-def test_a_save_of_counts_to_commit_ends_an_acceptance_on_any_branch(repository: Project) -> None:
+def test_saving_counts_ends_an_acceptance_on_any_branch(repository: Project) -> None:
     store = "--opprof-store=counts:ci"
     repository.git("checkout", "-q", ".")
     repository.pytest(store, "--opprof-save=main")

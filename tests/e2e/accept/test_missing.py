@@ -7,7 +7,7 @@ from e2e.project import Project
 MARKED = "@pytest.mark.profile\ndef test_it(): work"
 
 
-def test_a_test_that_is_gone_on_purpose_is_accepted_until_it_is_back(repository: Project) -> None:
+def test_missing_test_is_accepted_until_it_is_back(repository: Project) -> None:
     repository.git("checkout", "-q", ".")
     repository.replace("test_it.py", MARKED, MARKED.partition("\n")[2])
     missing = repository.pytest("--opprof-baseline=main")

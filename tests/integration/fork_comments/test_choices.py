@@ -156,7 +156,7 @@ def accepted(folder: Path) -> None:
     accept(folder, [entry])
 
 
-def test_what_our_own_branch_accepts_passes(job: Job) -> None:
+def test_rise_accepted_on_our_branch_passes(job: Job) -> None:
     job.save(4)
     accepted(job.folder / ".opprof")
     job.upload(uploaded())

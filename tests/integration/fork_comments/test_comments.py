@@ -10,7 +10,7 @@ from pytest_opprof.compare.verdicts import Verdict
 pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
 
 
-def test_regression_is_commented_as_the_pull_requests_own_numbers(job: Job) -> None:
+def test_regression_comment_says_the_pull_request_measured_it(job: Job) -> None:
     job.save(4)
     job.upload(uploaded())
     assert job.comment() == 0, "the job that measured has failed already"
@@ -94,7 +94,7 @@ def test_refused_comment_leaves_the_summary(job: Job) -> None:
 # ---- our own side ----
 
 
-def test_baseline_is_that_of_the_branch_it_would_be_merged_into(job: Job) -> None:
+def test_target_branch_supplies_the_baseline(job: Job) -> None:
     job.api.pulls = [pull(base="release-1")]
     job.save(4)
     job.save(9, name="release-1")

@@ -36,7 +36,7 @@ def test_without_its_pull_request_nothing_is_commented(
 
 
 @pytest.mark.parametrize("which", ["none", "expired", "of another run", "of another name"])
-def test_missing_artifact_is_said(job: Job, which: str) -> None:
+def test_missing_artifact_is_reported(job: Job, which: str) -> None:
     job.save(4)
     if which != "none":
         job.upload(uploaded(), name="other" if which == "of another name" else "opprof-run")
@@ -47,7 +47,7 @@ def test_missing_artifact_is_said(job: Job, which: str) -> None:
     assert job.api.bodies == [], "of no news there is no comment"
 
 
-def test_comment_that_is_there_says_that_there_is_no_result_now(job: Job) -> None:
+def test_existing_comment_says_that_results_are_missing(job: Job) -> None:
     job.save(4)
     job.upload(uploaded(4))
     job.comment()

@@ -18,9 +18,7 @@ pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
 
 
 @pytest.mark.parametrize("part", ["fork_verdict.compare_runs", "commenting.markdown_comment"])
-def test_what_an_artifact_breaks_is_told_in_place_of_an_older_pass(
-    job: Job, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_artifact_replaces_an_older_pass(job: Job, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*args: Any, **kwargs: Any) -> None:
         raise OverflowError("int too large to convert to float")
 
@@ -79,7 +77,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_artifact_is_refused_in_a_sentence(job: Job, name: str) -> None:
+def test_hostile_artifact_is_refused_in_one_sentence(job: Job, name: str) -> None:
     job.save(4)
     job.api.upload(HOSTILE[name], run=RUN)
     assert job.comment() == REFUSED
@@ -103,7 +101,7 @@ def test_names_in_an_artifact_are_inert(job: Job) -> None:
     assert "\x1b" not in job.told
 
 
-def test_artifact_that_says_it_is_too_large_is_not_asked_for(job: Job) -> None:
+def test_oversized_artifact_is_not_downloaded(job: Job) -> None:
     job.save(4)
     job.upload(uploaded())
     job.api.artifacts[0]["size_in_bytes"] = MAX_ARTIFACT_BYTES + 1
@@ -131,7 +129,7 @@ def test_artifact_is_fetched_from_the_web_alone(job: Job, place: str) -> None:
     assert "it leads to an address that is not https" in job.problem
 
 
-def test_artifact_that_is_gone_where_it_was_stored_is_told(job: Job) -> None:
+def test_vanished_artifact_is_reported(job: Job) -> None:
     def lose(asked: Asked) -> Reply | None:
         return Reply(status=404, data=b"<gone/>") if asked.path.startswith("/storage/") else None
 
@@ -142,7 +140,7 @@ def test_artifact_that_is_gone_where_it_was_stored_is_told(job: Job) -> None:
     assert "what /repos/owner/project/actions/artifacts/500/zip leads to: 404" in job.problem
 
 
-def test_token_is_shown_to_the_api_alone(job: Job) -> None:
+def test_token_is_sent_to_the_api_only(job: Job) -> None:
     job.save(4)
     job.upload(uploaded())
     job.comment()

@@ -56,7 +56,7 @@ def test_everything_is_reached_by_keyboard(tab: Tab) -> None:
     assert tab.run("document.activeElement.textContent") == WORSE
 
 
-def test_the_theme_is_the_systems_until_it_is_chosen(browser: Browser, small: str) -> None:
+def test_theme_follows_the_system_until_chosen(browser: Browser, small: str) -> None:
     tab = Tab(browser, scheme="dark")
     tab.open(small)
     back = "getComputedStyle(document.body).backgroundColor"

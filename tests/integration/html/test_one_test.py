@@ -14,7 +14,7 @@ from pytest_opprof.report.html.page import html_report
 from pytest_opprof.results.run import CaptureStats
 
 
-def test_a_test_tells_which_cells_changed_and_why(tab: Tab) -> None:
+def test_changed_cells_have_reasons(tab: Tab) -> None:
     open_test(tab, WORSE)
     changes = {(row[0], row[1]): row[2:6] for row in rows_of(tab, "What changed")}
     assert changes["aten::clone", "count"] == ["2", "5", "+3", "REGRESSED"]
@@ -95,7 +95,7 @@ def test_ops_are_sorted_filtered_and_opened(tab: Tab) -> None:
     assert "aten::addmm" not in {row[0] for row in rows_of(tab, "Ops")}
 
 
-def test_each_steps_value_is_drawn_and_told(tab: Tab) -> None:
+def test_each_steps_value_is_drawn_and_labelled(tab: Tab) -> None:
     open_test(tab, WORSE)
     tab.run("[...document.querySelectorAll('.opens')].find((one) => one.textContent === 'forward').click()")
     labels = tab.run("[...document.querySelectorAll('.opdetail svg')].map((one) => one.ariaLabel)")
@@ -160,7 +160,7 @@ def test_the_history_shows_where_a_metric_changed(tab: Tab) -> None:
     assert runs[3][1] == "?"
 
 
-def test_printing_shows_the_rows_that_wait_for_a_click(browser: Browser, tmp_path: Path) -> None:
+def test_printing_shows_collapsed_rows(browser: Browser, tmp_path: Path) -> None:
     tab = Tab(browser)
     tab.open(written(tmp_path, html_report(made_comparison(tests=1, ops=60))) + "#test-0")
     tab.wait("document.querySelector('[aria-label=Ops]')")
@@ -185,7 +185,7 @@ def test_an_ab_shows_each_process(browser: Browser, tmp_path: Path) -> None:
     tab.close()
 
 
-def test_what_a_side_lacks_is_shown(browser: Browser, tmp_path: Path) -> None:
+def test_losses_of_a_side_are_shown(browser: Browser, tmp_path: Path) -> None:
     lossy = simple_test({"aten::mul": 1}, node_id=WORSE, capture=CaptureStats(dropped=12))
     tab = Tab(browser)
     tab.open(written(tmp_path, html_report(compared(None, simple_run(lossy)))))

@@ -82,7 +82,7 @@ def test_the_page_refuses_markup_and_requests(browser: Browser, small: str) -> N
     tab.close()
 
 
-def test_a_damaged_file_is_told(browser: Browser, tmp_path: Path) -> None:
+def test_damaged_file_is_reported(browser: Browser, tmp_path: Path) -> None:
     text = html_report(small_comparison())
     at = text.index('id="packed-0"') + 60
     tab = Tab(browser)

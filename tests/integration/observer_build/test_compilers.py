@@ -126,6 +126,6 @@ def test_empty_variable_names_no_compiler(
 
 
 @pytest.mark.parametrize("words", ["/no/such/compiler", "ccache'", "no-such-wrapper c++"])
-def test_named_compiler_that_is_not_there_is_none(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_missing_named_compiler_is_no_compiler(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     monkeypatch.setenv("CXX", words)
     assert compiler() is None

@@ -42,7 +42,7 @@ def test_folder_behind_a_link_is_passed_over(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_folder_of_somebody_else_is_passed_over(cache: Path, built: Path) -> None:
+def test_folder_of_another_user_is_skipped(cache: Path, built: Path) -> None:
     torch = pytest.importorskip("torch")
     shutil.copytree(built, cache, dirs_exist_ok=True)
     os.chown(cache, 12345, 12345)
@@ -50,7 +50,7 @@ def test_folder_of_somebody_else_is_passed_over(cache: Path, built: Path) -> Non
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_folder_below_somebody_elses_is_one_sentence(cache: Path, built: Path) -> None:
+def test_folder_below_another_users_is_one_sentence(cache: Path, built: Path) -> None:
     torch = pytest.importorskip("torch")
     inner = cache / "inner"
     shutil.copytree(built, inner)

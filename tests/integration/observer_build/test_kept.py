@@ -59,7 +59,7 @@ def test_kept_observer_is_found(cache: Path, built: Path, logging_compiler: Logg
 @pytest.mark.parametrize(
     "damage", ["changed", "cut", "gone", "record-gone", "record-changed", "written-by-all", "record-linked"]
 )
-def test_damaged_observer_is_built_anew(
+def test_damaged_observer_is_rebuilt(
     cache: Path, built: Path, logging_compiler: LoggingCompiler, tmp_path: Path, damage: str
 ) -> None:
     torch = pytest.importorskip("torch")
@@ -93,7 +93,7 @@ def test_damaged_observer_is_built_anew(
     assert is_kept(torch)
 
 
-def test_observer_is_made_private_whatever_the_umask(
+def test_observer_is_private_with_any_umask(
     cache: Path, built: Path, logging_compiler: LoggingCompiler
 ) -> None:
     torch = pytest.importorskip("torch")
@@ -109,7 +109,7 @@ def test_observer_is_made_private_whatever_the_umask(
     assert is_kept(torch)
 
 
-def test_observer_of_another_compiler_is_built_anew(
+def test_observer_of_another_compiler_is_rebuilt(
     cache: Path, built: Path, logging_compiler: LoggingCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch = pytest.importorskip("torch")
@@ -122,9 +122,7 @@ def test_observer_of_another_compiler_is_built_anew(
     assert not observed(torch).was_built
 
 
-def test_observer_that_cannot_be_loaded_is_built_anew(
-    cache: Path, built: Path, logging_compiler: LoggingCompiler
-) -> None:
+def test_unloadable_observer_is_rebuilt(cache: Path, built: Path, logging_compiler: LoggingCompiler) -> None:
     torch = pytest.importorskip("torch")
     mended = cache / "mended"
     (library,) = built.glob("*.so")

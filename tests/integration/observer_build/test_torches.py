@@ -17,7 +17,7 @@ from pytest_opprof.errors import CaptureUnavailableError
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
 
-def test_unpacked_torch_has_the_observer_of_the_installed_one(unpacked: Unpacked) -> None:
+def test_unpacked_torch_shares_the_installed_ones_observer(unpacked: Unpacked) -> None:
     installed = build_of(pytest.importorskip("torch"))
     assert replace(torch_build(unpacked.folder), folder=installed.folder) == installed
 
@@ -47,12 +47,12 @@ def test_folder_without_torch_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "is_tried"), [("2.5.1", False), ("2.6.0+cu124", True), ("2.99.0a0", False)]
 )
-def test_release_that_nobody_tried_is_known(unpacked: Unpacked, version: str, is_tried: bool) -> None:
+def test_untested_release_is_recognized(unpacked: Unpacked, version: str, is_tried: bool) -> None:
     unpacked.is_release(version)
     assert torch_build(unpacked.folder).is_tried is is_tried
 
 
-def test_release_that_nobody_tried_is_refused_with_what_to_do(cache: Path, unpacked: Unpacked) -> None:
+def test_untested_release_is_refused_with_advice(cache: Path, unpacked: Unpacked) -> None:
     unpacked.is_release("2.99.0")
     unpacked.cut_in_half("ATen/record_function.h")
     with pytest.raises(

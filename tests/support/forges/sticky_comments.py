@@ -120,14 +120,14 @@ class StickyComments:
         assert stage.keep(body_of("now", run=1)) == "updated the comment"
         assert stage.api.bodies == [body_of("now", run=1)]
 
-    def test_quiet_until_there_is_a_comment(self, stage: Stage) -> None:
+    def test_good_news_does_not_create_a_comment(self, stage: Stage) -> None:
         told = stage.keep(body_of("all well"), creates=False)
         assert told == "nothing was written: there is no comment yet, and no failure to report"
         stage.keep(body_of("bad news", run=2))
         assert stage.keep(body_of("well again", run=3), creates=False) == "updated the comment"
         assert stage.api.bodies == [body_of("well again", run=3)]
 
-    def test_comment_deleted_meanwhile_is_created_anew(self, stage: Stage) -> None:
+    def test_comment_deleted_meanwhile_is_recreated(self, stage: Stage) -> None:
         gone = stage.api.add(stage.bot, body_of("old"))
 
         def delete(asked: Asked) -> None:
@@ -192,7 +192,7 @@ class StickyComments:
         assert stage.api.bodies == []
         assert stage.waited == [], "a refusal is final"
 
-    def test_comment_that_is_not_taken_is_told(self, stage: Stage) -> None:
+    def test_rejected_comment_is_reported(self, stage: Stage) -> None:
         value = {"message": "Validation Failed", "documentation_url": "https://docs.github.com/rest"}
         stage.api.server.fail(CREATE, Reply(status=422, value=value))
         with pytest.raises(ForgeError, match=r"(comments|notes): 422: Validation Failed$"):

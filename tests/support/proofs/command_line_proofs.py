@@ -187,19 +187,19 @@ OF_RECOVER = {"recover folder", "recover --output", "recover --remove", "recover
 OF_COMMENT = {
     "comment --from-event": (
         "fork_comments/test_comments.py",
-        "regression_is_commented_as_the_pull_requests_own_numbers",
+        "regression_comment_says_the_pull_request_measured_it",
     ),
     "comment --baseline": (
         "fork_comments/test_comments.py",
-        "baseline_is_that_of_the_branch_it_would_be_merged_into",
+        "target_branch_supplies_the_baseline",
     ),
     "comment --output": (
         "fork_comments/test_comments.py",
-        "regression_is_commented_as_the_pull_requests_own_numbers",
+        "regression_comment_says_the_pull_request_measured_it",
     ),
     "comment --forge": ("test_comment_cli.py", "forge_can_be_named"),
     "comment --when": ("test_comment_cli.py", "good_news_can_be_kept_quiet"),
-    "comment --author": ("test_comment_cli.py", "author_is_who_the_command_line_says"),
+    "comment --author": ("test_comment_cli.py", "command_line_names_the_author"),
     "comment --dry-run": ("test_comment_cli.py", "dry_run_needs_no_job"),
 }
 # Of `prepare`, the test that builds for a torch elsewhere.
@@ -210,17 +210,17 @@ OF_AB = {
     "ab --processes": ("verdicts", "a_slower_op_is_found_and_named"),
     "ab --steps": ("verdicts", "a_slower_op_is_found_and_named"),
     "ab --max-time": ("verdicts", "a_slower_op_is_found_and_named"),
-    "ab --min-effect": ("resuming", "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder"),
-    "ab --max-noise": ("resuming", "what_was_measured_is_kept_and_resumed"),
-    "ab --setup": ("environments", "a_base_that_does_not_build_is_told_with_its_last_lines"),
+    "ab --min-effect": ("resuming", "resume_finds_the_newest_same_plan_from_a_subfolder"),
+    "ab --max-noise": ("resuming", "interrupted_measurements_are_kept_and_resumed"),
+    "ab --setup": ("environments", "failed_base_build_shows_its_last_lines"),
     "ab --python": ("environments", "each_side_has_an_environment_of_its_own"),
-    "ab --seed": ("resuming", "what_was_measured_is_kept_and_resumed"),
+    "ab --seed": ("resuming", "interrupted_measurements_are_kept_and_resumed"),
     "ab --timeout": ("disturbances", "a_process_that_hangs_is_ended_and_run_again"),
-    "ab --resume": ("resuming", "what_was_measured_is_kept_and_resumed"),
+    "ab --resume": ("resuming", "interrupted_measurements_are_kept_and_resumed"),
     "ab --output": ("verdicts", "a_slower_op_is_found_and_named"),
-    "ab --fail-on": ("resuming", "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder"),
-    "ab --verbose": ("resuming", "what_was_measured_is_kept_and_resumed"),
-    "ab --quiet": ("resuming", "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder"),
+    "ab --fail-on": ("resuming", "resume_finds_the_newest_same_plan_from_a_subfolder"),
+    "ab --verbose": ("resuming", "interrupted_measurements_are_kept_and_resumed"),
+    "ab --quiet": ("resuming", "resume_finds_the_newest_same_plan_from_a_subfolder"),
 }
 # Of `accept`, the tests of causes give both.
 OF_ACCEPT = {"accept --all", "accept --cause"}
@@ -234,13 +234,13 @@ OF_RUN = {
 OF_ALL_COMMANDS = {"--print-completion"}
 # Of `view`, the test that shows what the argument does: what it serves is to be fetched.
 OF_VIEW = {
-    "view target": "a_test_that_regressed_is_shown_on_both_sides",
-    "view --test": "what_is_named_is_shown",
-    "view --side": "what_is_named_is_shown",
+    "view target": "regressed_test_shows_base_and_head",
+    "view --test": "named_trace_is_shown",
+    "view --side": "named_trace_is_shown",
     "view --traces": "traces_may_lie_elsewhere",
-    "view --no-browser": "perfetto_reads_what_is_served",
-    "view --ui": "perfetto_reads_what_is_served",
-    "view --port": "a_test_that_regressed_is_shown_on_both_sides",
+    "view --no-browser": "perfetto_reads_the_served_trace",
+    "view --ui": "perfetto_reads_the_served_trace",
+    "view --port": "regressed_test_shows_base_and_head",
 }
 # Of `mcp`, the test that starts a server with both.
 OF_MCP = {"mcp folder", "mcp --store"}

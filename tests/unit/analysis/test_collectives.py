@@ -33,11 +33,11 @@ def collective(tmp_path: Path, name: str, **args: Any) -> Collective:
         ("gemm", False),
     ],
 )
-def test_a_kernel_is_told_by_its_name(kernel: str, *, is_one: bool) -> None:
+def test_collective_is_recognized_by_its_kernel_name(kernel: str, *, is_one: bool) -> None:
     assert is_collective(kernel) is is_one
 
 
-def test_parameters_are_those_of_nccl(tmp_path: Path) -> None:
+def test_parameters_come_from_nccl(tmp_path: Path) -> None:
     found = collective(
         tmp_path,
         "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
@@ -69,7 +69,7 @@ def test_bus_bandwidth_is_as_nccl_tests_defines_it(tmp_path: Path, name: str, fa
     assert found.bus_bandwidth == pytest.approx(4e6 * factor)
 
 
-def test_what_a_trace_does_not_say_is_unknown(tmp_path: Path) -> None:
+def test_unrecorded_values_are_unknown(tmp_path: Path) -> None:
     found = collective(tmp_path, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)")
     assert (found.name, found.nbytes, found.group_size, found.sequence) == ("allreduce", 0, 0, -1)
     assert found.bus_bandwidth == found.algorithm_bandwidth == 0
@@ -81,7 +81,7 @@ def test_ranks_are_text_or_a_list(tmp_path: Path, told: object) -> None:
     assert (found.ranks, found.group_size) == ((0, 2), 2)
 
 
-def test_a_cut_list_of_ranks_is_no_list(tmp_path: Path) -> None:
+def test_truncated_rank_list_is_not_a_list(tmp_path: Path) -> None:
     args = {"Group size": 512, "Process Group Ranks": "[0, 1, 2, ..., 511]"}
     found = collective(tmp_path, "ncclDevKernel_AllReduce_Sum(int)", **args)
     assert (found.ranks, found.group_size) == ((), 512)

@@ -54,7 +54,7 @@ def test_collectives_beside_compute_are_overlapped(tmp_path: Path) -> None:
     assert time.idle_ns == 20_000
 
 
-def test_copies_count_only_where_nothing_else_runs(tmp_path: Path) -> None:
+def test_copies_count_only_if_nothing_else_runs(tmp_path: Path) -> None:
     ((_, (time,)),) = device_times(
         recording(
             tmp_path, step(0, 100), work(0, 50), work(40, 60, name="Memcpy HtoD", cat="gpu_memcpy", stream=9)

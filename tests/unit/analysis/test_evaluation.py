@@ -49,7 +49,7 @@ def line(*depths: int) -> list[Told]:
 # ---- what PyTorch published ----
 
 
-def test_published_depths() -> None:
+def test_published_queue_depths_are_reproduced() -> None:
     evaluation = BasicEvaluation(published_profile())
     assert [point.queue_depth for point in evaluation.queue_depth_list] == [
         1,
@@ -75,20 +75,20 @@ def test_published_depths() -> None:
     assert depths == [0, 0, 0, 0, 1, 2, 3, 4, 5, 4, 2, 1]
 
 
-def test_published_idle_times() -> None:
+def test_published_idle_times_are_reproduced() -> None:
     evaluation = BasicEvaluation(published_profile())
     idle = [evaluation.metrics[key].idle_time_ns for key in evaluation.event_keys]
     assert idle == [100_000] * 4 + [0] * 7 + [100_000]
 
 
-def test_published_overlap() -> None:
+def test_published_overlap_is_reproduced() -> None:
     intervals = [Interval(*one) for one in ((0, 9), (1, 2), (2, 3), (3, 4), (4, 5), (8, 12))]
     event = EventKey(Node("Event 1", 1, 5, 5))
     assert event.intervals_overlap(intervals) == 5
     assert event.intervals_overlap(intervals) == 5
 
 
-def test_published_optimizable_events(traces: Path) -> None:
+def test_published_optimizable_events_are_reproduced(traces: Path) -> None:
     told, tree = json.loads((traces / "torch_basic_evaluation_events.json").read_text())
     evaluation = BasicEvaluation(recorded_profile(told, tree))
     found = evaluation.get_optimizable_events(2, print_enable=False)
@@ -108,7 +108,7 @@ def test_no_device_leaves_an_empty_queue() -> None:
 # ---- where torch is wrong ----
 
 
-def test_names_that_are_methods_are_read() -> None:
+def test_event_names_may_be_methods() -> None:
     prof = profile_of(line(1, 2, 1, 0), [Node("aten::mm", 1, 0, 4000)])
     assert [one.queue_depth for one in BasicEvaluation(prof).queue_depth_list] == [1, 2, 1, 0]
 
@@ -152,7 +152,7 @@ def test_each_kind_of_launch_fills_the_queue(name: str) -> None:
     assert [one.queue_depth for one in evaluation.queue_depth_list] == [3, 2, 1, 0]
 
 
-def test_driver_call_inside_a_launch_is_no_second_one() -> None:
+def test_driver_call_inside_a_launch_is_not_a_second_launch() -> None:
     told = [
         Told("cudaLaunchKernel", 0, 9, number=1),
         Told("cuLaunchKernel", 2, 5, number=1, activity="cuda_driver"),
@@ -162,7 +162,7 @@ def test_driver_call_inside_a_launch_is_no_second_one() -> None:
     assert [one.name() for one in evaluation.cuda_events] == ["cudaLaunchKernel", "gemm"]
 
 
-def test_copies_waits_and_annotations_are_no_kernels() -> None:
+def test_copies_waits_and_annotations_are_not_kernels() -> None:
     told = [
         Told("Memcpy HtoD", 0, 5, device=CUDA, activity="gpu_memcpy"),
         Told("Memset", 0, 5, device=CUDA, activity="gpu_memset"),
@@ -184,7 +184,7 @@ def test_kernels_of_earlier_launches_do_not_empty_the_queue() -> None:
     assert [one.queue_depth for one in evaluation.queue_depth_list] == [0, 0, 0]
 
 
-def test_kernels_out_of_order_leave_what_was_launched() -> None:
+def test_out_of_order_kernels_keep_the_queue() -> None:
     told = [
         Told("cudaLaunchKernel", 0, 5, number=1),
         Told("cudaLaunchKernel", 10, 5, number=2),
@@ -260,7 +260,7 @@ def test_optimizable_events_are_printed_as_torch_prints_them(capsys: pytest.Capt
     assert capsys.readouterr().out == "No events to optimize\n\n"
 
 
-def test_location_without_python_is_said() -> None:
+def test_missing_python_location_is_reported() -> None:
     assert source_code_location(Node("aten::mm", 1, 0, 1)) == "No source code location found"
     assert source_code_location(None) == "No source code location found"
 
@@ -280,14 +280,14 @@ def test_results_are_found_in_a_profiler() -> None:
     assert len(BasicEvaluation(prof).events) == 12
 
 
-def test_keys_are_equal_by_id() -> None:
+def test_event_keys_compare_by_id() -> None:
     assert EventKey(Node("a", 1, 0, 1)) == EventKey(Node("b", 1, 5, 9))
     assert EventKey(Node("a", 1, 0, 1)) != EventKey(Node("a", 2, 0, 1))
     assert EventKey(Node("a", 1, 0, 1)) != 1
     assert repr(EventKey(Told("a", 0, 1))) == "a"
 
 
-def test_fraction_of_no_time_is_nothing() -> None:
+def test_fraction_of_zero_time_is_zero() -> None:
     assert EventMetrics(idle_time_ns=4).fraction_idle_time == 0
     assert math.isclose(EventMetrics(duration_time_ns=8, idle_time_ns=4).fraction_idle_time, 0.5)
 
@@ -310,7 +310,7 @@ def test_first_match_is_within_bounds() -> None:
     assert index_of_first_match([1], lambda one: one == 2, end=9) is None
 
 
-def test_largest_is_counted_from_the_beginning() -> None:
+def test_argmax_is_an_index_into_the_whole_list() -> None:
     assert argmax([1, 5, 3, 5]) == 1
     assert argmax([1, 5, 3, 5], start=2) == 3
     assert argmax([1, 5, 3, 5], start=2, end=3) == 2

@@ -62,11 +62,11 @@ def test_arguments_that_were_there_stay() -> None:
 
 
 @pytest.mark.parametrize("content", ["foo", "", "1.5", "model.pyc"])
-def test_markers_of_something_else_are_no_nodes(content: str) -> None:
+def test_unrelated_markers_are_not_nodes(content: str) -> None:
     assert mapped(marker(GRAPH, 0, 100), marker(0, 1, 2), marker(content, 10, 20), span("op", 12, 1)) == [{}]
 
 
-def test_markers_of_other_threads_end_nothing_here() -> None:
+def test_markers_of_other_threads_end_no_node() -> None:
     here = [marker(GRAPH, 0, 100), marker(0, 10, 80)]
     there = [marker(GRAPH, 0, 100, tid=2), marker(0, 20, 5, tid=2)]
     op, other = span("op", 50, 1), span("op", 50, 1, tid=2)
@@ -90,7 +90,7 @@ def test_node_without_a_line_says_so() -> None:
     ]
 
 
-def test_moments_that_meet_are_told_apart() -> None:
+def test_touching_nodes_are_distinguished() -> None:
     events = [
         span("op", 10, 1),
         span("op", 30, 1),

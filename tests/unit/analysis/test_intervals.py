@@ -24,14 +24,14 @@ def test_union_covers_the_same_time_once(intervals: list[Interval]) -> None:
 
 
 @given(stretches)
-def test_union_leaves_what_it_was_given(intervals: list[Interval]) -> None:
+def test_union_does_not_change_its_input(intervals: list[Interval]) -> None:
     before = [(one.start, one.end) for one in intervals]
     union(intervals)
     assert [(one.start, one.end) for one in intervals] == before
 
 
 @given(stretches, moments, moments)
-def test_gaps_are_what_is_left(intervals: list[Interval], start: int, end: int) -> None:
+def test_gaps_complement_the_union(intervals: list[Interval], start: int, end: int) -> None:
     assert covered(gaps(intervals, start, end)) == set(range(start, end)) - covered(intervals)
 
 

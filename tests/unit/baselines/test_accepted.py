@@ -85,7 +85,7 @@ def test_a_project_without_the_file_has_accepted_nothing(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_file_is_the_same_whoever_comes_first(tmp_path: Path) -> None:
+def test_file_does_not_depend_on_entry_order(tmp_path: Path) -> None:
     one, other = entry(test="tests/test_b.py::test_y"), CLONE
     for folder, order in (("a", (one, other)), ("b", (other, one))):
         for each in order:
@@ -97,7 +97,7 @@ def test_the_file_is_the_same_whoever_comes_first(tmp_path: Path) -> None:
     assert '\n      "reason": "clones its input, as the caller changes it",\n' in text
 
 
-def test_what_is_accepted_again_replaces_its_entry(tmp_path: Path) -> None:
+def test_accepting_again_replaces_the_entry(tmp_path: Path) -> None:
     accept(tmp_path, [entry(), CLONE])
     accept(tmp_path, [entry(value=360, reason="and one more")])
     known = read_accepted(tmp_path)
@@ -159,7 +159,7 @@ def test_two_entries_about_the_same_are_refused(tmp_path: Path) -> None:
         read_accepted(tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+def test_unwritable_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         accept(tmp_path / "file" / ".opprof", [entry()])
@@ -195,7 +195,7 @@ def test_a_baseline_that_does_not_have_the_value_leaves_entries(tmp_path: Path, 
     assert path.read_bytes() == before
 
 
-def test_an_entry_of_a_missing_test_goes_where_a_baseline_lacks_it_or_has_it_again(tmp_path: Path) -> None:
+def test_missing_test_entry_ends_with_a_new_baseline(tmp_path: Path) -> None:
     elsewhere = replace(GONE, test="tests/test_b.py::test_y")
     accept(tmp_path, [GONE, elsewhere])
     carried = replace(RUN.tests[0], carried_from=CarriedFrom(run_id="a", created=RUN.created))
@@ -217,7 +217,7 @@ def test_a_run_keeps_which_entries_its_tests_were_measured_with() -> None:
 
 
 @pytest.mark.parametrize("commit", [None, replace(MAIN, branch=None)], ids=["no git", "a CI's checkout"])
-def test_where_no_branch_is_known_the_name_decides(tmp_path: Path, commit: Commit | None) -> None:
+def test_name_decides_without_a_known_branch(tmp_path: Path, commit: Commit | None) -> None:
     accept(tmp_path, [entry()])
     assert prune(tmp_path, replace(RUN, commit=commit)) == (entry(),)
 
@@ -237,7 +237,7 @@ for number in range(10):
 """
 
 
-def test_two_who_accept_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_acceptances_lose_nothing(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", ACCEPTS, str(tmp_path), name]) for name in ("a", "b")
     ]

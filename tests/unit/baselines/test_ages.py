@@ -20,5 +20,5 @@ from pytest_opprof.baselines.resolve import age_in_words
         (3 * 86_400, "3 days"),
     ],
 )
-def test_age_is_told_in_the_largest_unit_that_it_fills(seconds: int, words: str) -> None:
+def test_age_uses_the_largest_filled_unit(seconds: int, words: str) -> None:
     assert age_in_words(timedelta(seconds=seconds)) == words

@@ -147,7 +147,7 @@ def test_counts_that_are_pushed_again_replace_the_former(store: Archive, tmp_pat
     assert other.take(store, ["main"]) == ("main: 0 runs copied",)
 
 
-def test_names_and_removal(store: Archive, tmp_path: Path) -> None:
+def test_names_are_listed_until_removed(store: Archive, tmp_path: Path) -> None:
     assert (store.names(), store.entries("main")) == ((), ())
     for name in ("main", "feature/x"):
         store.save(name, run_of(1), collected=NOBODY)

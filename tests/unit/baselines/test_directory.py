@@ -43,7 +43,7 @@ def test_entry_of_a_damaged_file_has_its_time(store: Archive) -> None:
 
 
 @pytest.mark.parametrize("name", ["pipe.json", "pipe.json.gz"])
-def test_a_pipe_in_the_store_keeps_nobody_waiting(store: Archive, name: str) -> None:
+def test_pipe_in_the_store_blocks_nobody(store: Archive, name: str) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     os.mkfifo(f".opprof/main/{name}")
     os.utime(f".opprof/main/{name}", (0, 0))
@@ -55,7 +55,7 @@ def test_a_pipe_in_the_store_keeps_nobody_waiting(store: Archive, name: str) -> 
     assert len(store.entries("main")) == 3
 
 
-def test_traces_are_no_baseline(store: Archive, tmp_path: Path) -> None:
+def test_traces_are_not_a_baseline(store: Archive, tmp_path: Path) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     traces = tmp_path / ".opprof" / "traces"
     traces.mkdir()
@@ -63,7 +63,7 @@ def test_traces_are_no_baseline(store: Archive, tmp_path: Path) -> None:
     assert store.names() == ("main",)
 
 
-def test_store_ignores_itself(store: Archive, tmp_path: Path) -> None:
+def test_store_ignores_itself_in_git(store: Archive, tmp_path: Path) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     ignore = tmp_path / ".opprof" / ".gitignore"
     assert "*/\n" in ignore.read_text()
@@ -72,7 +72,7 @@ def test_store_ignores_itself(store: Archive, tmp_path: Path) -> None:
     assert ignore.read_text() == "mine"
 
 
-def test_packed_run_that_a_killed_save_left_is_no_second_one(store: Archive) -> None:
+def test_packed_leftover_of_a_killed_save_is_ignored(store: Archive) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     folder = Path(".opprof/main")
     (folder / f"{key(1)}.json.gz").write_bytes((folder / f"{key(1)}.json").read_bytes())
@@ -91,7 +91,7 @@ def test_packed_run_that_a_killed_save_left_is_no_second_one(store: Archive) -> 
         ("", "the path is missing"),
     ],
 )
-def test_what_is_no_store_is_refused(uri: str, sentence: str, tmp_path: Path) -> None:
+def test_non_store_is_refused(uri: str, sentence: str, tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     with pytest.raises(UsageError, match=sentence):
         open_store(uri, root=tmp_path)

@@ -75,7 +75,7 @@ def test_a_line_is_of_the_innermost_function(path: Path, text: str, functions: s
     assert EditedFile(path, lines=frozenset({line_of(text)})).functions == functions
 
 
-def test_what_edited_lines_call_is_known_by_its_name(path: Path) -> None:
+def test_names_called_by_edited_lines_are_known(path: Path) -> None:
     path.write_text(
         SOURCE.replace('stem("a")', 'self.words.stem(cut("a"))').replace("LIMIT = 3", "LIMIT = int()")
     )
@@ -84,7 +84,7 @@ def test_what_edited_lines_call_is_known_by_its_name(path: Path) -> None:
     assert EditedFile(path).callers == {}
 
 
-def test_none_is_known_where_code_outside_of_them_was_edited_too(path: Path) -> None:
+def test_edits_outside_functions_leave_no_function_known(path: Path) -> None:
     """What a constant of the module does, no function's name tells."""
     for text, expected in (
         ("LIMIT", set()),
@@ -128,6 +128,6 @@ def test_a_file_that_cannot_be_read_has_lines_alone(tmp_path: Path, content: byt
 
 
 @pytest.mark.filterwarnings("error")
-def test_what_python_warns_of_is_not_told(tmp_path: Path) -> None:
+def test_python_warnings_are_suppressed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def f():\n    return '\\d'\n")
     assert EditedFile(tmp_path / "a.py", lines=frozenset({2})).functions == {"f"}

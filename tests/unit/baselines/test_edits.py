@@ -30,7 +30,7 @@ def lines_since(folder: Path, commit: str) -> dict[str, frozenset[int]]:
     return {file: edited.lines for file, edited in edits_since(folder, commit).items()}
 
 
-def test_new_and_edited_lines_are_told(repository: Path) -> None:
+def test_new_and_edited_lines_are_found(repository: Path) -> None:
     first = git(repository, "rev-parse", "HEAD")
     (repository / "model.py").write_text("a\nB\nc\nnew\nnew\nd\n")
     (repository / "sub" / "été.py").write_text("b\n")
@@ -65,7 +65,7 @@ def step(rows):
         ("        show(rows)", "    show(rows)", {5}),
     ],
 )
-def test_other_names_of_variables_are_no_edit(repository: Path, old: str, new: str, edited: set[int]) -> None:
+def test_renamed_variables_are_not_an_edit(repository: Path, old: str, new: str, edited: set[int]) -> None:
     """They are one where a line takes another variable, calls another function, or stands elsewhere."""
     model = repository / "model.py"
     model.write_text(RENAMED)
@@ -83,13 +83,11 @@ def test_gits_index_stays_as_it_is(repository: Path) -> None:
     assert index.read_bytes() == before
 
 
-def test_a_commit_that_git_does_not_know_tells_nothing(
-    repository: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_unknown_commit_has_no_edits(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert edits_since(repository, "0" * 40) == {}
     assert edits_since(tmp_path_factory.mktemp("outside"), "HEAD") == {}
 
 
-def test_a_commit_is_no_option(repository: Path) -> None:
+def test_commit_is_never_taken_as_an_option(repository: Path) -> None:
     assert edits_since(repository, "--output=stolen") == {}
     assert not (repository / "stolen").exists()

@@ -93,7 +93,7 @@ def test_packed_documents_are_read_as_well(store: Archive) -> None:
     assert found(store, at(torch="2.13.0")) == 1
 
 
-def test_differences_are_those_that_matter_to_counts() -> None:
+def test_only_count_relevant_differences_are_named() -> None:
     assert differences_of_counts(OLD, NEW) == "torch 2.12.0 -> 2.13.0"
     assert differences_of_counts(OLD, replace(OLD, fingerprint={"cpu_model": "b"})) == ""
 

@@ -10,7 +10,7 @@ from pytest_opprof.baselines.folder import project_folder, project_writing, stat
 from pytest_opprof.errors import StoreError
 
 
-def test_folder_is_that_of_the_nearest_project_upwards(tmp_path: Path) -> None:
+def test_nearest_parent_project_has_the_folder(tmp_path: Path) -> None:
     below = tmp_path / "package" / "tests"
     below.mkdir(parents=True)
     assert project_folder(below) == below / ".opprof"
@@ -20,7 +20,7 @@ def test_folder_is_that_of_the_nearest_project_upwards(tmp_path: Path) -> None:
     assert project_folder(below) == tmp_path / ".opprof"
 
 
-def test_what_only_this_checkout_needs_is_kept_out_of_git(tmp_path: Path) -> None:
+def test_git_ignores_checkout_specific_files(tmp_path: Path) -> None:
     folder = tmp_path / ".opprof"
     with project_writing(folder):
         state_file(folder, "last.json").write_text("{}")
@@ -33,13 +33,13 @@ def test_what_only_this_checkout_needs_is_kept_out_of_git(tmp_path: Path) -> Non
     assert listed.stdout.splitlines() == [".opprof/accepted.json"]
 
 
-def test_no_baseline_is_mistaken_for_it(tmp_path: Path) -> None:
+def test_state_files_are_not_a_baseline(tmp_path: Path) -> None:
     with project_writing(tmp_path):
         state_file(tmp_path, "last.json").write_text("{}")
     assert open_store("dir:.", root=tmp_path).names() == ()
 
 
-def test_folder_that_is_a_file_is_a_sentence(tmp_path: Path) -> None:
+def test_file_in_the_folders_place_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / ".opprof").write_text("")
     with (
         pytest.raises(StoreError, match="cannot be written: a part of its path is a file"),

@@ -13,7 +13,7 @@ from pytest_opprof.baselines.git import Git
     [((), ""), (("upstream",), "upstream"), (("fork", "origin"), "origin"), (("a", "b"), "a")],
     ids=["none", "the only one", "origin", "the first"],
 )
-def test_the_remote_that_is_fetched_from(tmp_path: Path, remotes: tuple[str, ...], taken: str) -> None:
+def test_fetch_remote_is_chosen(tmp_path: Path, remotes: tuple[str, ...], taken: str) -> None:
     git(tmp_path, "init", "--quiet")
     for remote in remotes:
         git(tmp_path, "remote", "add", remote, f"https://example.org/{remote}.git")

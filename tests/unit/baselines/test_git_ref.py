@@ -24,13 +24,13 @@ def said(lock: Path) -> bytes:
     return f"fatal: cannot lock ref '{REF}': Unable to create '{lock}': File exists.\n\nAnother ...".encode()
 
 
-def test_an_old_lock_goes(tmp_path: Path) -> None:
+def test_old_lock_is_removed(tmp_path: Path) -> None:
     lock = locked(tmp_path)
     assert remove_stale_lock(said(lock), ref=REF)
     assert list(lock.parent.iterdir()) == []
 
 
-def test_a_fresh_lock_is_somebodys(tmp_path: Path) -> None:
+def test_fresh_lock_is_left_alone(tmp_path: Path) -> None:
     lock = locked(tmp_path, is_old=False)
     assert not remove_stale_lock(said(lock), ref=REF)
     assert lock.exists()
@@ -62,7 +62,7 @@ def test_a_lock_that_another_made_meanwhile_is_put_back(
     assert [path.name for path in lock.parent.iterdir()] == ["main.lock"]
 
 
-def test_another_complaint_of_git_names_no_lock() -> None:
+def test_other_git_errors_name_no_lock() -> None:
     assert not remove_stale_lock(b"fatal: reference is not a tree", ref=REF)
 
 

@@ -38,7 +38,7 @@ def test_run_is_kept_under_its_commit_or_its_time() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ".hidden", "a b", "a/b", "../x", "-x", "x" * 200, "a\nb"])
-def test_what_we_never_wrote_is_no_key(text: str) -> None:
+def test_foreign_text_is_not_a_key(text: str) -> None:
     assert not is_key(text)
 
 

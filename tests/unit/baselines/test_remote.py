@@ -64,7 +64,7 @@ def test_same_run_saved_twice_is_one_object(opened: MakeStore) -> None:
     assert len(parts(store)) == 1
 
 
-def test_reader_finds_what_was_joined_meanwhile(opened: MakeStore) -> None:
+def test_reader_finds_objects_merged_meanwhile(opened: MakeStore) -> None:
     store = opened()
     store.save("main", run_of(1, A), collected=NOBODY)
     (stale,) = store.entries("main")
@@ -72,7 +72,7 @@ def test_reader_finds_what_was_joined_meanwhile(opened: MakeStore) -> None:
     assert {test.node_id for test in store.load(stale).tests} == {A.node_id, B.node_id}
 
 
-def test_what_is_gone_for_good_is_one_sentence(opened: MakeStore) -> None:
+def test_vanished_object_is_one_sentence(opened: MakeStore) -> None:
     store = opened()
     store.save("main", run_of(1), collected=NOBODY)
     (stale,) = store.entries("main")
@@ -81,7 +81,7 @@ def test_what_is_gone_for_good_is_one_sentence(opened: MakeStore) -> None:
         store.load(stale)
 
 
-def test_what_others_put_there_is_left_out(opened: MakeStore) -> None:
+def test_foreign_objects_are_ignored(opened: MakeStore) -> None:
     store = opened()
     store.save("main", run_of(1), collected=NOBODY)
     filesystem, folder = remote(store)._filesystem, remote(store)._folder("main")
@@ -101,7 +101,7 @@ def test_impossible_time_in_a_name_is_long_ago(opened: MakeStore) -> None:
     assert keys == [key(1), "x"]
 
 
-def test_damaged_object_is_passed_over_on_the_way_to_the_nearest(opened: MakeStore) -> None:
+def test_damaged_object_is_skipped_in_the_search(opened: MakeStore) -> None:
     store = opened()
     for number in (1, 2):
         store.save("main", run_of(number), collected=NOBODY)
@@ -125,7 +125,7 @@ def test_library_of_a_scheme_that_is_missing_is_named(
         open_store("gs://bucket/x", root=tmp_path_factory.getbasetemp())
 
 
-def test_s3_without_its_library_names_what_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_s3_library_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("s3fs", "s3fs.core"):
         monkeypatch.setitem(sys.modules, library, None)
     # fsspec remembers the class, where another test of this process had it loaded.

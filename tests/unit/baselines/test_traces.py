@@ -76,20 +76,20 @@ def test_the_largest_have_no_room_and_are_named(saved: SavedTraces, tmp_path: Pa
     assert there(saved) == {"test_brun1": 30, "test_crun1": 40}
 
 
-def test_the_oldest_go_first(saved: SavedTraces, tmp_path: Path) -> None:
+def test_oldest_traces_are_removed_first(saved: SavedTraces, tmp_path: Path) -> None:
     for number, node_id in enumerate(IDS[:2]):
         saved.keep(staged(tmp_path / "new", {node_id: 40}, at=10 + number), a_run(number))
     assert saved.keep(staged(tmp_path / "new", {IDS[2]: 50}, at=20), a_run(2)) == ()
     assert there(saved) == {"test_brun1": 40, "test_crun2": 50}
 
 
-def test_five_of_a_test_are_kept(saved: SavedTraces, tmp_path: Path) -> None:
+def test_five_traces_of_a_test_are_kept(saved: SavedTraces, tmp_path: Path) -> None:
     for number in range(8):
         saved.keep(staged(tmp_path / "new", {IDS[0]: 1}, at=number), a_run(number))
     assert there(saved) == {f"test_arun{number}": 1 for number in range(3, 8)}
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "traces").touch()
     saved = SavedTraces(folder=tmp_path / "traces", budget=100)
     (note,) = saved.keep(staged(tmp_path / "new", {IDS[0]: 1}), a_run(1))
@@ -135,13 +135,13 @@ def test_a_pair_without_a_base_says_so(pairs: TracePairs, tmp_path: Path) -> Non
     )
 
 
-def test_a_name_that_a_shell_would_read_is_told_by_its_file(pairs: TracePairs, tmp_path: Path) -> None:
+def test_shell_unsafe_test_is_named_by_its_file(pairs: TracePairs, tmp_path: Path) -> None:
     node_id = "t.py::test_a[$(x) 'y']"
     pairs.put(node_id, base=None, head=staged(tmp_path / "new", {IDS[0]: 1})[IDS[0]])
     assert f"(opprof view '{trace_stem(node_id)}')" in pair_words(node_id, pairs, missing="")
 
 
-def test_a_folder_that_the_user_named_is_told_and_left_to_git(tmp_path: Path) -> None:
+def test_user_folder_is_named_and_not_ignored_by_git(tmp_path: Path) -> None:
     pairs = project_pairs(tmp_path, budget=100, named=tmp_path / "my traces")
     (tmp_path / "my traces").mkdir()
     pairs.put(IDS[0], base=None, head=staged(tmp_path / "new", {IDS[0]: 1})[IDS[0]])

@@ -12,7 +12,7 @@ from pytest_opprof.metrics import FINGERPRINT_FIELDS
 from pytest_opprof.metrics.fingerprint import SETTINGS
 
 
-def test_fields_are_those_that_metrics_depend_on() -> None:
+def test_metrics_depend_on_known_fields() -> None:
     assert fingerprint().keys() <= set(FINGERPRINT_FIELDS)
 
 
@@ -25,7 +25,7 @@ def test_fields_are_known_and_stable() -> None:
     assert all(fields.values())
 
 
-def test_torch_is_described_where_it_was_imported() -> None:
+def test_imported_torch_is_described() -> None:
     torch = pytest.importorskip("torch")
     fields = fingerprint()
     assert fields["torch"] == torch.__version__
@@ -33,14 +33,14 @@ def test_torch_is_described_where_it_was_imported() -> None:
     assert fields["cpu_capability"]
 
 
-def test_torch_is_told_and_not_imported_for_it() -> None:
+def test_unimported_torch_is_described_without_importing() -> None:
     torch = pytest.importorskip("torch")
     program = f"{PRINTS.format('torch')}; import sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.splitlines() == [torch.__version__, "False"]
 
 
-def test_determinism_is_told() -> None:
+def test_determinism_settings_are_recorded() -> None:
     torch = pytest.importorskip("torch")
     assert "deterministic" not in fingerprint().get("determinism", "").split()
     torch.use_deterministic_algorithms(True)  # torch's signature
@@ -65,7 +65,7 @@ def test_settings_are_a_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch)
     assert settings() == {}
 
 
-def test_flags_of_compilers_are_told_and_places_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_flags_are_recorded_without_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setenv("TORCHINDUCTOR_MAX_AUTOTUNE", "1")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/somewhere")
@@ -81,7 +81,7 @@ def test_workspace_of_cublas_is_a_matter_of_determinism(monkeypatch: pytest.Monk
     assert "CUBLAS_WORKSPACE_CONFIG=:4096:8" in fingerprint()["determinism"].split()
 
 
-def test_less_precise_products_are_told() -> None:
+def test_reduced_matmul_precision_is_recorded() -> None:
     torch = pytest.importorskip("torch")
     before, usual = fingerprint().get("precision", ""), torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
@@ -92,7 +92,7 @@ def test_less_precise_products_are_told() -> None:
         torch.set_float32_matmul_precision(usual)
 
 
-def test_numpy_tells_its_blas_and_what_it_uses_of_the_processor() -> None:
+def test_numpy_blas_and_cpu_features_are_recorded() -> None:
     numpy = pytest.importorskip("numpy")
     built = numpy.show_config(mode="dicts")
     fields = fingerprint()
@@ -110,7 +110,7 @@ def test_numpy_is_not_imported_for_it() -> None:
     assert done.stdout.splitlines() == ["", "False"]
 
 
-def test_features_that_numpy_is_told_to_leave_out_are_left_out() -> None:
+def test_disabled_numpy_features_are_left_out() -> None:
     numpy = pytest.importorskip("numpy")
     found = numpy.show_config(mode="dicts")["SIMD Extensions"]["found"]
     if not found:
@@ -136,7 +136,7 @@ def test_features_that_numpy_is_told_to_leave_out_are_left_out() -> None:
         ({"CI_NODE_INDEX": "two", "CI_NODE_TOTAL": "4"}, {}),
     ],
 )
-def test_place_among_others_is_told(
+def test_place_in_a_distributed_job_is_recorded(
     variables: dict[str, str], place: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("RANK", "WORLD_SIZE", "CI_NODE_INDEX", "CIRCLE_NODE_INDEX", "BUILDKITE_PARALLEL_JOB"):

@@ -57,7 +57,7 @@ def test_observers_are_looked_for_from_named_to_temporary(
 
 
 @pytest.mark.parametrize("home", ["/", "relative"])
-def test_senseless_home_is_passed_over(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+def test_invalid_home_is_skipped(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     monkeypatch.setenv("HOME", home)
     assert not any(folder.parts[-2:] == (".cache", "opprof") for folder in observer_folders())
 
@@ -79,7 +79,7 @@ def test_folder_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> N
     assert folder.stat().st_mode & 0o777 == mode
 
 
-def test_folder_that_anybody_may_swap_is_refused(tmp_path: Path) -> None:
+def test_folder_replaceable_by_anybody_is_refused(tmp_path: Path) -> None:
     parent = tmp_path / "shared"
     folder = parent / "own" / "cache"
     parent.mkdir()
@@ -90,7 +90,7 @@ def test_folder_that_anybody_may_swap_is_refused(tmp_path: Path) -> None:
     make_private(folder)
 
 
-def test_folder_that_a_group_may_swap_is_refused_unless_the_user_is_alone_in_it(tmp_path: Path) -> None:
+def test_group_replaceable_folder_is_refused_unless_private(tmp_path: Path) -> None:
     folder = tmp_path / "shared" / "own" / "cache"
     make_private(folder)
     (tmp_path / "shared").chmod(0o775)
@@ -113,7 +113,7 @@ def test_folder_that_another_group_may_swap_is_refused(tmp_path: Path) -> None:
         make_private(folder)
 
 
-def test_what_was_looked_at_is_used_where_a_link_on_the_way_is_turned(tmp_path: Path) -> None:
+def test_checked_folder_is_used_after_a_link_changes(tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "theirs").mkdir()
     link = tmp_path / "link"
@@ -140,7 +140,7 @@ def test_file_that_others_may_write_is_not_private(tmp_path: Path, mode: int) ->
     assert not is_private_file(file)
 
 
-def test_what_is_no_file_of_ours_is_not_private(tmp_path: Path) -> None:
+def test_non_regular_file_is_not_private(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch(mode=0o600)
     (tmp_path / "link").symlink_to(file)
@@ -151,14 +151,14 @@ def test_what_is_no_file_of_ours_is_not_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_file_of_somebody_else_is_not_private(tmp_path: Path) -> None:
+def test_file_of_another_user_is_not_private(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch(mode=0o600)
     os.chown(file, 12345, 12345)
     assert not is_private_file(file)
 
 
-def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_non_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(FileExistsError):

@@ -19,7 +19,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-def test_library_is_where_it_says() -> None:
+def test_injection_library_exists() -> None:
     assert library_path().read_bytes().startswith(b"\x7fELF")
 
 
@@ -33,9 +33,7 @@ def test_arming_names_our_library(injection: Injection, monkeypatch: pytest.Monk
 
 
 @each
-def test_arming_after_the_caller_says_what_to_export(
-    injection: Injection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_arming_says_what_to_export(injection: Injection, monkeypatch: pytest.MonkeyPatch) -> None:
     caller = injection.callers[0]
     monkeypatch.setitem(sys.modules, caller, sys)
     reason = injection.arm()

@@ -82,7 +82,7 @@ def decoded(*words: int) -> Inputs:
         ),
     ],
 )
-def test_each_kind_is_told(words: list[int], expected: tuple[list[int], list[int], str, str]) -> None:
+def test_each_kind_is_decoded(words: list[int], expected: tuple[list[int], list[int], str, str]) -> None:
     # Between two others, so that a wrong length shows.
     inputs = decoded(token(BOOL), *words, token(BOOL, length=1))
     assert (inputs.concrete[0], inputs.concrete[2]) == ("False", "True")
@@ -106,7 +106,7 @@ def test_members_of_a_list_are_nested() -> None:
     assert inputs.concrete == ["", "1"]
 
 
-def test_what_did_not_fit_is_left_out() -> None:
+def test_oversized_inputs_are_left_out() -> None:
     cut = token(CUT)
     assert decoded(token(BOOL), cut).concrete == ["False"]
     inputs = decoded(token(TENSOR_LIST, length=3), token(TENSOR, dtype=FLOAT, length=1), 4, 1, cut)
@@ -117,7 +117,7 @@ def test_block_without_inputs_has_none() -> None:
     assert decode_inputs(block([])) is None
 
 
-def test_text_is_no_inputs() -> None:
+def test_text_is_not_inputs() -> None:
     text = memoryview(struct.pack("=2I8s", 1 | 3 << 8, 5, b"a\xff\0bc")).cast("I")
     assert decode_inputs(text) is None
     assert decode_text(text) == "a\ufffd\0bc"

@@ -23,7 +23,7 @@ def config_variables(monkeypatch: pytest.MonkeyPatch, **values: object) -> None:
     monkeypatch.setattr(sysconfig, "get_config_var", lambda name: values.get(name, real(name)))
 
 
-def test_here_are_native_modules() -> None:
+def test_native_modules_are_available_here() -> None:
     require()
     assert ABSENCE is None
     assert lib.op_session_is_open() in {0, 1}
@@ -102,7 +102,7 @@ def test_modules_that_cannot_be_loaded_are_a_fault(monkeypatch: pytest.MonkeyPat
     assert absence.reason.startswith("the native modules of pytest-opprof cannot be loaded (")
 
 
-def test_all_is_imported_and_names_one_error() -> None:
+def test_package_imports_and_raises_one_error() -> None:
     done = run_python(
         WITHOUT
         + """

@@ -275,7 +275,7 @@ def test_dropped_range_stays_open() -> None:
 # ---- range_push, range_pop ----
 
 
-def test_push_and_pop_tell_the_depth() -> None:
+def test_push_and_pop_return_the_depth() -> None:
     with Window() as window:
         assert [range_push("a"), range_push("b"), range_push("c")] == [0, 1, 2]
         assert [range_pop(), range_pop()] == [2, 1]
@@ -284,7 +284,7 @@ def test_push_and_pop_tell_the_depth() -> None:
     assert callers(window.recording) == [None, "a", "b", "a"]
 
 
-def test_depth_is_told_outside_of_windows_too() -> None:
+def test_depth_is_returned_outside_windows() -> None:
     assert [range_push("a"), range_push("b"), range_pop(), range_pop()] == [0, 1, 1, 0]
 
 

@@ -133,7 +133,7 @@ def times_two(x: int) -> int:
     ],
 )
 @pytest.mark.parametrize("args", [None, "text"], ids=["plain", "with-args"])
-def test_whatever_is_called_can_be_decorated(
+def test_any_callable_can_be_decorated(
     function: Callable[[int], float], expected: float, args: str | None
 ) -> None:
     decorated = record_function("call", args)(function)
@@ -275,7 +275,7 @@ KINDS = [
 
 @pytest.mark.parametrize(("function", "is_kind"), KINDS)
 @pytest.mark.parametrize("args", [None, "text"], ids=["plain", "with-args"])
-def test_suspending_functions_stay_what_they_are(
+def test_suspending_functions_keep_their_kind(
     function: Callable[..., Any], is_kind: Callable[[Any], bool], args: str | None
 ) -> None:
     decorated = record_function("suspends", args)(function)

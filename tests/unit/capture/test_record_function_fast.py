@@ -26,7 +26,7 @@ def recorded(op: _RecordFunctionFast, tmp_path: Path) -> dict[str, Any]:
     return args
 
 
-def test_name_alone(tmp_path: Path) -> None:
+def test_name_alone_is_recorded(tmp_path: Path) -> None:
     assert "Input Dims" not in recorded(_RecordFunctionFast("triton"), tmp_path)
 
 
@@ -72,7 +72,7 @@ def test_two_threads_may_hold_one_open() -> None:
     assert [event.name for event in prof.events()] == ["triton", "triton"]
 
 
-def test_what_it_was_given_goes_with_it() -> None:
+def test_its_arguments_are_released_with_it() -> None:
     class Held:
         shape = ()
 
@@ -112,7 +112,7 @@ def test_long_lists_are_left_out(tmp_path: Path) -> None:
     ("given", "error"),
     [((), "name"), ((1,), "must be str, not int"), (("x", 3), "inputs: a list or tuple is needed")],
 )
-def test_arguments_that_are_none(given: tuple[Any, ...], error: str) -> None:
+def test_none_arguments_are_accepted(given: tuple[Any, ...], error: str) -> None:
     with pytest.raises(TypeError, match=error):
         _RecordFunctionFast(*given)
 

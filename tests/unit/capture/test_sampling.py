@@ -12,18 +12,18 @@ from pytest_opprof.units import format_share, parts_per_million
 
 
 @pytest.mark.parametrize("given", [1e-6, 0.01, 0.5, 1, 1.0])
-def test_shares_that_can_be_drawn(given: float) -> None:
+def test_valid_shares_are_accepted(given: float) -> None:
     assert parse_sampling(given, where="here") == given
 
 
 @pytest.mark.parametrize("given", [0, 1e-7, -0.5, 1.01, 100, math.nan, math.inf, True, "1%", None])
-def test_others_are_refused(given: object) -> None:
+def test_invalid_shares_are_refused(given: object) -> None:
     with pytest.raises(UsageError, match=r"^here: sampling is .*from 1e-06 \(one in a million\) to 1"):
         parse_sampling(given, where="here")
 
 
 @pytest.mark.parametrize("make", [profile, KinetoProfile])
-def test_profilers_refuse_them(make: type[KinetoProfile]) -> None:
+def test_profilers_refuse_invalid_shares(make: type[KinetoProfile]) -> None:
     with pytest.raises(UsageError, match=rf"^{make.__name__}\(\): sampling is 0;"):
         make(sampling=0)
 

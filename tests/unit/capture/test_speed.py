@@ -16,7 +16,7 @@ def spread(low: int, high: int, *, count: int) -> list[int]:
     return [source.randint(low, high) for _ in range(count)]
 
 
-def test_the_usual_speed_is_neither_the_boosted_nor_the_disturbed_one() -> None:
+def test_usual_speed_is_neither_boosted_nor_disturbed() -> None:
     usual = [32_490 + at % 7 for at in range(300)]
     assert 32_490 <= usual_ns([*[27_080] * 9, *usual, *spread(36_000, 43_000, count=600)]) <= 32_496
 
@@ -58,12 +58,12 @@ def pace_of(environment: dict[str, str]) -> Pace:
     return speed.pace(speed.probe_ns())
 
 
-def test_an_experiment_says_what_is_usual() -> None:
+def test_experiment_passes_the_usual_speed_on() -> None:
     assert pace_of({USUAL_NS: str(10**12)}) is Pace.FAST
     assert pace_of({USUAL_NS: "1"}) is Pace.SLOW
 
 
-def test_a_process_alone_finds_it_itself() -> None:
+def test_single_process_finds_the_usual_speed_itself() -> None:
     assert USUAL_NS not in os.environ
     seen = {pace_of({}) for _ in range(3)}
     assert seen <= set(Pace)

@@ -32,7 +32,7 @@ print(repr(compiled().state_since(after)))
         (Compiled(made=1), Compiled(made=2, taken=3), COLD),
     ],
 )
-def test_what_was_made_anew_makes_it_cold(before: Compiled, after: Compiled, state: str) -> None:
+def test_newly_compiled_code_makes_the_cache_cold(before: Compiled, after: Compiled, state: str) -> None:
     assert after.state_since(before) == state
 
 
@@ -42,7 +42,7 @@ def test_without_a_compiler_nothing_was_compiled(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_the_second_process_finds_what_the_first_made(tmp_path: Path) -> None:
+def test_second_process_finds_the_first_ones_cache(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     states = [
         subprocess.run(
@@ -74,7 +74,7 @@ for size, by in [(3, 2), (3, 2), (4, 2), (3, 5)]:
 """
 
 
-def test_a_watch_tells_what_torch_compiled_in_a_step_and_why(tmp_path: Path) -> None:
+def test_watch_counts_compilations_with_reasons(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(WATCHES)
     told = subprocess.run(

@@ -35,7 +35,7 @@ def progress(done: int) -> Progress:
     return Progress(done=done, total=4, elapsed_s=done)
 
 
-def test_a_terminal_has_one_line_that_is_drawn_anew(
+def test_terminal_redraws_one_progress_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -51,7 +51,7 @@ def test_a_terminal_has_one_line_that_is_drawn_anew(
     assert all(len(text) < 40 for text in drawn), "a line that is too long could not be taken back"
 
 
-def test_elsewhere_each_process_is_a_line_and_quiet_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_output_has_a_line_per_process_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     for is_quiet in (False, True):
         terminal = _Terminal("main", is_quiet=is_quiet)
         terminal.tell("begins")
@@ -71,7 +71,7 @@ def test_an_early_end_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tmp_
     assert told.err.endswith("resume with: opprof ab main --resume=one\n")
 
 
-def test_what_is_for_pytest_keeps_its_order(
+def test_pytest_arguments_keep_their_order(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Request] = []
@@ -91,7 +91,7 @@ def test_what_is_for_pytest_keeps_its_order(
     )
 
 
-def test_an_answer_that_cannot_be_written_is_printed_all_the_same(
+def test_unwritable_result_is_still_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     answer = compare_times(side([1_000]), side([1_000]))

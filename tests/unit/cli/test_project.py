@@ -28,13 +28,13 @@ def inner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @pytest.mark.usefixtures("inner")
-def test_the_configuration_above_names_it(tmp_path: Path, name: str, text: str) -> None:
+def test_parent_configuration_names_the_store(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     (tmp_path / "tests" / "setup.cfg").write_text("[flake8]\n")
     assert place_of(None) == ("git:", tmp_path)
 
 
-def test_the_nearest_configuration_counts_even_where_it_names_none(tmp_path: Path, inner: Path) -> None:
+def test_nearest_configuration_counts_without_a_store(tmp_path: Path, inner: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nopprof_store = git:\n")
     (inner.parent / "pytest.ini").write_text("")
     assert place_of(None) == ("dir:.opprof", inner.parent)
@@ -45,12 +45,12 @@ def test_the_command_line_counts_from_its_folder_on(tmp_path: Path, inner: Path)
     assert place_of("dir:mine") == ("dir:mine", inner)
 
 
-def test_without_a_configuration_it_is_the_folders_own(inner: Path) -> None:
+def test_folder_has_its_own_store_without_configuration(inner: Path) -> None:
     assert place_of(None) == ("dir:.opprof", inner)
 
 
 @pytest.mark.usefixtures("inner")
-def test_what_is_no_store_is_told_with_its_file(tmp_path: Path) -> None:
+def test_invalid_store_names_its_file(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nopprof_store = 1\n")
     with pytest.raises(UsageError, match=r"pyproject\.toml: opprof_store is 1: write it as a string"):
         place_of(None)

@@ -39,7 +39,7 @@ def test_comments_and_layout_stay(tmp_path: Path) -> None:
     assert text == before.replace("# here\n", f"# here\n{added}")
 
 
-def test_what_is_set_stays(tmp_path: Path) -> None:
+def test_existing_settings_are_kept(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nopprof_store = dir:elsewhere\n")
     text = extended(tmp_path)
     assert text == "[pytest]\nopprof_fail_on = regressed\nopprof_store = dir:elsewhere\n"
@@ -95,7 +95,7 @@ def test_windows_lines_stay(tmp_path: Path) -> None:
     ],
     ids=["inline", "dotted", "quoted"],
 )
-def test_what_cannot_be_extended_safely_is_left_alone(tmp_path: Path, text: str) -> None:
+def test_unsafe_files_are_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(
         UsageError, match=r"cannot be extended safely: add by hand opprof_store = dir:\.opprof"

@@ -73,7 +73,7 @@ def test_every_gate_that_failed_is_accepted_with_its_value() -> None:
     )
 
 
-def test_what_was_accepted_passes_with_its_reason() -> None:
+def test_accepted_rise_passes_with_its_reason() -> None:
     test = found(BASE, HEAD, *accepted(compared(BASE, HEAD)))
     assert test.verdict is Verdict.ACCEPTED
     assert test.reason == "3 more ops in each step than main, accepted up to 7 (so)"
@@ -88,7 +88,7 @@ def test_less_than_was_accepted_passes() -> None:
     assert found(BASE, less, *accepted(compared(BASE, HEAD))).verdict is Verdict.ACCEPTED
 
 
-def test_a_rise_past_it_regresses_again() -> None:
+def test_rise_past_the_accepted_value_regresses() -> None:
     more = simple_test({"aten::mul": 5, "aten::clone": 2, "aten::add": 1})
     test = found(BASE, more, *accepted(compared(BASE, HEAD)))
     assert test.verdict is Verdict.REGRESSED
@@ -104,7 +104,7 @@ def test_one_gate_may_be_accepted_alone() -> None:
     assert test.reason.startswith("2 more calls of aten::clone")
 
 
-def test_a_tolerance_holds_over_what_was_accepted_too() -> None:
+def test_tolerance_applies_to_the_accepted_value() -> None:
     def peak(value: int) -> TestResult:
         totals = {**BASE.totals, "cpu_memory.peak": Samples.constant(value, steps=3)}
         return replace(BASE, sources=("ranges", "ops", "memory"), totals=totals)
@@ -120,7 +120,7 @@ ENDED = (
 )
 
 
-def test_it_ends_with_a_baseline_that_was_measured_with_it() -> None:
+def test_acceptance_ends_with_a_baseline_measured_with_it() -> None:
     entries = accepted(compared(BASE, HEAD))
     again = replace(BASE, accepted={entry.path: entry.created for entry in entries})
     test = found(again, HEAD, *entries)
@@ -130,7 +130,7 @@ def test_it_ends_with_a_baseline_that_was_measured_with_it() -> None:
     assert found(again, HEAD, *later).verdict is Verdict.ACCEPTED
 
 
-def test_it_ends_with_a_baseline_that_is_better_than_it_was() -> None:
+def test_acceptance_ends_with_a_better_baseline() -> None:
     entries = accepted(compared(BASE, HEAD))
     fewer, more = simple_test({"aten::mul": 3}), simple_test({"aten::mul": 5})
     test = found(fewer, HEAD, *entries)
@@ -143,7 +143,7 @@ def test_it_ends_with_a_baseline_that_is_better_than_it_was() -> None:
     assert found(fewer, HEAD, *older).verdict is Verdict.ACCEPTED
 
 
-def test_what_a_tolerance_allows_does_not_end_it() -> None:
+def test_change_within_tolerance_keeps_the_acceptance() -> None:
     def peak(value: int) -> TestResult:
         totals = {**BASE.totals, "cpu_memory.peak": Samples.constant(value, steps=3)}
         return replace(BASE, sources=("ranges", "ops", "memory"), totals=totals)
@@ -153,12 +153,12 @@ def test_what_a_tolerance_allows_does_not_end_it() -> None:
     assert found(peak(980), peak(2000), *entries).verdict is Verdict.REGRESSED
 
 
-def test_it_is_accepted_for_its_test_alone() -> None:
+def test_acceptance_covers_only_its_test() -> None:
     entries = [replace(entry, test="tests/test_a.py::test_y") for entry in accepted(compared(BASE, HEAD))]
     assert found(BASE, HEAD, *entries).verdict is Verdict.REGRESSED
 
 
-def test_it_survives_the_document_of_the_comparison() -> None:
+def test_acceptance_survives_the_comparison_file() -> None:
     comparison = compared(BASE, HEAD, *accepted(compared(BASE, HEAD)))
     document = comparison_to_document(comparison)
     validate(document, Contract.COMPARISON, where="x.json")
@@ -185,16 +185,14 @@ def test_a_limit_is_raised_where_it_stands() -> None:
         (TEST, "zzz", "so", "(what failed: ops.count, aten::clone.count)"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    node_id: str, metric: str | None, reason: str, sentence: str
-) -> None:
+def test_invalid_acceptance_is_refused(node_id: str, metric: str | None, reason: str, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         accepted_of(compared(BASE, HEAD), node_id, metric=metric, reason=reason, created=NOW)
     assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize(("head", "verdict"), [(BASE, "PASS"), (simple_test({"aten::mul": 1}), "IMPROVED")])
-def test_what_did_not_regress_needs_no_acceptance(head: TestResult, verdict: str) -> None:
+def test_passing_test_needs_no_acceptance(head: TestResult, verdict: str) -> None:
     with pytest.raises(UsageError, match=f"nothing to accept: it was {verdict}"):
         accepted(compared(BASE, head))
 
@@ -211,6 +209,6 @@ def test_the_last_comparison_is_kept_without_its_rows(tmp_path: Path) -> None:
     assert all(side.ops == () and side.tree == () for side in sides)
 
 
-def test_without_a_last_comparison_there_is_a_sentence(tmp_path: Path) -> None:
+def test_missing_last_comparison_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing was compared here yet"):
         last_comparison(tmp_path)

@@ -44,7 +44,7 @@ def test_a_fall_alone_is_an_improvement() -> None:
     assert verdicts(FALL) == [Verdict.IMPROVED]
 
 
-def test_a_kind_that_rose_as_much_as_it_fell_has_not_grown() -> None:
+def test_kind_that_rose_and_fell_equally_has_not_grown() -> None:
     ops = counted("aten::mul", 0, 4, verdict=None)
     ranges = [
         counted("load", 0, 3, kind=OpKind.RANGE, verdict=None),
@@ -75,7 +75,7 @@ def in_background(test: TestResult, calls: int, *, kind: OpKind = OpKind.OP) -> 
         (0, 6, OpKind.CALL, Verdict.IMPROVED),
     ],
 )
-def test_fewer_ops_beside_more_in_the_background_are_no_improvement(
+def test_ops_moved_to_the_background_are_not_an_improvement(
     before: int, after: int, kind: OpKind, verdict: Verdict
 ) -> None:
     base = in_background(simple_test({"aten::mul": 10}), before, kind=kind)

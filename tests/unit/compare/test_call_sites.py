@@ -51,7 +51,7 @@ def test_the_line_whose_calls_rose_is_named(after: Lines, line: int) -> None:
     assert risen(calling(BEFORE), calling(after)) == line_at(f"f, a.py:{line}", after[line][0])
 
 
-def test_an_edited_line_is_to_blame_before_one_that_runs_more_often_for_it() -> None:
+def test_edited_line_is_blamed_before_its_callee() -> None:
     after = {4: ("x = x * 2", 60), 5: ("y = x * x * x", 6), 9: ("return y * 0.5", 3)}
     assert risen(calling(BEFORE), calling(after)) == line_at("f, a.py:5", "y = x * x * x")
 
@@ -81,14 +81,14 @@ def test_a_function_may_have_another_name(function: str) -> None:
     assert found == line_at(f"{function}:45", "y = x * x")
 
 
-def test_a_function_with_half_of_the_lines_is_the_same_under_another_name() -> None:
+def test_half_equal_lines_identify_a_renamed_function() -> None:
     before = {4: ("x * 2", 6), 5: ("x * 3", 1)}
     after = {14: ("x * 2", 6), 15: ("x.exp() - one", 4)}
     found = risen(calling(before), calling(after, function="renamed, a.py"))
     assert found == line_at("renamed, a.py:15", "x.exp() - one")
 
 
-def test_another_function_is_new() -> None:
+def test_different_function_is_new() -> None:
     found = risen(calling(BEFORE), calling({4: ("a = b * c", 40)}, function="g, a.py"))
     assert found == line_at("g, a.py:4", "a = b * c")
 
@@ -115,7 +115,7 @@ def test_a_new_ops_line_is_certain() -> None:
     assert risen(simple_test({}), head) == line_at("f, a.py:4", "x = x * 2")
 
 
-def test_a_line_of_another_function_was_not_written_anew() -> None:
+def test_line_of_another_function_is_not_a_rewrite() -> None:
     """As many calls as a line had that is gone explain a new line only in the same function."""
     stayed, gone, new = (5, BEFORE[5]), (4, BEFORE[4]), (4, ("torch.addcmul(a, b, c)", 30))
     base = calling(dict([gone, stayed]))
@@ -133,7 +133,7 @@ def together(*tests: TestResult) -> TestResult:
     return replace(first, ops=(replace(first.ops[0], places=places),), lines=texts)
 
 
-def test_a_line_that_was_taken_out_into_a_function_of_its_own_is_the_same() -> None:
+def test_line_extracted_to_a_function_is_the_same() -> None:
     before = {4: ("h = self.act(self.a(x))", 6), 5: ("return self.b(h)", 6)}
     helper = calling({9: ("return self.act(self.a(x))", 6)}, function="hidden, a.py")
     new = calling({20: ("model.probe(rows[0])", 1)}, function="main, b.py")
@@ -141,7 +141,7 @@ def test_a_line_that_was_taken_out_into_a_function_of_its_own_is_the_same() -> N
     assert risen(calling(before), head) == line_at("main, b.py:20", "model.probe(rows[0])")
 
 
-def test_a_part_of_a_line_that_was_taken_out_is_the_same() -> None:
+def test_extracted_part_of_a_line_is_the_same() -> None:
     before = {4: ("y = (weights @ v).transpose(1, 2).reshape(b, t, d)", 3), 5: ("return y @ out", 3)}
     helper = calling({20: ("return weights @ v", 3)}, function="attend, a.py")
     new = calling({30: ("near = embedded @ embedded.t()", 1)}, function="main, b.py")
@@ -152,7 +152,7 @@ def test_a_part_of_a_line_that_was_taken_out_is_the_same() -> None:
     assert risen(calling(before), head) == line_at("main, b.py:30", "near = embedded @ embedded.t()")
 
 
-def test_lines_that_became_one_in_a_function_of_its_own_are_the_same() -> None:
+def test_lines_extracted_into_one_are_the_same() -> None:
     before = {n: (f"{name} = {name}.view(b, t).transpose(1, 2)", 3) for n, name in enumerate("qkv", start=4)}
     stayed = {8: ("x = x + attended(q, k, v)", 3)}
     helper = calling({20: ("return part.view(b, t).transpose(1, 2)", 9)}, function="split, a.py")
@@ -161,7 +161,7 @@ def test_lines_that_became_one_in_a_function_of_its_own_are_the_same() -> None:
     assert found == line_at("f, a.py:8", "x = x + attended(q, k, v).clone()")
 
 
-def test_a_line_that_was_written_anew_in_a_renamed_function_did_not_rise() -> None:
+def test_rewritten_line_of_a_renamed_function_did_not_rise() -> None:
     before = {4: ("centred = x - x.mean()", 3), 5: ("return centred * scale", 4)}
     after = {4: ("centred = x - x.mean()", 3), 5: ("return torch.mul(scale, y)", 4)}
     new = calling({20: ("return (acc * 3).sum()", 1)}, function="main, b.py")
@@ -169,7 +169,7 @@ def test_a_line_that_was_written_anew_in_a_renamed_function_did_not_rise() -> No
     assert risen(calling(before), head) == line_at("main, b.py:20", "return (acc * 3).sum()")
 
 
-def test_a_method_of_a_renamed_class_is_the_same_in_other_words() -> None:
+def test_reworded_method_of_a_renamed_class_is_the_same() -> None:
     """Of two lines that run as often as the one that is gone, the one that is like it was there before."""
     before = calling({4: ("return 2 * grad * x", 3)}, function="Square.backward, a.py")
     new = "return doubled.contiguous().clone() * saved"
@@ -187,14 +187,14 @@ def test_a_method_of_a_renamed_class_is_the_same_in_other_words() -> None:
     ],
     ids=["all lines twice", "one line twice", "one line more often still", "no other line"],
 )
-def test_callers_are_to_blame_where_all_lines_run_more_often(after: Lines, is_of_callers: bool) -> None:
+def test_callers_are_blamed_if_all_lines_rose(after: Lines, is_of_callers: bool) -> None:
     line = line_at("f, a.py:5", after[5][0])
     sites = CallSites(calling(BEFORE), calling(after))
     assert sites.is_of_callers(line, {5}) is is_of_callers
     assert not sites.is_of_callers(line, {4, 5, 9})  # they may stand in a loop now
 
 
-def test_callers_are_to_blame_where_all_lines_of_a_function_that_moved_run_more_often() -> None:
+def test_callers_are_blamed_if_all_lines_of_a_moved_function_rose() -> None:
     twice = {number: (text, calls * 2) for number, (text, calls) in BEFORE.items()}
     sites = CallSites(calling(BEFORE), calling(twice, function="f, elsewhere.py"))
     line = line_at("f, elsewhere.py:5", BEFORE[5][0])
@@ -204,7 +204,7 @@ def test_callers_are_to_blame_where_all_lines_of_a_function_that_moved_run_more_
 @pytest.mark.parametrize(
     ("calls", "cloned", "is_of_callers"), [(12, 0, True), (3, 0, False), (12, 12, False)], ids=str
 )
-def test_callers_are_to_blame_where_the_one_line_of_a_new_function_runs_more_often(
+def test_callers_are_blamed_if_a_new_functions_only_line_rose(
     calls: int, cloned: int, is_of_callers: bool
 ) -> None:
     """Unless it does something else too."""
@@ -259,7 +259,7 @@ def test_a_candidates_caller_is_a_candidate() -> None:
     assert not found.is_certain
 
 
-def test_of_two_equal_lines_either_may_be_the_new_one() -> None:
+def test_either_of_two_equal_lines_may_be_new() -> None:
     """A diff takes one of the two for new, and the alignment of the texts may take the other one."""
     after = {4: ("x = x * 2", 30), 5: ("y = x * x", 3), 6: ("y = x * x", 3), 9: ("return y * 0.5", 3)}
     base, head = calling(BEFORE), calling(after)

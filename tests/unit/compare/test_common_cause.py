@@ -78,7 +78,7 @@ def given(test: TestResult, nbytes: int) -> TestResult:
     return replace(test, sources=(*test.sources, "work"), totals={**test.totals, **total})
 
 
-def test_ops_in_place_of_others_are_the_cause_where_only_what_they_are_given_rose() -> None:
+def test_replaced_ops_are_the_cause_of_a_rise_in_bytes() -> None:
     """Each test is given another number of bytes more: that made a cause of each."""
     sizes = {"test_small": (100, 180), "test_large": (1_000, 1_400)}
     base = [given(calling(name, ("aten::pow", 1, LOSS)), before) for name, (before, _) in sizes.items()]
@@ -108,7 +108,7 @@ def test_missing_tests_of_a_file_share_a_cause() -> None:
     ]
 
 
-def test_what_is_accepted_of_a_cause_passes_and_nothing_else_does() -> None:
+def test_only_accepted_changes_of_a_cause_pass() -> None:
     comparison = three()
     entries = [
         entry
@@ -132,12 +132,12 @@ def test_what_is_accepted_of_a_cause_passes_and_nothing_else_does() -> None:
 
 
 @pytest.mark.parametrize("cause", [0, -1, 4, 10**9])
-def test_a_cause_that_is_not_there_is_a_sentence(cause: int) -> None:
+def test_unknown_cause_is_one_sentence(cause: int) -> None:
     with pytest.raises(UsageError, match=rf"--cause {cause}: there is no such cause: .* has causes 1 to 3"):
         failed_by(three(), cause=cause)
 
 
-def test_nothing_to_accept_is_a_sentence() -> None:
+def test_nothing_to_accept_is_one_sentence() -> None:
     with pytest.raises(UsageError, match="nothing regressed and no test is missing in the comparison of"):
         failed_by(of(calling("test_a", ADD)), cause=None)
 
@@ -153,7 +153,7 @@ def test_a_limit_is_raised_and_not_accepted() -> None:
     ]
 
 
-def test_an_edited_line_comes_before_the_function_that_it_calls_once_more() -> None:
+def test_edited_line_precedes_the_function_it_calls() -> None:
     """The filter runs all of its ops again, and the line that calls it twice adds one op of its own."""
     filtering, calling_it = "filter2d, filter.py:129", "ssim, ssim.py:86"
     base = calling("test_a", ("aten::conv2d", 5, filtering), ("aten::add", 1, calling_it))
@@ -173,7 +173,7 @@ def test_an_edited_line_comes_before_the_function_that_it_calls_once_more() -> N
 @pytest.mark.parametrize(
     "reformatted", [frozenset(), frozenset({5})], ids=["only the caller", "a line of the function too"]
 )
-def test_a_function_that_is_called_once_more_is_one_cause_at_the_line_that_calls_it(
+def test_added_call_is_one_cause_at_its_line(
     reformatted: frozenset[int],
 ) -> None:
     """The added line calls no op itself, and nobody edited what the function does."""

@@ -39,11 +39,11 @@ def keeping(**more: object) -> TestResult:
         ("wall_time", ""),
     ],
 )
-def test_it_names_outermost_ops_and_the_lines_that_have_most(path: str, words: str) -> None:
+def test_culprits_are_outermost_ops_and_busiest_lines(path: str, words: str) -> None:
     assert culprits(parse_path(path, where="a test"), keeping()) == words
 
 
-def test_it_names_functions_with_reasons() -> None:
+def test_culprits_are_functions_with_reasons() -> None:
     reasons = {"compile.recompiles": {"f, model.py: tensor 'x' dtype mismatch": 2, "g, model.py: n == 3": 1}}
     assert culprits(parse_path("compile.recompiles", where="a test"), keeping(functions=reasons)) == (
         "in f, model.py: tensor 'x' dtype mismatch (2 times); g, model.py: n == 3"

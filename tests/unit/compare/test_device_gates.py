@@ -80,7 +80,7 @@ def test_another_kernel_in_its_place_is_a_change() -> None:
 
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("side", ["the base", "this run"])
-def test_what_is_missing_leaves_devices_inconclusive(gap: str, side: str) -> None:
+def test_device_losses_make_device_gates_inconclusive(gap: str, side: str) -> None:
     missing: dict[str, Any] = {gap: 1}
     torn = replace(PLAIN, capture=CaptureStats(**missing))
     found = compared(torn, FUSED) if side == "the base" else compared(FUSED, torn)
@@ -89,12 +89,12 @@ def test_what_is_missing_leaves_devices_inconclusive(gap: str, side: str) -> Non
     assert f"{GAPS[gap]} in {side}" in found.reason
 
 
-def test_what_is_missing_leaves_ops_as_they_are() -> None:
+def test_device_losses_leave_op_gates_alone() -> None:
     torn = replace(PLAIN, capture=CaptureStats(device_dropped=1), totals=NO_CUDA.totals, ops=NO_CUDA.ops)
     assert compared(NO_CUDA, torn).verdict is Verdict.PASS
 
 
-def test_ops_that_were_not_listened_to_launch_nothing_less() -> None:
+def test_unrecorded_ops_make_launches_inconclusive() -> None:
     unheard = replace(
         PLAIN, sources=("ranges", "cuda"), ops=tuple(row for row in PLAIN.ops if row.kind is OpKind.KERNEL)
     )
@@ -108,18 +108,18 @@ def test_another_architecture_leaves_kernels_inconclusive() -> None:
     assert "GPU architecture 8.0 -> unknown" in found.reason
 
 
-def test_another_driver_is_no_other_environment() -> None:
+def test_other_driver_is_not_another_environment() -> None:
     assert compared(PLAIN, FUSED, environment={"gpu_driver": "550.54"}).verdict is Verdict.REGRESSED
 
 
-def test_devices_do_not_matter_to_a_test_without() -> None:
+def test_device_environment_is_ignored_without_devices() -> None:
     unused = cuda_test({"aten::add": {}, "aten::to": {}})
     assert compared(unused, unused, environment={"gpu_arch": "8.0", "cuda": "12.8"}).verdict is Verdict.PASS
     more = replace(unused, totals={**unused.totals, "ops.count": Samples.constant(3, steps=3)})
     assert compared(unused, more, environment={"gpu_arch": "8.0"}).verdict is Verdict.REGRESSED
 
 
-def test_devices_lost_since_are_inconclusive() -> None:
+def test_devices_missing_in_the_head_are_inconclusive() -> None:
     found = compared(PLAIN, NO_CUDA)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert "needs cuda capture, which did not run" in found.reason
@@ -145,7 +145,7 @@ def test_presets_hold_where_devices_were_seen(preset: str) -> None:
     assert judged(NO_CUDA, preset) == [(Verdict.INCONCLUSIVE, "needs cuda capture, which did not run")]
 
 
-def test_a_budget_is_not_kept_by_what_was_lost() -> None:
+def test_lost_records_do_not_satisfy_a_budget() -> None:
     lost = CaptureStats(device_dropped=3)
     assert judged(replace(PLAIN, capture=lost), "no_sync") == [
         (Verdict.INCONCLUSIVE, "3 device records were dropped")
@@ -161,7 +161,7 @@ def test_a_budget_is_not_kept_by_what_was_lost() -> None:
     "path",
     ["cudaStreamSynchronize.count", "cuda*.count", "void relu<float>(int).count", "Memcpy DtoH*.count"],
 )
-def test_what_only_devices_have_needs_them(path: str) -> None:
+def test_device_metrics_need_devices(path: str) -> None:
     assert judged(NO_CUDA, {path: 0}) == [(Verdict.INCONCLUSIVE, "needs cuda capture, which did not run")]
     assert judged(PLAIN, {path: 0}) == [(Verdict.PASS, "")]
 
@@ -178,6 +178,6 @@ def test_the_best_step_holds_a_budget_of_time() -> None:
     assert judged(test, limits) == [(Verdict.REGRESSED, ""), (Verdict.REGRESSED, "")]
 
 
-def test_a_share_needs_its_sign() -> None:
+def test_share_needs_a_percent_sign() -> None:
     with pytest.raises(UsageError, match="'20' is not a share: write it like '20 %'"):
         judged(PLAIN, {"device.idle_fraction": "<= 20"})

@@ -23,7 +23,7 @@ def explained(before: Mapping[str, int], after: Mapping[str, int]) -> Change:
     return with_grown_functions(change, *sides, regressed=())
 
 
-def test_what_grew_most_is_the_line() -> None:
+def test_function_that_grew_most_is_named() -> None:
     found = explained({"a, x.py": 10, "b, x.py": 10}, {"a, x.py": 30, "b, x.py": 11})
     assert found.line is not None
     assert found.line.location == "x.py in a"
@@ -41,13 +41,13 @@ def test_a_function_with_another_name_did_not_grow() -> None:
     assert found.cause == "in b, x.py (+20)"
 
 
-def test_a_function_that_was_renamed_and_reworded_grew_by_the_difference() -> None:
+def test_renamed_and_edited_function_grew_by_the_difference() -> None:
     """Not by all that it runs, which would be more than what made the total rise."""
     found = explained({"old, x.py": 7464, "b, x.py": 10}, {"new, x.py": 7524, "b, x.py": 1030})
     assert found.cause == "in b, x.py (+1020); new, x.py (+60)"
 
 
-def test_a_function_that_was_taken_out_of_another_grew_by_the_difference() -> None:
+def test_extracted_function_grew_by_the_difference() -> None:
     found = explained(
         {"add, x.py": 6500, "score, x.py": 900}, {"add, x.py": 500, "count, x.py": 6132, "score, x.py": 3100}
     )
@@ -70,7 +70,7 @@ def test_many_functions_are_counted() -> None:
     assert found.cause == "in f4, x.py (+14); f3, x.py (+13); f2, x.py (+12); 2 more"
 
 
-def test_a_fall_comes_from_nowhere() -> None:
+def test_fall_has_no_cause() -> None:
     found = explained({"a, x.py": 30}, {"a, x.py": 10})
     assert found.line is None
     assert found.cause == ""
@@ -93,7 +93,7 @@ def of_libraries(
     return with_grown_functions(change, before, after, regressed=regressed, edited=edited)
 
 
-def test_what_libraries_run_more_has_a_line_of_the_projects_own() -> None:
+def test_library_rise_is_blamed_on_a_project_function() -> None:
     found = of_libraries()
     assert found.line is not None
     assert found.line.place == "f, x.py"
@@ -103,14 +103,14 @@ def test_what_libraries_run_more_has_a_line_of_the_projects_own() -> None:
     assert found.line.place == "g, y.py"
 
 
-def test_what_regressed_itself_is_not_said_twice() -> None:
+def test_regressed_function_is_not_named_twice() -> None:
     found = of_libraries(regressed={NAME})
     assert found.line is not None
     assert found.line.place == "f, x.py"
     assert found.cause == "in copy, copy.py (+800)"
 
 
-def test_an_edited_caller_comes_before_what_it_calls(tmp_path: Path) -> None:
+def test_edited_caller_precedes_its_callees(tmp_path: Path) -> None:
     """It calls an untouched function of its own file once more, which runs most of the new instructions."""
     (tmp_path / "x.py").write_text("def stem(word):\n    return word\n\ndef score(words):\n    stem(words)\n")
     edited = {"x.py": EditedFile(tmp_path / "x.py", lines=frozenset({5}))}
@@ -156,7 +156,7 @@ def twin(words):
         ({1}, LIBRARY_INSTRUCTIONS.name, "deepcopy, copy.py", "helper, x.py", "helper, x.py"),
     ],
 )
-def test_an_edited_line_that_calls_what_grew_is_the_cause(
+def test_edited_line_calling_what_grew_is_the_cause(
     *, tmp_path: Path, lines: set[int], metric: str, grown: str, own: str, expected: str
 ) -> None:
     (tmp_path / "x.py").write_text(SHOP)

@@ -45,13 +45,13 @@ def test_stronger_rules_stand_over() -> None:
     assert str(strong.under(weak).rule(None, OPS_COUNT)) == "off"
 
 
-def test_a_rule_of_ops_is_none_of_totals() -> None:
+def test_op_rule_does_not_apply_to_totals() -> None:
     gates = parse_gates({"*.self_cpu_time_total": "exact"}, where="x")
     assert kind(gates, "aten::mul", SELF_CPU_TIME_TOTAL) is RuleKind.EXACT
     assert kind(gates, None, SELF_CPU_TIME_TOTAL) is RuleKind.ADVISORY
 
 
-def test_a_name_that_looks_like_a_pattern_is_a_name_too() -> None:
+def test_pattern_like_name_is_matched_literally() -> None:
     gates = parse_gates({"[memory].count": "exact"}, where="x")
     assert kind(gates, "[memory]") is RuleKind.EXACT
 

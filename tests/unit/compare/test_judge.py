@@ -101,7 +101,7 @@ def test_fewer_ops_improve() -> None:
     assert found.reason.startswith("2 fewer ops in each step than main")
 
 
-def test_uncertified_baseline_is_said() -> None:
+def test_uncertified_baseline_is_reported() -> None:
     found = compared(simple_test({"aten::mul": 4}, processes=1), simple_test({"aten::mul": 5}))
     assert found.verdict is Verdict.REGRESSED
     assert "not certified" in found.reason
@@ -138,7 +138,7 @@ def test_times_never_block() -> None:
     assert any("self CPU 4.0 µs -> 1.0 s" in advisory for advisory in found.advisories)
 
 
-def test_nothing_that_stayed_nothing_is_no_pass_beside_what_ran() -> None:
+def test_unchanged_zero_is_not_a_pass_for_ungated_work() -> None:
     ranges = simple_test({"forward": 4})
     uneven = replace(ranges, totals={**ranges.totals, "ranges.count": Samples.of([1, 2, 3])})
     assert compared(uneven, uneven).verdict is None
@@ -173,7 +173,7 @@ def test_steps_of_both_sides_are_weighed() -> None:
         (Outcome.FAILED, MeasurementStatus.OK, None),
     ],
 )
-def test_what_was_not_measured_is_not_judged(
+def test_unmeasured_test_is_not_judged(
     outcome: Outcome, status: MeasurementStatus, verdict: Verdict | None
 ) -> None:
     base = simple_test({"aten::mul": 4}, limits={"ops.count": 0})
@@ -194,7 +194,7 @@ def test_base_without_numbers_is_inconclusive() -> None:
     assert found.reason == "main has no numbers: cannot be repeated"
 
 
-def test_broken_limit_leads_the_sentence() -> None:
+def test_broken_limit_comes_first() -> None:
     base = simple_test({"aten::mul": 4})
     head = simple_test({"aten::mul": 5, "aten::item": 1}, limits={"aten::item.count": 0, "ops.count": 2})
     found = compared(base, head)
@@ -214,7 +214,7 @@ def test_limits_hold_without_a_baseline() -> None:
     assert compare_test(unlimited, None, base=None, head=simple_run(unlimited)).verdict is None
 
 
-def test_a_watched_op_that_no_longer_runs_is_better_beside_a_base_that_counts_views_too() -> None:
+def test_removed_watched_op_improves_against_an_older_base() -> None:
     base = simple_test({"aten::item": 2, "aten::mul": 1})
     head = simple_test({"aten::mul": 1})
     views = Samples.constant(0, steps=head.steps)

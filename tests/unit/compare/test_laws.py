@@ -91,7 +91,7 @@ def judged(found: TestComparison) -> list[Change]:
 
 
 @given(edits())
-def test_a_test_regresses_exactly_where_a_total_or_a_watched_op_rose(pair: tuple[Program, Program]) -> None:
+def test_regression_means_a_risen_total_or_watched_op(pair: tuple[Program, Program]) -> None:
     base, head = map(recorded, pair)
     assert (compared(base, head).verdict is Verdict.REGRESSED) is must_regress(base, head)
 
@@ -184,7 +184,7 @@ def test_the_order_of_rows_decides_nothing(pair: tuple[Program, Program], dice: 
 
 
 @given(programs, st.sets(st.sampled_from(UNWATCHED)))
-def test_renaming_alone_is_a_row_for_each_name(program: Program, names: set[str]) -> None:
+def test_pure_renaming_is_one_row_per_name(program: Program, names: set[str]) -> None:
     head = deepcopy(program)
     renamed(head, {name: f"my::{name}" if "::" in name else f"my {name}" for name in names})
     found = compared(recorded(program), recorded(head))
@@ -197,7 +197,7 @@ def test_renaming_alone_is_a_row_for_each_name(program: Program, names: set[str]
 
 
 @given(edits())
-def test_telling_ops_together_changes_no_verdict(pair: tuple[Program, Program]) -> None:
+def test_folding_ops_changes_no_verdict(pair: tuple[Program, Program]) -> None:
     def without_places(test: TestResult) -> TestResult:
         rows = tuple(replace(row, parent_op=f"{row.name} of {side}") for side, row in enumerate(test.ops))
         return replace(test, ops=rows, tree=())
@@ -218,7 +218,7 @@ def rows_of_their_own(found: TestComparison) -> set[tuple[str, str, Verdict | No
 
 
 @given(edits(), programs)
-def test_a_test_elsewhere_changes_nothing(pair: tuple[Program, Program], other: Program) -> None:
+def test_other_tests_do_not_matter(pair: tuple[Program, Program], other: Program) -> None:
     base, head = map(recorded, pair)
     new = recorded(other, node_id="tests/test_b.py::test_y")
     alone, beside = (

@@ -42,7 +42,7 @@ def test_budgets_are_judged(path: str, limit: object, verdict: Verdict) -> None:
     assert judged({path: limit}) == [verdict]
 
 
-def test_presets_are_written_out() -> None:
+def test_presets_are_expanded() -> None:
     limits = parse_limits(["no_sync", {"aten::item.count": 0}], where="x")
     assert limits == {"syncs.count": 0, "aten::item.count": 0}
     assert parse_limits("no_host_copy", where="x") == {"host_copies.count": 0}
@@ -86,7 +86,7 @@ def test_unknown_steps_are_inconclusive() -> None:
     assert judged({"ops.count": 9}, blurred) == [Verdict.PASS]
 
 
-def test_fastest_step_speaks_for_time() -> None:
+def test_fastest_step_decides_time_limits() -> None:
     noisy = replace(TEST, totals={"total.self_cpu_time_total": Samples.of([9_000, 4_000, 9_000])})
     assert judged({"total.self_cpu_time_total": "<= 5 us"}, noisy) == [Verdict.PASS]
 
@@ -165,7 +165,7 @@ def test_names_that_found_no_room_are_inconclusive() -> None:
         ("aten::mul.self_cpu_time_total", 0, Verdict.PASS),
     ],
 )
-def test_what_the_background_decides_is_inconclusive(path: str, limit: object, verdict: Verdict) -> None:
+def test_limit_decided_by_background_work_is_inconclusive(path: str, limit: object, verdict: Verdict) -> None:
     """Whose its work is nobody knows: neither over a limit for it, nor within a limit without it."""
     flops = Samples.constant(10, steps=TEST.steps)
     rows: tuple[OpRow, ...] = tuple(

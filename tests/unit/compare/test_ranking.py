@@ -19,12 +19,12 @@ def order(base: TestResult, head: TestResult) -> list[str]:
     return [name_of(change) for change in compared(base, head).changes if change.op is not None]
 
 
-def test_what_took_the_place_of_an_op_stands_above_what_it_runs() -> None:
+def test_replacement_ranks_above_its_callees() -> None:
     sort = ("aten::sort", 1, ("aten::arange", 1, ("aten::empty", 1)), ("aten::copy_", 2))
     assert order(calling(("aten::topk", 1)), calling(sort))[0] == "aten::topk -> aten::sort"
 
 
-def test_an_op_that_is_called_otherwise_and_as_often_stands_with_the_worst_inside_it() -> None:
+def test_replaced_op_ranks_with_the_worst_op_inside_it() -> None:
     base = calling(("outer", 1, ("aten::fused", 1, ("aten::t", 1), ("aten::mm", 1))))
     math = ("aten::math", 1, ("aten::t", 1), ("aten::mm", 1), ("aten::to", 1, ("aten::copy_", 3)))
     found = compared(base, calling(("outer", 1, math)))
@@ -33,7 +33,7 @@ def test_an_op_that_is_called_otherwise_and_as_often_stands_with_the_worst_insid
     assert {change.verdict for change in others} == {Verdict.REGRESSED}
 
 
-def test_of_several_causes_the_one_that_explains_most_stands_first() -> None:
+def test_cause_explaining_most_ranks_first() -> None:
     little, much = ("aten::item", 1), ("aten::layer", 1, ("aten::mul", 4), ("aten::add", 4))
     assert order(calling(("aten::relu", 1)), calling(("aten::relu", 1), little, much))[:2] == [
         "aten::layer",
@@ -41,7 +41,7 @@ def test_of_several_causes_the_one_that_explains_most_stands_first() -> None:
     ]
 
 
-def test_of_equal_causes_the_one_that_runs_first_stands_first() -> None:
+def test_first_running_of_equal_causes_ranks_first() -> None:
     names = ["aten::sub", "aten::square", "aten::mean"]
     once, twice = ([(name, many) for name in names] for many in (1, 2))
     assert order(calling(*once), calling(*twice)) == names
@@ -58,6 +58,6 @@ def test_the_backward_follows_the_forward_and_the_engine_is_last() -> None:
     assert (found[:2], found[-1]) == (["aten::mul", "my::MulBackward0"], ENGINE)
 
 
-def test_a_new_range_does_not_stand_above_the_op_that_is_new_inside_it() -> None:
+def test_new_op_ranks_above_the_new_range_around_it() -> None:
     base = calling(("aten::relu", 1))
     assert order(base, calling(("block", 1, ("aten::relu", 1), ("aten::clone", 1))))[0] == "aten::clone"

@@ -46,7 +46,7 @@ def suggested(found: Comparison, name: str) -> str:
     ],
     ids=["file", "class", "parameters", "name", "name and an op", "parameters and an op"],
 )
-def test_another_name_is_suggested_on_both_sides(old: str, new: str, ops: dict[str, int], how: str) -> None:
+def test_rename_is_suggested_on_both_sides(old: str, new: str, ops: dict[str, int], how: str) -> None:
     before = MANY if how == "its name differs in one part" else ops
     after = {**ops, "aten::new": 1} if how == "it runs nearly the same ops" else ops
     found = compared({old: before, "c.py::test_z": OTHER}, {new: after, "c.py::test_z": OTHER})
@@ -66,14 +66,14 @@ def test_another_name_is_suggested_on_both_sides(old: str, new: str, ops: dict[s
     ],
     ids=["other ops", "few ops", "two answers", "two questions"],
 )
-def test_what_has_no_single_answer_is_not_suggested(
+def test_ambiguous_rename_is_not_suggested(
     base: dict[str, dict[str, int]], head: dict[str, dict[str, int]]
 ) -> None:
     found = compared(base, head)
     assert not [test.reason for test in found.tests if "looks like" in test.reason]
 
 
-def test_the_name_decides_between_the_same_ops() -> None:
+def test_name_decides_between_tests_of_equal_ops() -> None:
     names = ["test_x", "test_y"]
     found = compared({f"a.py::{name}": MANY for name in names}, {f"b.py::{name}": MANY for name in names})
     for name in names:
@@ -98,7 +98,7 @@ def test_many_tests_are_suggested_by_name() -> None:
         assert suggested(found, f"b.py::{name}").startswith(f"looks like a.py::{name}, ")
 
 
-def test_ops_that_another_process_alone_saw_are_left_out() -> None:
+def test_ops_of_another_process_only_are_ignored() -> None:
     seen = simple_test({**MANY, "aten::abs": 1}, node_id="a.py::test_x")
     count = Samples(steps=seen.steps, total=0, low=0, high=2)
     rows = tuple(row.with_metrics(count=count) if row.name == "aten::abs" else row for row in seen.ops)

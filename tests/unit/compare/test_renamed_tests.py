@@ -49,6 +49,6 @@ def test_two_tests_do_not_become_one() -> None:
 
 
 @pytest.mark.parametrize("text", ["a.py", "a.py ->", "-> b.py", "a -> b -> c", ""])
-def test_what_has_no_two_sides_is_refused(text: str) -> None:
+def test_renaming_needs_two_sides(text: str) -> None:
     with pytest.raises(UsageError, match=r"opprof_rename: '.*' is not a rename: write it like"):
         parse_renames([text], where="opprof_rename")

@@ -66,7 +66,7 @@ def test_failures_come_first() -> None:
     assert found.counts[Verdict.PASS] == 2
 
 
-def test_missing_needs_a_whole_file() -> None:
+def test_only_wholly_collected_files_have_missing_tests() -> None:
     base, head = simple_run(named("a"), named("gone")), simple_run(named("a"))
     collected = Collected(
         node_ids=frozenset({"tests/test_a.py::a"}), whole_paths=frozenset({"tests/test_a.py"})
@@ -97,7 +97,7 @@ def test_failed_base_makes_a_test_new() -> None:
     assert compared(base, simple_run(named("a"))).tests[0].verdict is Verdict.NEW
 
 
-def test_tests_that_are_all_new_are_said() -> None:
+def test_all_new_tests_are_reported() -> None:
     base = simple_run(named("a"), named("b"), name="main")
     told = "nothing was compared: main has none of the tests that ran"
     assert compared(base, simple_run(named("x"), named("y")), notes=("first",)).notes == ("first", told)
@@ -147,7 +147,7 @@ def times_alone(*durations_ns: int) -> TestResult:
     )
 
 
-def test_a_baseline_of_times_alone_informs_and_judges_nothing() -> None:
+def test_times_only_baseline_judges_nothing() -> None:
     (found,) = compared(simple_run(times_alone(9_000, 2_000)), simple_run(times_alone(4_000, 8_000))).tests
     assert found.verdict is None
     assert found.reason.endswith("has only its times, which are shown but not gated")
@@ -156,7 +156,7 @@ def test_a_baseline_of_times_alone_informs_and_judges_nothing() -> None:
     assert (found.verdict, found.changes) == (None, ())
 
 
-def test_no_gate_passes_beside_times_alone() -> None:
+def test_times_only_baseline_passes_no_gate() -> None:
     policy = Policy(command_line=parse_gate_options(["wall_time=5%"], where="--gate"))
     base, head = simple_run(times_alone(2_000)), simple_run(times_alone(4_000))
     (found,) = compared(base, head, policy=policy).tests
@@ -164,6 +164,6 @@ def test_no_gate_passes_beside_times_alone() -> None:
     assert found.reason.endswith("has only its times, so no gate can be judged")
 
 
-def test_times_alone_are_no_answer_to_a_baseline_of_counts() -> None:
+def test_times_only_run_against_counts_is_inconclusive() -> None:
     (found,) = compared(simple_run(named("a")), simple_run(times_alone(2_000))).tests
     assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "no active step finished")

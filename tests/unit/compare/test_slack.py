@@ -80,7 +80,7 @@ def test_a_small_rise_says_how_small() -> None:
     ("base", "head"),
     [(with_total(100, 900), with_total(90_000)), (with_total(100), with_total(90_000, 99_000))],
 )
-def test_what_varies_is_advisory(base: TestResult, head: TestResult) -> None:
+def test_varying_instructions_are_advisory(base: TestResult, head: TestResult) -> None:
     found = compared(base, head)
     assert found.verdict is Verdict.PASS
     assert any("Python instructions" in advisory for advisory in found.advisories)
@@ -99,7 +99,7 @@ def test_other_libraries_make_their_total_advisory() -> None:
     assert compared(base, both(1_000, 9_000)).verdict is Verdict.REGRESSED
 
 
-def test_libraries_gate_nothing_where_the_project_takes_other_ways() -> None:
+def test_varying_project_instructions_ungate_libraries() -> None:
     """A test with random sizes: what it calls in a library was the same by luck."""
     varying = replace(both(1_000, 9_000), unstable=(PYTHON_INSTRUCTIONS.name,))
     for base, head in ((both(1_000, 5_000), varying), (varying, both(1_000, 15_000))):
@@ -117,16 +117,16 @@ def test_libraries_gate_nothing_where_the_project_takes_other_ways() -> None:
         (both(9_000, 1_000, version="3.11.7 b"), Verdict.REGRESSED),
     ],
 )
-def test_what_moves_from_a_library_into_the_project_is_not_more(head: TestResult, verdict: Verdict) -> None:
+def test_work_moved_from_a_library_is_not_more(head: TestResult, verdict: Verdict) -> None:
     assert compared(both(5_000, 5_000), head).verdict is verdict
 
 
-def test_who_asks_for_a_gate_of_the_project_gets_it() -> None:
+def test_requested_project_gate_applies() -> None:
     gates = MappingProxyType({"python.instructions": "1%"})
     assert compared(both(5_000, 5_000), both(9_000, 1_000), gates=gates).verdict is Verdict.REGRESSED
 
 
-def test_a_run_that_counts_nothing_is_judged_without() -> None:
+def test_run_without_instructions_is_judged_without() -> None:
     assert compared(with_total(5_000), simple_test({"aten::add": 2})).verdict is Verdict.PASS
 
 
@@ -188,7 +188,7 @@ def test_machine_instructions_vary_a_little_by_themselves(
         (STEADY, None, "this run's Python instructions were not counted"),
     ],
 )
-def test_machine_instructions_gate_nothing_where_pythons_are_not_steady(
+def test_varying_python_instructions_ungate_machine_instructions(
     base: Samples | None, head: Samples | None, why: str
 ) -> None:
     found = compared(replayed(1_000_000, python=base), replayed(9_000_000, python=head))

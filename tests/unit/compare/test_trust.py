@@ -61,7 +61,7 @@ def test_a_field_matters_to_the_families_that_depend_on_it(family: str, field: s
 
 
 @pytest.mark.parametrize("field", sorted(SETTINGS))
-def test_what_was_set_after_a_test_does_not_matter_to_it(field: str) -> None:
+def test_settings_after_a_test_do_not_matter(field: str) -> None:
     test = with_memory("memory")
     at_the_end, not_yet = Environment(fingerprint={field: "set"}), Environment()
     trust = Trust.between(test, test, environments=(at_the_end, not_yet))
@@ -109,14 +109,14 @@ def test_a_certificate_remembers_both_states() -> None:
     assert repeated(warm, warm, fresh_process=True).compile_cache == ("warm",)
 
 
-def test_why_a_source_did_not_run_is_said() -> None:
+def test_missing_source_is_explained() -> None:
     deaf = replace(TEST, sources=("ranges",), unheard={"ops": "no C++ compiler was found"})
     assert objection(OPS_COUNT, TEST, deaf) == (
         "captured by ops in the base, by nothing here (no C++ compiler was found)"
     )
 
 
-def test_a_gate_asked_for_says_why_its_source_did_not_run() -> None:
+def test_requested_gate_explains_its_missing_source() -> None:
     deaf = replace(TEST, gates={"kernels.count": "exact"}, unheard={"cuda": "libcuda.so.1 not found"})
     found = compare_test(deaf, TEST, base=simple_run(TEST, name="main"), head=simple_run(deaf))
     assert found.verdict is Verdict.INCONCLUSIVE
@@ -186,9 +186,7 @@ def test_samples_without_a_single_op_are_not_equal() -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("capture", [CaptureStats(dropped=9), CaptureStats(truncated=True)])
-def test_two_recordings_without_an_event_are_not_equal_where_events_were_lost(
-    capture: CaptureStats, side: int
-) -> None:
+def test_two_empty_recordings_with_losses_are_not_equal(capture: CaptureStats, side: int) -> None:
     nothing = simple_test({})
     sides = [nothing, nothing]
     sides[side] = replace(nothing, capture=capture)
@@ -205,13 +203,13 @@ def test_ranges_are_judged_although_ops_were_sampled() -> None:
     assert {verdicts(found)[name] for name in ("ops.count", "aten::mul")} == {Verdict.INCONCLUSIVE}
 
 
-def test_cut_off_rows_are_no_change() -> None:
+def test_cut_off_rows_are_not_a_change() -> None:
     base = simple_test({"aten::mul": 4, "aten::add": 1})
     head = replace(base, ops=base.ops[:1], ops_omitted=1)
     assert compared(base, head).changes == ()
 
 
-def test_what_stands_in_the_way_of_rows_that_did_not_change_is_told_once() -> None:
+def test_inconclusive_reason_of_unchanged_rows_is_given_once() -> None:
     test = simple_test({"aten::item": 2, "aten::mul": 1})
     found = compared(test, test, environment=TORCH_212)
     told = [change for change in found.changes if change.verdict is Verdict.INCONCLUSIVE]

@@ -31,7 +31,7 @@ UNSURE = (replace(UNEVEN, unstable=("ops.count", "aten::mul.count")), replace(UN
 
 
 @pytest.mark.parametrize("now", [Samples.constant(7, steps=3), Samples.of([7, 9, 8])], ids=["even", "uneven"])
-def test_more_in_each_step_than_an_uncertain_base_ever_had_regresses(now: Samples) -> None:
+def test_rise_above_an_uncertain_bases_range_regresses(now: Samples) -> None:
     found = compared(UNEVEN, with_counts(simple_test({"aten::mul": 4}), "aten::mul", now))
     assert found.verdict is Verdict.REGRESSED
     seen = "7" if now.is_constant else "7 to 9"
@@ -59,7 +59,7 @@ def test_more_in_each_step_than_an_uncertain_base_ever_had_regresses(now: Sample
         *((base, 9, Verdict.REGRESSED, ()) for base in UNSURE),
     ],
 )
-def test_rise_past_an_uncertain_base_is_no_silent_pass(
+def test_rise_past_an_uncertain_base_is_reported(
     base: TestResult, now: int, verdict: Verdict | None, notes: tuple[str, ...]
 ) -> None:
     found = compare_runs(
@@ -71,7 +71,7 @@ def test_rise_past_an_uncertain_base_is_no_silent_pass(
     assert (found.tests[0].verdict, found.notes) == (verdict, notes)
 
 
-def test_rise_that_nobody_can_judge_hides_no_improvement() -> None:
+def test_unjudgeable_rise_hides_no_improvement() -> None:
     """Another op's varies by the process: its total fell all the same, and the note names the rise."""
     test = simple_test({"aten::mul": 4, "aten::item": 4})
     base = replace(with_counts(test, "aten::item", Samples.of([4, 6, 4])), unstable=("aten::item.count",))
@@ -125,7 +125,7 @@ def test_count_that_disagreed_with_itself_is_inconclusive_where_it_gates() -> No
     assert f"aten::mul: {reason}: not gated" in found.advisories
 
 
-def test_count_that_is_certain_still_regresses_beside_one_that_is_not() -> None:
+def test_certain_count_regresses_beside_an_uncertain_one() -> None:
     base = simple_test({"aten::mul": 4, "aten::item": 1})
     uneven = with_counts(base, "aten::mul", Samples.of([4, 5, 6]))
     found = compared(base, with_counts(uneven, "aten::item", Samples.constant(2, steps=3)))
@@ -143,9 +143,7 @@ def test_base_that_disagreed_with_itself_is_advisory() -> None:
 
 
 @pytest.mark.parametrize(("side", "verdict"), [("head", Verdict.INCONCLUSIVE), ("base", None)])
-def test_what_is_called_unstable_gates_nothing_though_it_looks_certain(
-    side: str, verdict: Verdict | None
-) -> None:
+def test_unstable_metric_gates_nothing_despite_equal_steps(side: str, verdict: Verdict | None) -> None:
     """As a document says that a later repetition did."""
     sides = {"base": simple_test({"aten::mul": 4}), "head": simple_test({"aten::mul": 5})}
     sides[side] = replace(sides[side], unstable=("ops.count", "aten::mul.count"))
@@ -154,7 +152,7 @@ def test_what_is_called_unstable_gates_nothing_though_it_looks_certain(
     assert verdicts(found)["ops.count"] is (None if side == "base" else verdict)
 
 
-def test_nothing_certain_is_no_pass() -> None:
+def test_nothing_passes_without_a_certain_count() -> None:
     uneven = {"ops.count": Samples.of([1, 2, 3]), "ranges.count": Samples.of([1, 2, 3])}
     base = replace(simple_test({"aten::mul": 4}), totals=uneven)
     found = compared(base, base)

@@ -33,7 +33,7 @@ def test_a_watched_op_that_another_process_contradicted_is_named() -> None:
     assert note(unstable).endswith("(aten::item.count 1)")
 
 
-def test_nothing_is_said_of_what_no_gate_holds() -> None:
+def test_ungated_values_are_not_mentioned() -> None:
     peak = replace(EVEN, totals={**EVEN.totals, "cpu_memory.peak": Samples.of([1000, 1005, 1000])})
     assert note(EVEN, peak, replace(UNEVEN, outcome=Outcome.FAILED)) == ""
     assert note(UNEVEN, gates=parse_gates({"ops.count": "off"}, where="x")) == ""

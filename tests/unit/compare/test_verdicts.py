@@ -11,7 +11,7 @@ def test_worst_verdict_wins() -> None:
     assert worst([None]) is None
 
 
-def test_default_fails_on_what_is_not_known_to_be_good() -> None:
+def test_default_fails_on_every_doubtful_verdict() -> None:
     fail_on = parse_fail_on(DEFAULT_FAIL_ON)
     failing = {verdict for verdict in Verdict if fail_on.fails(verdict)}
     assert failing == {Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.ERROR}

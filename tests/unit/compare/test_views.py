@@ -62,7 +62,7 @@ VIEWED = recorded({"aten::mul": 2, "aten::reshape": 3}, {"aten::reshape": 3})
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("base", [VIEWED, older(VIEWED)], ids=["same release", "older release"])
-def test_views_are_told_from_ops(
+def test_views_are_distinguished_from_ops(
     base: TestResult, counts: dict[str, int], views: dict[str, int], verdict: Verdict
 ) -> None:
     head = recorded({"aten::mul": 2} | counts, views)
@@ -92,7 +92,7 @@ def test_an_improvement_is_shown_by_an_op_that_fell() -> None:
     assert (found.verdict, worst_change(found)) == (Verdict.IMPROVED, "aten::mul -3")
 
 
-def test_views_are_no_gate_elsewhere_either() -> None:
+def test_views_are_advisory_in_another_environment() -> None:
     """In another environment, where equal values pass, other views are advisory."""
     head = recorded({"aten::mul": 2, "aten::reshape": 5}, {"aten::reshape": 5})
     found = compared(VIEWED, head, triton="3.0")
@@ -100,7 +100,7 @@ def test_views_are_no_gate_elsewhere_either() -> None:
     assert any("views, total: measured in another environment" in told for told in found.advisories)
 
 
-def test_a_run_that_counts_views_as_ops_is_no_rise() -> None:
+def test_run_counting_views_as_ops_is_not_a_rise() -> None:
     found = compared(VIEWED, older(VIEWED))
     assert (found.verdict, found.reason) == (
         Verdict.INCONCLUSIVE,
@@ -116,14 +116,14 @@ def test_a_gate_on_views_needs_to_know_them() -> None:
 
 
 @pytest.mark.parametrize(("base", "notes"), [(VIEWED, 0), (older(VIEWED), 1)])
-def test_a_guess_is_told(base: TestResult, notes: int) -> None:
+def test_guessed_views_are_reported(base: TestResult, notes: int) -> None:
     sides = [simple_run(test, name="main") for test in (base, VIEWED)]
     found = compare_runs(*sides, created=_NOW, opprof_version="0.1.0")
     told = "main counts views as ops: this run decides which ops are views. Save it again"
     assert found.notes == (told,) * notes
 
 
-def test_of_an_op_that_copies_at_times_as_many_calls_are_views() -> None:
+def test_sometimes_copying_op_has_as_many_views_in_the_base() -> None:
     mixed = recorded({"aten::to": 5, "aten::mul": 1}, {"aten::to": 3})
     assert compared(older(mixed), mixed).verdict is Verdict.PASS
     varying = Samples.of([3, 4, 5])

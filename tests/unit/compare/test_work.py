@@ -56,11 +56,11 @@ def test_elements_are_judged_by_their_bytes(base: TestResult, head: TestResult, 
     assert verdict_of(base, head) is verdict
 
 
-def test_without_bytes_they_are_judged_by_their_flops() -> None:
+def test_elements_without_bytes_are_judged_by_flops() -> None:
     base, head = working(total=8, mm=8, nbytes=None), working(total=20, mm=8, mul=12, nbytes=None)
     assert verdict_of(base, head) is Verdict.REGRESSED
 
 
-def test_who_asks_for_the_gate_has_all_of_it() -> None:
+def test_requested_flops_gate_counts_everything() -> None:
     base, head = working(total=8, mm=8), working(total=20, mm=8, mul=12)
     assert verdict_of(base, head, gates={"flops.total": "exact"}) is Verdict.REGRESSED

@@ -201,7 +201,7 @@ def test_each_argument_of_a_metric_is_in_it(field: str) -> None:
     assert getattr(EventMetrics(**some), field) == 5 != getattr(EventMetrics(), field)
 
 
-def test_arguments_of_the_small_ones_matter() -> None:
+def test_arguments_of_small_functions_matter() -> None:
     assert _filter_name("[memory]") != _filter_name("aten::add")
     assert _filter_stack_entry("torch/tensor.py: backward") != _filter_stack_entry("model.py: backward")
     assert _rewrite_name("ProfilerStep#1") != _rewrite_name("ProfilerStep#2")

@@ -17,7 +17,7 @@ def test_any_name_is_valid_json(tmp_path: Path) -> None:
     assert (arrow["ph"], arrow["cat"], arrow["id"]) == ("s", "cpu_to_xpu", 0)
 
 
-def test_remote_events_say_their_node(tmp_path: Path) -> None:
+def test_remote_events_have_their_node(tmp_path: Path) -> None:
     event = FunctionEvent(
         id=1, name="a", trace_name="a", thread=4, start_us=0, end_us=1, node_id=3, is_remote=True
     )

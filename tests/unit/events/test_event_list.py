@@ -38,7 +38,7 @@ def test_events_come_in_order_of_start() -> None:
     ]
 
 
-def test_indexing_is_a_sequences() -> None:
+def test_indexing_works_like_a_sequence() -> None:
     events = EventList([nested()])
     assert len(events) == 5
     assert events[-1] is events[4]
@@ -58,7 +58,7 @@ def test_same_event_is_the_same_object() -> None:
     assert linear.cpu_children[0].cpu_parent is linear
 
 
-def test_events_nobody_holds_are_dropped() -> None:
+def test_unreferenced_events_are_dropped() -> None:
     events = EventList([nested()])
     event = weakref.ref(events[0])
     gc.collect()
@@ -80,7 +80,7 @@ def test_step_keeps_its_number_in_the_trace_name() -> None:
     assert step.step == 3
 
 
-def test_times_are_torchs_microseconds() -> None:
+def test_times_are_microseconds_as_in_torch() -> None:
     linear = EventList([nested()])[1]
     assert (linear.time_range.start, linear.time_range.end) == (1.0, 6.0)
     assert linear.time_range.elapsed_us() == 5.0
@@ -106,7 +106,7 @@ def test_unrecorded_inputs_are_empty() -> None:
     assert (addmm.input_shapes, addmm.concrete_inputs, addmm.structured_input_strides) == ([], [], [])
 
 
-def test_absent_values_are_torchs() -> None:
+def test_absent_values_match_torchs() -> None:
     copy = EventList([nested()])[2]
     assert (copy.sequence_nr, copy.fwd_thread, copy.node_id, copy.step) == (-1, 0, -1, None)
     assert (copy.kernels, copy.stack, copy.flops, copy.use_device) == ([], [], 0, None)
@@ -161,7 +161,7 @@ def test_empty_list_has_an_empty_table() -> None:
     assert EventList([]).self_cpu_time_total == 0
 
 
-def test_deprecated_names_say_the_new_ones() -> None:
+def test_deprecated_names_point_to_the_new_ones() -> None:
     event = EventList([nested()])[0]
     with pytest.warns(FutureWarning, match="please use `device_time_total`") as caught:
         assert event.cuda_time_total == 0

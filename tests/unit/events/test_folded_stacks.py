@@ -99,7 +99,7 @@ def test_stacks_that_branch_are_written_whole(tmp_path: Path) -> None:
     assert lines == ["f 70000\n", "f;g 17000\n", "f;g;h 3000\n", "f;i 7000\n", "f;i;h 3000\n"]
 
 
-def test_a_stack_that_somebody_set_is_written(tmp_path: Path) -> None:
+def test_assigned_stack_is_written(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": list(nested(calls=2, ranges=0, leaves=1))}))
     *calls, leaf = load_trace(path).events()

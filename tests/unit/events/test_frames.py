@@ -39,7 +39,7 @@ RECORDINGS = {
 
 
 @pytest.mark.parametrize("make", RECORDINGS.values(), ids=RECORDINGS)
-def test_both_frames_say_what_the_columns_say(make: Any) -> None:
+def test_both_frames_match_the_columns(make: Any) -> None:
     recording = make()
     table, frame = EventList([recording]).to_arrow(), EventList([recording]).to_pandas()
     assert table.num_rows == len(frame) == len(recording) > 1
@@ -71,7 +71,7 @@ def test_a_table_keeps_its_memory_alive() -> None:
     assert min(table["duration_ns"].to_pylist()) >= 0
 
 
-def test_several_recordings_are_told_apart() -> None:
+def test_several_recordings_are_distinguished() -> None:
     events = EventList([native(), native()])
     assert (
         events.to_arrow()["recording"].to_pylist()

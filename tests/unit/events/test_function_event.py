@@ -27,7 +27,7 @@ def chain(length: int, *, name: str = "op{}", **known: Any) -> list[FunctionEven
     return [event(name.format(i), i, 2 * length - i, id=i, stack=[], **known) for i in range(length)]
 
 
-def test_unknown_stays_as_torch_has_it() -> None:
+def test_unknown_values_match_torchs() -> None:
     plain = event()
     assert (plain.count, plain.kernels, plain.cpu_children, plain.cpu_parent) == (1, [], [], None)
     assert (plain.key, plain.sequence_nr, plain.node_id, plain.device_type) == ("aten::add", -1, -1, 0)
@@ -36,7 +36,7 @@ def test_unknown_stays_as_torch_has_it() -> None:
     assert not plain.is_unfinished
 
 
-def test_children_are_no_self_time() -> None:
+def test_children_do_not_count_as_self_time() -> None:
     outer = nested(event(start_us=1, end_us=4), event(start_us=5, end_us=6))
     assert (outer.cpu_time_total, outer.self_cpu_time_total) == (10, 6)
     assert (outer.start_ns, outer.end_ns, outer.cpu_time_total_ns) == (0, 10_000, 10_000)
@@ -45,12 +45,12 @@ def test_children_are_no_self_time() -> None:
 @pytest.mark.parametrize(
     "alone", [{"is_async": True}, {"device_type": DeviceType.CUDA}], ids=["async", "device"]
 )
-def test_what_stands_alone_has_no_self_time(alone: dict[str, Any]) -> None:
+def test_async_and_device_events_have_no_self_time(alone: dict[str, Any]) -> None:
     assert event(**alone).self_cpu_time_total == 0
     assert event(cpu_memory_usage=8, **alone).self_cpu_memory_usage == 0
 
 
-def test_device_time_is_that_of_kernels_and_children() -> None:
+def test_device_time_sums_kernels_and_children() -> None:
     inner = event(use_device="cuda")
     inner.append_kernel("gemm", 0, 5.0)
     outer = nested(inner, use_device="cuda")
@@ -85,7 +85,7 @@ def test_device_without_times_is_refused() -> None:
         _ = odd.device_time_total
 
 
-def test_memory_of_children_is_no_self_memory() -> None:
+def test_memory_of_children_is_not_self_memory() -> None:
     outer = nested(
         event(cpu_memory_usage=3, device_memory_usage=5), cpu_memory_usage=10, device_memory_usage=4
     )
@@ -124,7 +124,7 @@ def test_raw_metadata_is_deprecated() -> None:
 
 
 @pytest.mark.slow
-def test_deep_nesting_is_no_recursion() -> None:
+def test_deep_nesting_does_not_recurse() -> None:
     events = EventList(chain(DEEP, use_device="cuda"), use_device="cuda")
     events[DEEP - 1].append_kernel("gemm", 0, 3.0)
     events._build_tree()
@@ -141,7 +141,7 @@ def test_deep_repeats_become_one() -> None:
     assert (len(events), events[0].self_cpu_time_total, events[0].cpu_children) == (1, 2 * DEEP, [])
 
 
-def test_averages_begin_empty() -> None:
+def test_averages_start_empty() -> None:
     row = FunctionEventAvg()
     assert (row.key, row.count, row.flops, row.cpu_time) == (None, 0, 0, 0.0)
     row += event(flops=None)

@@ -36,14 +36,14 @@ def test_events_of_one_name_are_one_row() -> None:
     }
 
 
-def test_no_event_becomes_an_object_of_its_own(made_events: list[int]) -> None:
+def test_averages_create_no_event_objects(made_events: list[int]) -> None:
     recording = HandMadeRecording(spans())
     EventList([recording]).key_averages()
     assert recording.group_calls == 1
     assert len(made_events) == 3  # the first of each row
 
 
-def test_shapes_part_the_rows() -> None:
+def test_shapes_split_the_rows() -> None:
     rows = EventList([HandMadeRecording(spans())]).key_averages(group_by_input_shapes=True)
     assert [(row.key, row.input_shapes) for row in rows] == [
         ("forward", []),
@@ -82,7 +82,7 @@ def test_recordings_are_merged_by_key() -> None:
     assert rows_of(events)["aten::mul"] == (4, 6_000, 6_000)
 
 
-def test_first_event_tells_who_called() -> None:
+def test_row_takes_its_caller_from_the_first_event() -> None:
     events = EventList([HandMadeRecording(spans())])
     forward, mul, _ = events.key_averages()
     assert mul.cpu_parent is not None

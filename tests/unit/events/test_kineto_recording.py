@@ -40,7 +40,7 @@ def test_events_are_nested_by_time_and_thread() -> None:
     assert events["outer"].self_cpu_time_total_ns == 60
 
 
-def test_kernels_belong_to_their_op_and_all_around_it() -> None:
+def test_kernels_belong_to_their_op_and_its_callers() -> None:
     events = shown(
         event("linear", 0, 100, correlation_id=1),
         event("addmm", 10, 90, correlation_id=2),
@@ -66,7 +66,7 @@ def test_kernels_belong_to_their_op_and_all_around_it() -> None:
     assert gemm.use_device == "cuda"
 
 
-def test_annotation_of_a_device_is_no_part_of_the_sum() -> None:
+def test_device_annotation_is_not_summed() -> None:
     rows = EventList(
         [
             recording(
@@ -167,7 +167,7 @@ def test_steps_are_known_by_their_ranges() -> None:
     assert (add.steps["count"], add.steps["total_ns"], add.count) == ((1, 1), (10, 10), 2)
 
 
-def test_what_kineto_told_is_in_the_event() -> None:
+def test_event_keeps_kinetos_fields() -> None:
     told = shown(
         event(
             "aten::add",
@@ -202,7 +202,7 @@ def test_what_kineto_told_is_in_the_event() -> None:
     assert (told.python_id, told.external_id, told.activity_type) == (9, 6, "cpu_op")
 
 
-def test_an_older_torchs_events_are_enough() -> None:
+def test_minimal_older_events_are_accepted() -> None:
     class Least:
         def name(self) -> str:
             return "aten::add"
@@ -245,7 +245,7 @@ def test_a_negative_cause_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("given", "device"), [(None, "cuda"), ("", None), ("xpu", "xpu")])
-def test_device_is_that_of_the_events_unless_said(given: str | None, device: str | None) -> None:
+def test_device_defaults_to_that_of_the_events(given: str | None, device: str | None) -> None:
     assert recording(kernel("gemm", 0, 1), use_device=given).use_device == device
     assert recording(event("aten::add", 0, 1)).use_device is None
 
@@ -269,7 +269,7 @@ def test_sums_agree_however_they_are_grouped(seed: int) -> None:
     assert whole.self_device_time_total_ns == sum(event.self_device_time_total_ns for event in listed)
 
 
-def test_deep_levels_are_no_recursion(large_counts: bool) -> None:
+def test_deep_levels_do_not_recurse(large_counts: bool) -> None:
     depth = 100_000 if large_counts else 5_000
     chain = [event(f"op{i}", i, 2 * depth - i, correlation_id=i + 1) for i in range(depth)]
     launched = kernel("gemm", 0, 7, linked_correlation_id=depth)

@@ -23,14 +23,14 @@ def parents(events: EventList) -> dict[str, str | None]:
     return {event.name: event.cpu_parent.name if event.cpu_parent else None for event in events}
 
 
-def test_what_lies_within_is_a_child() -> None:
+def test_contained_event_is_a_child() -> None:
     events = built(
         event("outer", 0, 10), event("inner", 1, 5), event("same end", 5, 10), event("next", 10, 11)
     )
     assert parents(events) == {"outer": None, "inner": "outer", "same end": "outer", "next": None}
 
 
-def test_partial_overlap_is_no_child() -> None:
+def test_partial_overlap_is_not_a_child() -> None:
     events = built(event("first", 0, 10), event("second", 5, 15), event("third", 6, 7))
     assert parents(events) == {"first": None, "second": None, "third": "second"}
 
@@ -38,7 +38,7 @@ def test_partial_overlap_is_no_child() -> None:
 @pytest.mark.parametrize(
     "apart", [{"thread": 2}, {"node_id": 3}, {"is_async": True}], ids=["thread", "node", "async"]
 )
-def test_other_threads_and_nodes_are_no_children(apart: dict[str, Any]) -> None:
+def test_other_threads_and_nodes_have_no_parent_here(apart: dict[str, Any]) -> None:
     events = built(event("outer", 0, 10), event("inner", 1, 5, **apart))
     assert parents(events) == {"outer": None, "inner": None}
 
@@ -78,7 +78,7 @@ def test_backward_op_without_its_forward_has_no_stack() -> None:
         built(event("MmBackward0", 0, 10, scope=1))
 
 
-def test_torchs_sums_want_a_tree() -> None:
+def test_compat_sums_need_a_tree() -> None:
     events = EventList([event("a", 0, 10)])
     with pytest.raises(AssertionError, match="Expected tree to be built"):
         events.key_averages(compat="torch")
@@ -154,7 +154,7 @@ def test_total_is_of_all_events() -> None:
     ],
     ids=["shapes", "stack", "overload"],
 )
-def test_each_grouping_parts_what_differs_in_it(grouping: dict[str, Any], differs: dict[str, Any]) -> None:
+def test_each_grouping_splits_differing_events(grouping: dict[str, Any], differs: dict[str, Any]) -> None:
     events = EventList([event("a", 0, 1), event("a", 2, 3, **differs)])
     assert len(events.key_averages()) == 1
     assert len(events.key_averages(**grouping)) == 2

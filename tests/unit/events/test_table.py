@@ -37,7 +37,7 @@ Self CPU time total: 3.002ms
 """
 
 
-def test_plain_table_reads_as_torchs() -> None:
+def test_plain_table_matches_torchs() -> None:
     assert KeyAverages(TWO_ROWS).table() == PLAIN
     assert str(KeyAverages(TWO_ROWS)) == PLAIN
 
@@ -94,7 +94,7 @@ def test_async_total_has_no_share() -> None:
     assert cells(KeyAverages(rows).table(), 3)[3] == "0"
 
 
-def test_no_time_at_all_has_no_share() -> None:
+def test_zero_total_time_has_no_share() -> None:
     assert cells(KeyAverages([row("op")]).table(), 3)[1] == "NaN"
 
 
@@ -131,11 +131,11 @@ def test_device_columns_come_with_device_time() -> None:
 
 
 @pytest.mark.parametrize(("compat", "share"), [(None, "--"), ("torch", "150.00%")], ids=["ours", "torchs"])
-def test_device_annotation_is_no_share_of_the_kernels(compat: Compat | None, share: str) -> None:
+def test_device_annotation_has_no_share_of_the_kernels(compat: Compat | None, share: str) -> None:
     assert share in cells(KeyAverages(DEVICE_ROWS).table(compat=compat), 4)
 
 
-def test_only_annotations_on_the_device_is_no_error() -> None:
+def test_annotations_alone_on_the_device_are_accepted() -> None:
     assert "forward" in KeyAverages(DEVICE_ROWS[1:]).table()
     assert "NaN" in KeyAverages(DEVICE_ROWS[1:]).table(compat="torch")
 
@@ -170,7 +170,7 @@ def test_source_and_flops_stand_under_their_titles() -> None:
     assert last_cells(lines[:4]) == ["-" * 12, "Total MFLOPs", "-" * 12, "2.000"]
 
 
-def test_torchs_swap_of_source_and_flops_is_repeated() -> None:
+def test_compat_repeats_torchs_swap_of_source_and_flops() -> None:
     lines = KeyAverages(STACKED_ROWS, with_flops=True).table(compat="torch").splitlines()
     place = lines[1].index("Source Location")
     assert lines[3][place:].split() == ["2.000", "model.py(41):", "forward"]

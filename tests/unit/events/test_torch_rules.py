@@ -29,7 +29,7 @@ def test_only_child_of_its_name_is_swallowed() -> None:
     assert rows == {"aten::mul": (1, 9_000, 8_000), "aten::to": (1, 1_000, 1_000)}
 
 
-def test_swallowing_goes_on_down() -> None:
+def test_swallowing_continues_downwards() -> None:
     chain = [Span(name="aten::mul", start_ns=i * 1_000, end_ns=20_000 - i * 1_000) for i in range(4)]
     assert torch_rows(chain) == {"aten::mul": (1, 20_000, 20_000)}
 
@@ -100,6 +100,6 @@ def test_background_threads_are_among_the_rest() -> None:
     assert rows == {"aten::add": (2, 3_000, 3_000)}
 
 
-def test_losses_are_not_torchs_to_tell() -> None:
+def test_compat_table_does_not_report_losses() -> None:
     events = EventList([HandMadeRecording([Span(name="a", start_ns=0, end_ns=1_000)], dropped=3)])
     assert "not recorded" not in events.key_averages(compat="torch").table()

@@ -14,7 +14,7 @@ QUESTION = Question(
 )
 
 
-def test_measurements_are_resumed_and_what_had_none_is_tried_again(tmp_path: Path) -> None:
+def test_measurements_are_resumed_and_failures_retried(tmp_path: Path) -> None:
     state = BisectState(tmp_path / "folder", QUESTION)
     measured = {"1" * 40: Measured(value=3), "2" * 40: Measured(value=None, reason="no build \udcff")}
     for commit, found in measured.items():
@@ -45,7 +45,7 @@ def test_another_question_is_not_resumed(tmp_path: Path) -> None:
         '{"question": {"pattern": "", "test": "", "good": "", "bad": "", "setup": "", "python": ""}, "measured": {"a": {"value": "1"}}}',
     ],
 )
-def test_foreign_file_is_no_state(tmp_path: Path, text: str) -> None:
+def test_foreign_file_is_not_a_state(tmp_path: Path, text: str) -> None:
     path = tmp_path / ".state" / "bisect.json"
     path.parent.mkdir()
     path.write_text(text)

@@ -35,7 +35,7 @@ def kept(tmp_path: Path) -> Kept:
     return begin(tmp_path, PLAN, now=NOW)
 
 
-def test_what_was_kept_is_found_again(tmp_path: Path, kept: Kept) -> None:
+def test_stored_experiment_is_found_again(tmp_path: Path, kept: Kept) -> None:
     run = simple_run(simple_test({"aten::mul": 2}))
     kept.keep("first", TURN, run)
     kept.bury(DEATH)
@@ -49,11 +49,11 @@ def test_what_was_kept_is_found_again(tmp_path: Path, kept: Kept) -> None:
     assert named(tmp_path, kept.name).plan == PLAN
 
 
-def test_nothing_of_it_is_for_git(tmp_path: Path, kept: Kept) -> None:
+def test_git_ignores_experiments(tmp_path: Path, kept: Kept) -> None:
     assert (tmp_path / ".opprof" / "ab" / ".gitignore").read_text() == "*\n"
 
 
-def test_newest_comes_first_and_finished_ones_are_over(tmp_path: Path) -> None:
+def test_newest_unfinished_comes_first(tmp_path: Path) -> None:
     old, middle, new = (begin(tmp_path, PLAN, now=NOW + timedelta(hours=hour)) for hour in range(3))
     middle.finish()
     assert [kept.name for kept in unfinished(tmp_path)] == [new.name, old.name]
@@ -108,7 +108,7 @@ def test_damaged_list_of_deaths_is_refused(kept: Kept, text: str) -> None:
         kept.deaths()
 
 
-def test_two_processes_do_not_go_on_with_one(tmp_path: Path, kept: Kept) -> None:
+def test_two_processes_cannot_resume_one_experiment(tmp_path: Path, kept: Kept) -> None:
     other = named(tmp_path, kept.name)
     with kept.held(), pytest.raises(UsageError, match="another process is already resuming it"), other.held():
         pass

@@ -29,11 +29,11 @@ def test_a_steady_drift_adds_the_same_to_both_sides(processes: int, seed: int) -
 
 
 @given(st.integers(1, 20), st.integers(0, 2**32))
-def test_more_processes_begin_with_the_order_of_fewer(processes: int, seed: int) -> None:
+def test_longer_order_extends_the_shorter(processes: int, seed: int) -> None:
     assert turns(2 * processes, seed=seed)[: 2 * processes] == turns(processes, seed=seed)
 
 
-def test_chance_says_who_begins_a_block() -> None:
+def test_first_side_of_a_block_is_random() -> None:
     begins = Counter(turn.side for turn in turns(400, seed=7) if turn.index % 4 == 0)
     assert all(count > 60 for count in begins.values())
 

@@ -15,7 +15,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_is_gone_with_all_that_is_in_it(temporary: Path) -> None:
+def test_folder_is_removed_with_its_contents(temporary: Path) -> None:
     with Place("it") as place:
         (place.folder / "inner").mkdir()
         assert place.folder.name.startswith("opprof-it-")
@@ -26,7 +26,7 @@ def test_it_is_gone_with_all_that_is_in_it(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_a_descriptor_that_somebody_closed_is_not_closed_again(temporary: Path, *, is_taken: bool) -> None:
+def test_closed_descriptor_is_not_closed_again(temporary: Path, *, is_taken: bool) -> None:
     """Its number may be that of another file by then."""
     with Place("it") as place:
         lock = place.lock

@@ -42,7 +42,7 @@ def test_change_is_found(values: str, before: str, suspects: tuple[str, ...]) ->
 
 
 @given(length=st.integers(2, 500), data=st.data())
-def test_it_asks_no_more_than_a_binary_search(length: int, data: st.DataObject) -> None:
+def test_search_asks_no_more_than_binary_search(length: int, data: st.DataObject) -> None:
     at = data.draw(st.integers(1, length - 1))
     found, asked = search("a" * at + "b" * (length - at))
     assert found.suspects == (f"{at}b",)
@@ -50,7 +50,7 @@ def test_it_asks_no_more_than_a_binary_search(length: int, data: st.DataObject) 
 
 
 @given(inner=st.text(alphabet="abcx", max_size=40))
-def test_the_commit_before_is_good_and_the_last_suspect_is_not(inner: str) -> None:
+def test_suspects_lie_between_good_and_changed(inner: str) -> None:
     found, asked = search(f"a{inner}b")
     *between, last = found.suspects
     assert found.before[-1] == "a"

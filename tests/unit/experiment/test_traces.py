@@ -43,19 +43,19 @@ def test_the_last_cycle_of_each_side_is_kept(folders: dict[str, Path], tmp_path:
     assert kept(tmp_path) == {"base.json.gz": "base cycle10", "head.json.gz": "head cycle10"}
 
 
-def test_what_did_not_regress_leaves_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_passing_tests_leave_no_traces(folders: dict[str, Path], tmp_path: Path) -> None:
     assert list(keep_pairs(compared(calls=2), **folders, top=tmp_path)) == []
     assert kept(tmp_path) == {}
 
 
-def test_a_base_without_a_trace_is_said(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_base_without_a_trace_is_reported(folders: dict[str, Path], tmp_path: Path) -> None:
     for path in folders["base"].iterdir():
         path.unlink()
     (told,) = keep_pairs(compared(calls=3), **folders, top=tmp_path)
     assert told.endswith("; the base left none")
 
 
-def test_a_folder_that_cannot_be_written_is_told(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported(folders: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / ".opprof").touch()
     (told,) = keep_pairs(compared(calls=3), **folders, top=tmp_path)
     assert told.startswith("no traces of regressed tests were stored: ")

@@ -29,19 +29,19 @@ def named(model: ModuleType, *, slower: float, seed: int) -> list[int]:
     return [one.rank for one in late_ranks(late)]
 
 
-def test_nobody_is_named_where_nobody_is_slow(model: ModuleType) -> None:
+def test_no_straggler_is_named_without_a_slow_rank(model: ModuleType) -> None:
     assert [named(model, slower=0, seed=seed) for seed in range(200)] == [[]] * 200
 
 
-def test_a_straggler_is_named_and_nobody_else(model: ModuleType) -> None:
+def test_only_the_straggler_is_named(model: ModuleType) -> None:
     assert [named(model, slower=0.08, seed=seed) for seed in range(40)].count([13]) >= 39
 
 
-def test_few_ranks_tell_nothing() -> None:
+def test_too_few_ranks_name_no_straggler() -> None:
     assert late_ranks({rank: [0.0 if rank else 9e9] * 3 for rank in range(7)}) == []
 
 
-def test_what_does_not_matter_is_not_named() -> None:
+def test_negligible_delay_is_not_named() -> None:
     assert late_ranks({rank: [499_000.0 if rank == 3 else 0.0] * 3 for rank in range(64)}) == []
     (late,) = late_ranks({rank: [501_000.0 if rank == 3 else 0.0] * 3 for rank in range(64)})
     assert (late.rank, late.lateness_ns) == (3, 501_000)

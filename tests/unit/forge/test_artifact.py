@@ -158,7 +158,7 @@ def test_second_list_of_files_is_refused() -> None:
     st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), min_size=1, max_size=6),
     st.none() | st.integers(0, len(GOOD) - 1),
 )
-def test_damage_is_refused_or_does_no_harm(changes: list[tuple[int, int]], end: int | None) -> None:
+def test_damaged_zip_is_refused_or_harmless(changes: list[tuple[int, int]], end: int | None) -> None:
     data = bytearray(GOOD[:end])
     for at, value in changes:
         if at < len(data):

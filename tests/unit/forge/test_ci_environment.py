@@ -21,7 +21,7 @@ GITLAB = {
 }
 
 
-def test_bare_job_of_github_has_what_it_must_have() -> None:
+def test_bare_github_job_has_the_required_fields() -> None:
     assert GitHubJob.of(GITHUB) == GitHubJob(
         api_url="https://api.github.com",
         token="",
@@ -34,7 +34,7 @@ def test_bare_job_of_github_has_what_it_must_have() -> None:
     )
 
 
-def test_job_of_github_takes_all_it_is_told() -> None:
+def test_github_job_reads_every_variable() -> None:
     more = {
         "GITHUB_API_URL": "https://ghe.example.org/api/v3",
         "GITHUB_TOKEN": "one",
@@ -53,7 +53,7 @@ def test_job_of_github_takes_all_it_is_told() -> None:
     assert GitHubJob.of({**GITHUB, "GH_TOKEN": "two"}).checked_token() == "two"
 
 
-def test_job_of_gitlab_takes_all_it_is_told() -> None:
+def test_gitlab_job_reads_every_variable() -> None:
     bare = GitLabJob.of(GITLAB)
     assert (bare.project, bare.merge_request, bare.head) == (12, None, "a" * 40)
     assert (bare.run, bare.attempt, bare.page) == (90, 900, None)
@@ -75,23 +75,23 @@ def test_job_of_gitlab_takes_all_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", GITHUB)
-def test_what_github_must_tell_is_named(name: str) -> None:
+def test_missing_github_variable_is_named(name: str) -> None:
     with pytest.raises(UsageError, match=f"{name} is not set: this is not a job of GitHub Actions"):
         GitHubJob.of({**GITHUB, name: ""})
 
 
 @pytest.mark.parametrize("name", GITLAB)
-def test_what_gitlab_must_tell_is_named(name: str) -> None:
+def test_missing_gitlab_variable_is_named(name: str) -> None:
     with pytest.raises(UsageError, match=f"{name} is not set: this is not a job of GitLab CI"):
         GitLabJob.of({**GITLAB, name: ""})
 
 
-def test_commit_that_is_none_is_told() -> None:
+def test_invalid_commit_is_reported() -> None:
     with pytest.raises(ForgeError, match="GitLab CI: 'main' is not a commit"):
         GitLabJob.of({**GITLAB, "CI_COMMIT_SHA": "main"})
 
 
-def test_number_that_is_none_is_told() -> None:
+def test_invalid_number_is_reported() -> None:
     with pytest.raises(UsageError, match="but GitHub Actions sets it to a number"):
         GitHubJob.of({**GITHUB, "GITHUB_RUN_NUMBER": "9" * 19})
     with pytest.raises(
@@ -100,7 +100,7 @@ def test_number_that_is_none_is_told() -> None:
         GitHubJob.of({**GITHUB, "GITHUB_RUN_NUMBER": "4; rm"})
 
 
-def test_missing_token_is_told() -> None:
+def test_missing_token_is_reported() -> None:
     with pytest.raises(UsageError, match="set GITHUB_TOKEN in the step's env"):
         GitHubJob.of(GITHUB).checked_token()
     with pytest.raises(UsageError, match="set the CI/CD variable GITLAB_TOKEN"):

@@ -42,7 +42,7 @@ def test_deleted_fork_has_no_name(tmp_path: Path) -> None:
     assert (found.head_repository, found.branch) == ("", "")
 
 
-def test_other_events_are_of_no_pull_request(tmp_path: Path) -> None:
+def test_other_events_have_no_pull_request(tmp_path: Path) -> None:
     assert read_event(event_in(tmp_path, {"ref": "refs/heads/main"})) is None
 
 
@@ -66,7 +66,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_event_is_told(name: str, tmp_path: Path) -> None:
+def test_wrong_event_is_reported(name: str, tmp_path: Path) -> None:
     event, why = WRONG[name]
     path = event_in(tmp_path, event)
     if why is None:
@@ -76,6 +76,6 @@ def test_wrong_event_is_told(name: str, tmp_path: Path) -> None:
         read_event(path)
 
 
-def test_event_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_event_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no such file"):
         read_event(tmp_path / "event.json")

@@ -22,7 +22,7 @@ def test_values_are_found_by_their_path() -> None:
     assert not FIELDS.is_set("a", "number")
 
 
-def test_missing_values_are_told_with_their_place() -> None:
+def test_missing_values_are_reported_with_their_path() -> None:
     with pytest.raises(ForgeError, match=r"^answer: there is no text at a\.number$"):
         FIELDS.text("a", "number")
     with pytest.raises(ForgeError, match=r"^answer: there is no number at a\.flag$"):

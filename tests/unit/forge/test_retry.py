@@ -15,7 +15,7 @@ def test_pauses_double_up_to_a_minute(tried: int, luck: float) -> None:
 
 
 @given(st.text() | st.floats().map(str) | st.integers().map(str), st.text() | st.floats().map(str))
-def test_no_header_makes_a_pause_that_is_none(retry_after: str, reset: str) -> None:
+def test_no_header_makes_an_invalid_pause(retry_after: str, reset: str) -> None:
     headers = {"retry-after": retry_after, "x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}
     retry = RetryPolicy(now=lambda: 1e9, draw=lambda: 0.5)
     pause = retry.pause(1, headers)
@@ -39,5 +39,5 @@ def test_no_header_makes_a_pause_that_is_none(retry_after: str, reset: str) -> N
         (504, {}, True),
     ],
 )
-def test_only_what_may_pass_is_busy(status: int, headers: dict[str, str], *, busy: bool) -> None:
+def test_only_temporary_errors_are_busy(status: int, headers: dict[str, str], *, busy: bool) -> None:
     assert is_busy(status, headers, b"") is busy

@@ -29,11 +29,11 @@ def test_marker_is_read_from_the_first_line_alone() -> None:
         MARKER.line.replace("0123", "012g"),
     ],
 )
-def test_anything_else_is_no_marker(body: str) -> None:
+def test_other_text_is_not_a_marker(body: str) -> None:
     assert Marker.of(body) is None
 
 
-def test_key_tells_everything_apart() -> None:
+def test_key_is_unique() -> None:
     keys = {
         sticky_key("a/b", 1, "default"),
         sticky_key("a/b", 11, "default"),
@@ -83,7 +83,7 @@ def test_the_newest_of_several_comments_decides() -> None:
     assert forge.written.keys() == {1, 2}
 
 
-def test_of_several_comments_the_newest_is_updated_and_the_others_go() -> None:
+def test_newest_comment_is_updated_and_others_removed() -> None:
     forge = Written(1, 5, 2)
     assert kept(forge, 6) == "updated the comment, and removed duplicates: 2"
     assert forge.written == {2: replace(MARKER, run=6).line}

@@ -82,6 +82,6 @@ def test_only_work_of_devices_is_read_from_a_trace(tmp_path: Path) -> None:
     assert seen_in(trace) == Seen(counts={"gemm": 2, "Memcpy HtoD": 1}, device_ns=3750, unlaunched=1)
 
 
-def test_windows_survive_the_way_between_processes() -> None:
+def test_windows_survive_serialization() -> None:
     seen = windows(gemm=3)
     assert from_json(json.loads(json.dumps(as_json(seen)))) == seen

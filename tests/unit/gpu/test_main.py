@@ -25,13 +25,13 @@ def test_equal_work_holds() -> None:
     assert line.ours == line.torch == "5 of 1 names, 1.0 µs"
 
 
-def test_another_count_fails_and_says_which() -> None:
+def test_different_count_fails_and_is_named() -> None:
     line = line_of(4, 5)
     assert line.verdict is Verdict.FAILS
     assert "gemm: 4" in line.detail
 
 
-def test_what_is_lacking_is_not_run() -> None:
+def test_lacking_workload_is_not_run() -> None:
     line = line_of(5, 5, lack="cupy is not installed")
     assert (line.verdict, line.detail) == (Verdict.NOT_RUN, "cupy is not installed")
 
@@ -75,6 +75,6 @@ def test_launches_that_cannot_be_timed_fail() -> None:
     ],
     ids=["some not run", "one fails", "none ran", "no lines"],
 )
-def test_what_did_not_run_is_no_pass(verdicts: list[Verdict], code: int) -> None:
+def test_unrun_lines_are_not_a_pass(verdicts: list[Verdict], code: int) -> None:
     make: Callable[[Verdict], Line] = lambda verdict: Line(what="it", verdict=verdict)  # noqa: E731
     assert exit_code([make(verdict) for verdict in verdicts]) == code

@@ -13,7 +13,7 @@ MACHINE = Machine(
 )
 
 
-def test_the_page_in_docs_is_one_that_was_printed(repository: Path) -> None:
+def test_committed_page_matches_a_printed_one(repository: Path) -> None:
     kept = (repository / "docs" / "gpu-validation.md").read_text(encoding="utf-8")
     ran = page(MACHINE, ())
     head, tail = ran.split("- date:")[0], UNPROVED

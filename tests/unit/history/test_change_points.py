@@ -28,7 +28,7 @@ def test_unchanged_noise_has_no_shift(large_counts: bool) -> None:
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.2, 1.5, 10])
-def test_shift_is_found_where_it_is(factor: float) -> None:
+def test_shift_is_located(factor: float) -> None:
     pytest.importorskip("ruptures")
     found = [shifts(noisy(LEVEL, LEVEL * factor, seed=seed)).at for seed in range(20)]
     assert sum(len(at) == 1 and abs(at[0] - 60) <= 3 for at in found) >= 19
@@ -42,7 +42,7 @@ def test_each_of_several_shifts_is_found() -> None:
     assert abs(found[1] - 120) <= 2
 
 
-def test_series_without_noise() -> None:
+def test_noiseless_series_has_exact_shifts() -> None:
     pytest.importorskip("ruptures")
     assert shifts([LEVEL] * 50).at == ()
     assert shifts([LEVEL] * 20 + [LEVEL * 1.1] * 20).at == (20,)
@@ -50,7 +50,7 @@ def test_series_without_noise() -> None:
     assert shifts([0.0] * 20 + [5.0] * 20).at == (20,)
 
 
-def test_short_excursion_is_no_level() -> None:
+def test_short_excursion_is_not_a_level() -> None:
     pytest.importorskip("ruptures")
     assert shifts([*[LEVEL] * 30, LEVEL * 4, *[LEVEL] * 30]).at == ()
 
@@ -61,7 +61,7 @@ def test_few_runs_have_no_shift(length: int) -> None:
     assert shifts(noisy(LEVEL, length=length)).at == ()
 
 
-def test_of_a_long_series_the_end_is_looked_at() -> None:
+def test_only_the_end_of_a_long_series_is_searched() -> None:
     pytest.importorskip("ruptures")
     early, late = 100, MOST_POINTS
     values = [1.0 * LEVEL] * early + [2.0 * LEVEL] * late + [3.0 * LEVEL] * 50

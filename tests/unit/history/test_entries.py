@@ -14,7 +14,7 @@ RUN = (
 )
 
 
-def test_records_come_back_as_they_were_added(tmp_path: Path) -> None:
+def test_records_survive_the_round_trip(tmp_path: Path) -> None:
     (segment,) = log_of(tmp_path, [3, 4]).segments()
     entries = read_entries(segment.path).entries
     assert list(records_of(entries, dict(definitions_of(entries)))) == [
@@ -42,7 +42,7 @@ def test_records_come_back_as_they_were_added(tmp_path: Path) -> None:
         "\x00\xff",
     ],
 )
-def test_line_that_is_no_entry_is_passed_over(tmp_path: Path, line: str) -> None:
+def test_invalid_line_is_skipped(tmp_path: Path, line: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f"{line}\n{RUN}\n", encoding="latin-1")
     chunk = read_entries(path)
@@ -50,7 +50,7 @@ def test_line_that_is_no_entry_is_passed_over(tmp_path: Path, line: str) -> None
     assert [entry.head.run_id for entry in chunk.entries if isinstance(entry, RunEntry)] == ["a"]
 
 
-def test_half_a_line_waits_for_its_rest(tmp_path: Path) -> None:
+def test_partial_line_waits_for_its_rest(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f"{RUN}\n{RUN[:40]}")
     chunk = read_entries(path)
@@ -59,6 +59,6 @@ def test_half_a_line_waits_for_its_rest(tmp_path: Path) -> None:
     assert len(read_entries(path, start=chunk.end).entries) == 1
 
 
-def test_unreadable_segment_is_a_sentence(tmp_path: Path) -> None:
+def test_unreadable_segment_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read"):
         read_entries(tmp_path)

@@ -35,7 +35,7 @@ def text_of(log: HistoryLog, *, last: int = -1, width: int = 120) -> list[str]:
     return [line.text if isinstance(line, Line) else line for line in lines]
 
 
-def test_a_line_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_run_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ruptures", None)
     lines = text_of(log_of(tmp_path, [2, 2, 5]))
     assert lines == [
@@ -53,7 +53,7 @@ def test_a_line_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_last_runs_alone(tmp_path: Path) -> None:
+def test_only_the_last_runs_are_shown(tmp_path: Path) -> None:
     log = log_of(tmp_path, list(range(1, 31)))
     lines = text_of(log, last=2)
     assert lines[-1] == "28 earlier runs not shown (--last -1 shows all)"
@@ -68,7 +68,7 @@ def test_lines_fit_the_terminal(tmp_path: Path) -> None:
     assert max(map(len, text_of(log, width=100))) <= 100
 
 
-def test_json_and_csv_say_the_same(tmp_path: Path) -> None:
+def test_json_and_csv_agree(tmp_path: Path) -> None:
     trends = trends_of(log_of(tmp_path, [2, 5]))
     documents = json.loads(json.dumps(to_json(trends)))
     rows = list(csv.DictReader(io.StringIO(to_csv(trends))))

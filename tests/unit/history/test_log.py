@@ -31,7 +31,7 @@ def test_a_definition_is_written_once_a_segment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".current", ".lock", "pipe.jsonl"])
-def test_a_pipe_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+def test_pipe_in_the_log_blocks_nobody(tmp_path: Path, name: str) -> None:
     log = log_of(tmp_path, [1])
     (log.folder / name).unlink(missing_ok=True)
     os.mkfifo(log.folder / name)
@@ -107,7 +107,7 @@ def test_compaction_reads_damaged_definitions_where_else_they_stand(tmp_path: Pa
     assert sorted(runs_in(log)) == ["run00000", "run00001", "run00007"]
 
 
-def test_compaction_of_nothing_is_nothing(tmp_path: Path) -> None:
+def test_compacting_an_empty_log_does_nothing(tmp_path: Path) -> None:
     assert HistoryLog(tmp_path / "history").compact() == 0
 
 
@@ -116,7 +116,7 @@ def test_history_ignores_itself_in_git(tmp_path: Path) -> None:
     assert (log.folder / ".gitignore").read_text() == "*\n"
 
 
-def test_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+def test_unwritable_path_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "history").write_text("a file")
     with pytest.raises(StoreError, match=r"history cannot be written: a part of its path is a file"):
         HistoryLog(tmp_path / "history").append([record_on_day(1)])

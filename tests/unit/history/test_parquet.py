@@ -47,7 +47,7 @@ def files_of(root: Path) -> list[Path]:
     return sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
 
 
-def test_a_trend_is_that_of_the_log(tmp_path: Path) -> None:
+def test_trend_matches_the_log(tmp_path: Path) -> None:
     log = log_of(tmp_path, [2, 2, 3, 2, 2])
     reader = HistoryReader(log)
     of_log = list(reader.results("t.py::test_0"))
@@ -58,7 +58,7 @@ def test_a_trend_is_that_of_the_log(tmp_path: Path) -> None:
     assert not tables.results("encoder", "t.py::test_0", name="other")
 
 
-def test_earlier_runs_than_are_printed_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
+def test_earlier_runs_are_read_on_request(tmp_path: Path) -> None:
     log = log_of(tmp_path, [2] * 80)
     add(tmp_path / "tables", "encoder", list(log.records()))
     results = HistoryTables(str(tmp_path / "tables")).results("encoder", "t.py::test_0")
@@ -114,7 +114,7 @@ def test_a_run_that_comes_late_stands_where_its_commit_does(tmp_path: Path) -> N
     assert HistoryTables(str(tmp_path)).changes(MULS) == changes
 
 
-def test_what_came_with_a_release_is_found_in_every_repository(tmp_path: Path) -> None:
+def test_change_of_a_release_is_found_in_every_repository(tmp_path: Path) -> None:
     releases = ["2.9.1", "2.9.1", "2.14.0", "2.14.1"]
     add(tmp_path, "encoder", runs_of([2, 2, 4, 4], releases))
     add(tmp_path, "decoder", runs_of([1, 6, 6, 6], releases))
@@ -128,21 +128,21 @@ def test_what_came_with_a_release_is_found_in_every_repository(tmp_path: Path) -
     assert HistoryTables(str(tmp_path), where=f"created >= '{FIRST_DAY:%Y-%m-%d}'").runs == 8
 
 
-def test_an_op_that_did_not_run_was_counted(tmp_path: Path) -> None:
+def test_absent_op_counts_as_zero(tmp_path: Path) -> None:
     add(tmp_path, "encoder", [record(0, mul=0), record(1, mul=2)])
     assert told(HistoryTables(str(tmp_path)).changes(MULS)) == [("encoder", "run00001", 0, 2)]
     every_op = parse_path("aten::*.count", where="a test")
     assert told(HistoryTables(str(tmp_path)).changes(every_op)) == [("encoder", "run00001", 0, 2)]
 
 
-def test_other_tests_and_names_are_told_apart(tmp_path: Path) -> None:
+def test_other_tests_and_names_are_separate(tmp_path: Path) -> None:
     add(tmp_path, "encoder", [record(0, tests=2), record(1, mul=3, tests=2, name="nightly")])
     tables = HistoryTables(str(tmp_path))
     assert {change.node_id for change in tables.changes(MULS)} == {"t.py::test_0", "t.py::test_1"}
     assert tables.changes(MULS, name="main") == []
 
 
-def test_times_of_ops_are_those_of_the_run(tmp_path: Path) -> None:
+def test_op_times_match_the_run(tmp_path: Path) -> None:
     run = run_on_day(0)
     (test,) = run.tests
     # As of a later release, which has metrics that this one does not know; and views, which are no metric.
@@ -189,7 +189,7 @@ def test_an_interrupted_import_has_no_run(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("allowed", [0, 3, 5])
-def test_a_compaction_that_was_killed_says_the_same(
+def test_killed_compaction_changes_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int
 ) -> None:
     """Before the first part is removed; after all parts of one table, the runs, are; and in the next one."""
@@ -223,7 +223,7 @@ def test_a_compaction_that_was_killed_says_the_same(
     assert all(len(list((tmp_path / table).rglob("*.parquet"))) == 1 for table in parquet.COLUMNS)
 
 
-def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
+def test_invalid_query_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no runs: take some in with opprof history --tables"):
         HistoryTables(str(tmp_path))
     add(tmp_path, "encoder", [record(0)])
@@ -241,7 +241,7 @@ def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
         HistoryTables(str(tmp_path)).changes(MULS)
 
 
-def test_tables_in_an_object_store(tmp_path: Path) -> None:
+def test_tables_may_be_in_an_object_store(tmp_path: Path) -> None:
     del tmp_path
     root = "memory://history"
     assert add_runs(root, "encoder", [ToldRun(record=record(day, mul=day // 2)) for day in range(4)]) == 4

@@ -38,7 +38,7 @@ def notes(log: HistoryLog) -> tuple[str, ...]:
 EXPECTED = [2 + day // 50 for day in range(RUNS)]
 
 
-def test_results_are_those_of_the_log(log: HistoryLog) -> None:
+def test_results_match_the_log(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
     reader = HistoryReader(log)
     assert reader.tests() == ["t.py::test_0", "t.py::test_1", "t.py::test_2"]
@@ -63,7 +63,7 @@ def test_a_reader_leaves_every_file_alone(log: HistoryLog) -> None:
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in log.folder.iterdir()} == before
 
 
-def test_what_is_appended_later_is_taken_in(log: HistoryLog) -> None:
+def test_appended_runs_are_read(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
     log.append([record_on_day(RUNS, mul=90)])
     assert muls(log) == [*EXPECTED, 90]
@@ -71,7 +71,7 @@ def test_what_is_appended_later_is_taken_in(log: HistoryLog) -> None:
     assert muls(log) == [*EXPECTED, 90, 90]
 
 
-def test_a_segment_that_was_rewritten_with_as_many_bytes_is_read_anew(log: HistoryLog) -> None:
+def test_segment_rewritten_at_equal_size_is_reread(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
     segment = next(one.path for one in log.segments() if b"run0000" in one.path.read_bytes())
     before = segment.stat()
@@ -86,13 +86,13 @@ def test_a_segment_that_was_rewritten_with_as_many_bytes_is_read_anew(log: Histo
     assert not any(name.startswith("run0000") for name in ids)
 
 
-def test_compacted_log_says_the_same(log: HistoryLog) -> None:
+def test_compacted_log_reads_the_same(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
     log.compact()
     assert muls(log) == EXPECTED
 
 
-def test_lost_segment_takes_its_own_runs_along(log: HistoryLog) -> None:
+def test_lost_segment_loses_only_its_own_runs(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
     first = log.segments()[0]
     lost = first.path.read_bytes().count(b'{"run":')
@@ -110,7 +110,7 @@ def test_definitions_may_stand_behind_their_runs(log: HistoryLog) -> None:
     assert notes(log) == ()
 
 
-def test_damaged_and_half_lines_are_told(log: HistoryLog) -> None:
+def test_damaged_and_partial_lines_are_counted(log: HistoryLog) -> None:
     segments = log.segments()
     lines = segments[0].path.read_bytes().splitlines(keepends=True)
     at = next(place for place, line in enumerate(lines) if line.startswith(b'{"run"'))
@@ -123,7 +123,7 @@ def test_damaged_and_half_lines_are_told(log: HistoryLog) -> None:
         assert note == f"{segment.path}: damaged lines skipped: 1"
 
 
-def test_results_without_a_definition_are_told(log: HistoryLog) -> None:
+def test_results_without_a_definition_are_counted(log: HistoryLog) -> None:
     segment = log.segments()[0].path
     lines = segment.read_bytes().splitlines(keepends=True)
     lost = [line for line in lines if line.startswith(b'{"define"') and b"test_0" in line]

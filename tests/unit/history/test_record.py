@@ -59,7 +59,7 @@ def test_varying_counts_keep_their_range() -> None:
 
 
 @given(run=runs())
-def test_counts_survive_the_way_through_json(run: Run) -> None:
+def test_counts_survive_json(run: Run) -> None:
     for definition, _ in record_of(run, committed=None).tests:
         again = counts_from(json.loads(definition.text))
         assert counts_definition(again) == definition

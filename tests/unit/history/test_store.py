@@ -54,5 +54,5 @@ def test_a_repository_is_known_by_where_it_is_fetched_from(tmp_path: Path, addre
     assert Git(tmp_path).place == place
 
 
-def test_outside_a_repository_there_is_no_place(tmp_path: Path) -> None:
+def test_history_needs_a_repository(tmp_path: Path) -> None:
     assert Git(tmp_path).place == ""

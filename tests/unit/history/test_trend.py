@@ -48,7 +48,7 @@ def test_exact_change_is_where_the_value_differs(tmp_path: Path) -> None:
         ("aten::mul.kernels", None),
     ],
 )
-def test_value_of_a_path(tmp_path: Path, path: str, value: int | None) -> None:
+def test_path_selects_a_value(tmp_path: Path, path: str, value: int | None) -> None:
     (found,) = values_of(results_of(log_of(tmp_path, [4])), parse_path(path, where="METRIC"))
     assert (found and found.low) == value
 
@@ -62,7 +62,7 @@ def test_absent_op_is_unknown_where_rows_were_left_out(tmp_path: Path) -> None:
     assert [samples and samples.low for samples in found] == [0, None]
 
 
-def test_change_names_what_else_changed(tmp_path: Path) -> None:
+def test_change_names_other_changes(tmp_path: Path) -> None:
     log = HistoryLog(tmp_path / "history")
     environments = [
         Environment(fingerprint={"torch": version, "cpu_model": version}) for version in ("2.12", "2.13")
@@ -72,7 +72,7 @@ def test_change_names_what_else_changed(tmp_path: Path) -> None:
     assert [point.because for point in trend.points()] == [(), ("torch 2.12 -> 2.13",)]
 
 
-def test_metrics_by_default_are_how_many_and_how_long(tmp_path: Path) -> None:
+def test_default_metrics_are_counts_and_times(tmp_path: Path) -> None:
     results = results_of(log_of(tmp_path, [1]))
     assert [str(path) for path in wanted_metrics(None, results)] == ["ops.count", "total.self_cpu_time_total"]
     assert [str(path) for path in wanted_metrics(None, Results([].__getitem__, [], []))] == [
@@ -88,7 +88,7 @@ def test_metrics_by_default_are_how_many_and_how_long(tmp_path: Path) -> None:
         ("ops.cuont", "did you mean 'ops.count'"),
     ],
 )
-def test_metric_that_is_not_kept_is_told(metric: str, told: str) -> None:
+def test_unstored_metric_is_reported(metric: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         wanted_metrics(metric, Results([].__getitem__, [], []))
 
@@ -123,12 +123,12 @@ def test_test_is_found_by_a_part_of_its_id(text: str, test: str) -> None:
         ("t", [f"test_{number}" for number in range(9)], "test_4 and 4 more: give a longer part"),
     ],
 )
-def test_test_that_is_not_one_is_told(text: str, tests: list[str], told: str) -> None:
+def test_unknown_test_is_reported(text: str, tests: list[str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         find_test(text, tests)
 
 
-def test_a_release_that_tells_views_from_ops_is_no_change(tmp_path: Path) -> None:
+def test_distinguishing_views_from_ops_is_not_a_change(tmp_path: Path) -> None:
     """Before it, 5 ops of which 2 are views; since then 3 and 2; then a real one more."""
     found = results_of(log_of(tmp_path, [5, 3, 4]))
     older, *newer = found.counts
@@ -150,7 +150,7 @@ def test_a_release_that_tells_views_from_ops_is_no_change(tmp_path: Path) -> Non
         ((142, 191), (192, 240), True),
     ],
 )
-def test_a_count_that_varies_changes_where_no_step_is_like_one_before(
+def test_varying_count_changes_if_no_step_overlaps(
     before: tuple[int, int], after: tuple[int, int], changed: bool
 ) -> None:
     was, now = (Samples(steps=3, total=low + 2 * high, low=low, high=high) for low, high in (before, after))

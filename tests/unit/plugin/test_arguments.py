@@ -27,7 +27,7 @@ from pytest_opprof.plugin.arguments import kept
         (("--co", "--collect-only", "-s"), ("-s",)),
     ],
 )
-def test_what_reports_or_distributes_is_left_out(given: tuple[str, ...], left: tuple[str, ...]) -> None:
+def test_report_and_distribution_options_are_left_out(given: tuple[str, ...], left: tuple[str, ...]) -> None:
     assert tuple(kept(given, positional=set())) == left
 
 

@@ -24,5 +24,5 @@ class _Closed:
     ],
     ids=["both", "one", "one that is nothing", "cannot be changed"],
 )
-def test_a_fixture_is_followed_where_both_its_methods_can_be_replaced(fixture: object, *, can: bool) -> None:
+def test_fixture_is_followed_if_both_methods_are_replaceable(fixture: object, *, can: bool) -> None:
     assert can_be_followed(fixture) is can

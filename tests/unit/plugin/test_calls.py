@@ -71,7 +71,7 @@ def test_an_exception_ends_the_calls_at_once(make_item: MakeItem) -> None:
     assert "run" not in [entry.name for entry in caught.traceback.filter(caught)]
 
 
-def test_the_function_is_put_back_when_the_test_fails(make_item: MakeItem) -> None:
+def test_function_is_restored_after_a_failure(make_item: MakeItem) -> None:
     item = make_item("def test_it(): pass")
     before = function_of(item)
     with pytest.raises(RuntimeError), replaced(item, Log().calls):

@@ -25,5 +25,5 @@ def test_there_are_as_many_processes_as_workers() -> None:
     assert sizes(numprocesses=2, dist="load") == [32, 32]
 
 
-def test_groups_that_may_not_run_side_by_side_have_one_process() -> None:
+def test_serial_groups_share_one_process() -> None:
     assert sizes(numprocesses=2, dist="loadgroup") == [64]

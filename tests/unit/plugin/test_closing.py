@@ -40,7 +40,7 @@ def test_a_quiet_session_says_whose_its_lines_are() -> None:
     assert all(line.startswith("opprof: ") for line in lines)
 
 
-def test_what_was_compared_can_be_accepted() -> None:
+def test_comparison_shows_the_accept_command() -> None:
     assert any(ADVICE in line for line in lines_of(mixed(), verbosity=0))
 
 

@@ -49,7 +49,7 @@ def test_calls_that_warm_up_may_differ() -> None:
     assert len(calls.counts) == 1
 
 
-def test_what_never_agrees_is_kept_as_a_range() -> None:
+def test_disagreeing_calls_are_kept_as_a_range() -> None:
     calls = CountedCalls(PYTHON)
     assert called(calls, turns) == 4
     assert len({counted.totals for counted in calls.counts}) == 4
@@ -73,7 +73,7 @@ def test_an_interrupt_is_not_kept() -> None:
         called(CountedCalls(PYTHON), stop)
 
 
-def test_no_garbage_is_collected_meanwhile() -> None:
+def test_counted_calls_collect_no_garbage() -> None:
     seen: list[bool] = []
     called(CountedCalls(PYTHON), lambda _: seen.append(gc.isenabled()))
     assert seen == [False, False]
@@ -123,7 +123,7 @@ def test_machine_instructions_near_the_baseline_need_one_call() -> None:
     assert values(calls) == [1_001_000]
 
 
-def test_machine_instructions_that_never_settle_are_a_range_without_the_warm_up() -> None:
+def test_unsettled_machine_counts_are_a_range_without_warm_up() -> None:
     calls, number = scripted(*range(10_000, 1_000_000, 50_000))
     assert number == 12
     assert len(values(calls)) == 4

@@ -22,7 +22,7 @@ def heap() -> Iterator[RestingHeap]:
     heap.thaw()
 
 
-def test_what_comes_later_rests_without_a_walk_through_the_rest(heap: RestingHeap) -> None:
+def test_later_objects_freeze_without_a_full_collection(heap: RestingHeap) -> None:
     circle = Circle()
     is_alive = weakref.ref(circle)
     before = [[] for _ in range(200_000)]  # type: ignore[var-annotated]  # empty on purpose
@@ -35,7 +35,7 @@ def test_what_comes_later_rests_without_a_walk_through_the_rest(heap: RestingHea
     assert (len(before), len(since)) == (200_000, 25_000)
 
 
-def test_a_heap_that_doubled_is_walked_through(heap: RestingHeap) -> None:
+def test_doubled_heap_is_fully_collected(heap: RestingHeap) -> None:
     circle = Circle()
     is_alive = weakref.ref(circle)
     heap.freeze()

@@ -56,7 +56,7 @@ def test_copy_of_a_project_has_its_origin(
     }
 
 
-def test_copies_behind_what_is_none_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_after_other_distributions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     origin = {"url": "file:///a", "dir_info": {}}
     monkeypatch.syspath_prepend(tmp_path / "second")
     monkeypatch.syspath_prepend(tmp_path / "first")
@@ -76,7 +76,7 @@ def test_copies_behind_what_is_none_are_found(tmp_path: Path, monkeypatch: pytes
         ("[", {}),
     ],
 )
-def test_project_that_is_tested_goes_by_its_name(
+def test_tested_project_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: str, copies: dict[str, str]
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path / "site")
@@ -85,9 +85,7 @@ def test_project_that_is_tested_goes_by_its_name(
     assert copies_of_projects(modules, root=tmp_path) == copies
 
 
-def test_what_a_broken_installation_left_is_no_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_installation_is_not_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path / "site")
     modules = installed(tmp_path / "site", "Made-Up", origin=None)
     (tmp_path / "site" / "made_up-1.0.dist-info" / "METADATA").unlink()

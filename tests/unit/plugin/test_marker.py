@@ -110,7 +110,7 @@ def test_a_share_that_cannot_be_drawn_is_refused(make_item: MakeItem) -> None:
         request_of(make_item(marked("sampling=0")))
 
 
-def test_none_is_as_good_as_nothing(make_item: MakeItem) -> None:
+def test_none_means_the_default(make_item: MakeItem) -> None:
     request = request_of(make_item(marked("activities=None, schedule=None, limits=None, gates=None")))
     assert (request.activities, request.calls, request.limits, request.gates) == (("cpu",), 4, (), {})
 

@@ -9,7 +9,7 @@ from pytest_opprof.plugin.option_table import CAPTURE
 from pytest_opprof.plugin.options import read_options
 
 
-def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> None:
+def test_options_have_defaults(lone: pytest.Pytester) -> None:
     options = read_options(lone.parseconfig())
     assert (options.mode, options.store, options.rows) == ("on", "dir:.opprof", 10)
     assert options.capture == {"ranges", "ops", "cuda-if-used"}
@@ -45,9 +45,7 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
         ("--opprof-timed-steps=1001", "--opprof-timed-steps=1001: it must be a number from 0 to 1000"),
     ],
 )
-def test_a_value_that_cannot_be_meant_is_refused(
-    lone: pytest.Pytester, argument: str, complaint: str
-) -> None:
+def test_invalid_value_is_refused(lone: pytest.Pytester, argument: str, complaint: str) -> None:
     config = lone.parseconfig(argument)
     with pytest.raises(pytest.UsageError, match=complaint.replace("(", r"\(")):
         read_options(config)
@@ -74,7 +72,7 @@ def test_the_command_line_stands_over_the_ini_file(lone: pytest.Pytester) -> Non
     assert options.ini_gates == by_ini.ini_gates
 
 
-def test_paths_start_from_who_wrote_them(lone: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_relative_to_their_source(lone: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     lone.makeini("[pytest]\naddopts = -p opprof\nopprof_traces = traces\n")
     below = lone.mkdir("below")
     monkeypatch.chdir(below)
@@ -83,7 +81,7 @@ def test_paths_start_from_who_wrote_them(lone: pytest.Pytester, monkeypatch: pyt
     assert options.traces == Path(lone.path) / "traces"
 
 
-def test_reports_of_the_command_line_stand_for_those_of_the_ini_file(
+def test_command_line_reports_replace_those_of_the_ini_file(
     lone: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lone.makeini("[pytest]\naddopts = -p opprof\nopprof_report =\n  junit:a/{rank}.xml\n  annotations:-\n")

@@ -59,7 +59,7 @@ def test_paths_start_from_where_pytest_was_started(
     assert collected(lone, "..", "--rootdir", str(lone.path)).whole_paths == {"tests"}
 
 
-def test_outside_the_root_nothing_is_known(
+def test_paths_outside_the_root_are_unknown(
     lone: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
@@ -69,7 +69,7 @@ def test_outside_the_root_nothing_is_known(
     assert found == Collected()
 
 
-def test_what_was_left_out_is_not_lacking(lone: pytest.Pytester) -> None:
+def test_unread_paths_lack_no_tests(lone: pytest.Pytester) -> None:
     found = collected(lone, "tests", unread=(lone.path / "tests" / "more",))
     assert found.unread_paths == {"tests/more"}
     assert found.lacks("tests/test_a.py::test_gone")

@@ -24,5 +24,5 @@ class FixtureAlreadyUsed(Exception):  # noqa: N818  # as pytest-benchmark calls 
         ),
     ],
 )
-def test_the_sentence_says_what_to_do(error: Exception, told: str) -> None:
+def test_unrepeatable_test_says_what_to_do(error: Exception, told: str) -> None:
     assert unrepeatable(error, call=2) == told

@@ -100,7 +100,7 @@ def test_a_later_failure_is_kept_for_the_measurement(make_item: MakeItem) -> Non
 @pytest.mark.parametrize(
     "error", ["KeyboardInterrupt", "pytest.exit.Exception('now')"], ids=["interrupt", "exit"]
 )
-def test_whoever_ends_the_session_ends_it(make_item: MakeItem, error: str) -> None:
+def test_session_ending_exceptions_propagate(make_item: MakeItem, error: str) -> None:
     item = make_item(
         HEAD + f"@pytest.mark.profile(warmup=0)\ndef test_it():\n"
         f"    CALLS.append(0)\n    if len(CALLS) == 2: raise {error}"
@@ -147,7 +147,7 @@ def test_a_second_look_that_fails_changes_nothing(make_item: MakeItem) -> None:
     assert (test.measurement.status, test.unstable) == (MeasurementStatus.OK, ())
 
 
-def test_what_failed_by_itself_gets_no_second_look(make_item: MakeItem) -> None:
+def test_failed_measurement_gets_no_second_look(make_item: MakeItem) -> None:
     stepping = run(
         make_item(
             HEAD + "@pytest.mark.profile\ndef test_it():\n    CALLS.append(0)\n    assert len(CALLS) < 2"
@@ -165,7 +165,7 @@ def test_fewer_calls_than_planned_are_an_error(make_item: MakeItem) -> None:
     assert stepping.problem == "the test was called 0 of 4 times"
 
 
-def test_an_odd_schedule_warns_nobody(make_item: MakeItem) -> None:
+def test_odd_schedule_does_not_warn(make_item: MakeItem) -> None:
     item = make_item(
         HEAD + "@pytest.mark.profile(schedule=lambda step: [A.RECORD, A.NONE, A.RECORD_AND_SAVE][step])\n"
         "def test_it():\n    with record_function('work'): pass"
@@ -188,7 +188,7 @@ def test_a_schedule_that_raises_is_a_problem_of_the_measurement(make_item: MakeI
     assert stepping.problem == "the profiler failed: IndexError: list index out of range"
 
 
-def test_after_a_fault_of_ours_the_test_is_not_called_again(make_item: MakeItem) -> None:
+def test_internal_error_stops_further_calls(make_item: MakeItem) -> None:
     item = make_item(BREAKS_LATER + "def test_it():\n    CALLS.append(0)\n    assert len(CALLS) < 3")
     assert run(item).problem == "the profiler failed: RuntimeError: asked too often"
 
@@ -200,7 +200,7 @@ def test_a_fault_of_ours_hides_no_fault_of_the_test(make_item: MakeItem) -> None
     assert stepping.problem.startswith("cannot be repeated: call 2 raised AssertionError")
 
 
-def test_sources_are_what_the_activities_leave(make_item: MakeItem) -> None:
+def test_activities_restrict_the_sources(make_item: MakeItem) -> None:
     session = frozenset({"ranges", "ops", "cuda-if-used"})
     unsaid = request_of(make_item(HEAD + "@pytest.mark.profile\ndef test_it(): pass"))
     assert Stepping(unsaid, sources=session).sources == session
@@ -210,7 +210,7 @@ def test_sources_are_what_the_activities_leave(make_item: MakeItem) -> None:
     assert Stepping(cuda, sources=RANGES | {"ops"}).sources == RANGES | {"cuda"}
 
 
-def test_what_was_seen_is_final_unless_something_was_added(make_item: MakeItem) -> None:
+def test_result_is_final_unless_something_was_added(make_item: MakeItem) -> None:
     stepping = run(make_item("@pytest.mark.profile\ndef test_it(): pass\n"))
     assert stepping.is_as_seen
     stepping.compile_cache = "warm"

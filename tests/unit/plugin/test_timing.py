@@ -60,7 +60,7 @@ def test_without_being_asked_nothing_is_timed(make_item: MakeItem) -> None:
     assert (len(windows_of(item)), stepping.timed.durations_ns, stepping.timed.reason) == (4, [], "")
 
 
-def test_garbage_of_the_profiled_steps_is_gone(make_item: MakeItem) -> None:
+def test_garbage_of_the_profiled_steps_is_collected(make_item: MakeItem) -> None:
     item = make_item(
         HEAD + "import weakref, gc\nclass Loop: pass\nALIVE = []\n"
         "@pytest.mark.profile(warmup=0, active=1)\ndef test_it():\n"
@@ -88,7 +88,7 @@ def test_a_timed_call_that_raises_takes_the_times_with_it(make_item: MakeItem) -
 
 
 @pytest.mark.parametrize("error", ["KeyboardInterrupt()", "pytest.exit.Exception('enough')"])
-def test_whoever_ends_the_session_in_a_timed_call_ends_it(make_item: MakeItem, error: str) -> None:
+def test_session_ending_exception_in_a_timed_call_propagates(make_item: MakeItem, error: str) -> None:
     item = make_item(
         HEAD + "@pytest.mark.profile(warmup=0, active=1)\ndef test_it():\n"
         f"    look()\n    if len(OPEN) == 2: raise {error}"
@@ -106,7 +106,7 @@ def test_a_test_that_could_not_be_measured_is_not_timed(make_item: MakeItem) -> 
     assert (len(windows_of(item)), stepping.timed.durations_ns) == (2, [])
 
 
-def test_steps_after_the_schedule_are_timed_where_a_test_steps_itself(make_item: MakeItem) -> None:
+def test_self_stepping_test_times_steps_after_the_schedule(make_item: MakeItem) -> None:
     item = make_item(
         HEAD + "@pytest.mark.profile(warmup=1, active=2)\ndef test_it(opprof):\n"
         "    for _ in range(9):\n        look()\n        opprof.step()"
@@ -176,9 +176,7 @@ def test_a_busy_machine_times_until_enough_steps_were_undisturbed(make_item: Mak
 
 
 @pytest.mark.parametrize(("wanted", "steps"), [(0, 0), (1, 17)])
-def test_a_busy_machine_times_more_only_of_what_was_asked_for(
-    make_item: MakeItem, wanted: int, steps: int
-) -> None:
+def test_busy_machine_adds_steps_only_if_requested(make_item: MakeItem, wanted: int, steps: int) -> None:
     timing = timing_of(make_item(HEAD + STEP), quiet(ends(*[SLOW] * 7)), timed_steps=wanted)
     assert (timing.steps, timing.planned) == (steps, wanted)
 
@@ -191,7 +189,7 @@ def test_no_test_is_timed_more_often_than_a_document_takes(
     assert timing.steps == 8
 
 
-def test_what_it_may_take_is_limited(make_item: MakeItem) -> None:
+def test_extra_timing_has_a_time_budget(make_item: MakeItem) -> None:
     timing = timing_of(make_item(HEAD + STEP), quiet(itertools.repeat(SLOW), budget_ns=50), timed_steps=5)
     assert timing == Timing(steps=5, planned=5, disturbed=5, probe_ns=SLOW)
 
@@ -220,7 +218,7 @@ def test_a_clock_that_is_always_boosted_counts(make_item: MakeItem) -> None:
     assert timing == Timing(steps=10, planned=4, probe_ns=FAST)
 
 
-def test_a_call_that_nobody_asked_for_may_raise(make_item: MakeItem) -> None:
+def test_extra_call_may_raise(make_item: MakeItem) -> None:
     item = make_item(
         HEAD
         + "@pytest.mark.profile(warmup=0, active=1)\ndef test_it():\n    look()\n    assert len(OPEN) < 5"

@@ -37,18 +37,18 @@ def test_each_cycle_has_a_file_of_its_own(tmp_path: Path, recording: Recording) 
     assert second.name.endswith(".cycle1.json.gz")
 
 
-def test_a_long_name_makes_a_file_all_the_same(tmp_path: Path, recording: Recording) -> None:
+def test_long_name_still_makes_a_file(tmp_path: Path, recording: Recording) -> None:
     (path,) = write_traces(tmp_path, f"a.py::test_it[{'日本' * 500}{'x' * 500}]", [recording])
     assert path.exists()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, recording: Recording) -> None:
+def test_uncreatable_folder_is_reported(tmp_path: Path, recording: Recording) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"the trace .*file/test_it-.* cannot be written"):
         write_traces(tmp_path / "file", "a.py::test_it", [recording])
 
 
-def test_a_budget_that_is_no_size_is_refused(lone: pytest.Pytester) -> None:
+def test_invalid_budget_is_refused(lone: pytest.Pytester) -> None:
     options = read_options(lone.parseconfig("--opprof-trace-budget=much"))
     with pytest.raises(UsageError, match="--opprof-trace-budget: 'much' is not a size"):
         SessionTraces(root=lone.path, options=options, exchange=Exchange(folder=lone.path))

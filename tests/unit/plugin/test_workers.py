@@ -28,7 +28,7 @@ def test_results_come_back_in_the_order_in_which_tests_ended(tmp_path: Path) -> 
     assert found == [(run_with(name), f"test_a.py::{name}") for name in "abc"]
 
 
-def test_what_any_worker_collected_is_what_all_did(tmp_path: Path) -> None:
+def test_each_workers_collection_stands_for_all(tmp_path: Path) -> None:
     assert Exchange(folder=tmp_path).collected() == Collected()
     collected = Collected(
         node_ids=frozenset({"test_a.py::a", "test_a.py::b"}),
@@ -47,7 +47,7 @@ def test_the_baseline_comes_back(tmp_path: Path) -> None:
     assert Exchange(folder=tmp_path, worker="gw0").baseline() == run_with("a", "b")
 
 
-def test_a_result_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+def test_unstorable_result_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be written"):
         Exchange(folder=tmp_path / "file").put_result(run_with("a"))

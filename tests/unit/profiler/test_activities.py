@@ -22,7 +22,7 @@ def foreign_enum(name: str) -> type[enum.Enum]:
     return members
 
 
-def test_cpu_is_what_is_looked_at_unless_told() -> None:
+def test_cpu_is_the_default_activity() -> None:
     assert parse_activities(None) == supported_activities() == {CPU}
 
 
@@ -66,7 +66,7 @@ def test_missing_devices_are_warned_of_in_one_sentence() -> None:
     ]
 
 
-def test_nothing_missing_is_nothing_said() -> None:
+def test_no_warning_if_nothing_is_missing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_missing({CPU})

@@ -42,7 +42,7 @@ def test_each_cycle_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_uncreatable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(RuntimeError, match=r"Can't create directory: .*file/traces"):
         tensorboard_trace_handler(tmp_path / "file" / "traces")(Exporter())

@@ -31,7 +31,7 @@ def test_broken_json_is_refused_when_given(value: str) -> None:
         TraceMetadata().preset("key", value)
 
 
-def test_the_users_word_goes_before_the_profilers() -> None:
+def test_user_metadata_overrides_the_profilers() -> None:
     metadata = TraceMetadata()
     metadata.preset("a", "1")
     metadata.preset("b", "1")

@@ -28,7 +28,7 @@ def actions(steps: int, **numbers: int) -> str:
     return "".join(LETTERS[plan(step)] for step in range(steps))
 
 
-def test_action_numbers_are_torchs() -> None:
+def test_action_numbers_match_torchs() -> None:
     assert {action.name: action.value for action in ProfilerAction} == {
         "NONE": 0,
         "WARMUP": 1,

@@ -45,7 +45,7 @@ def test_profilers_count_their_steps() -> None:
     assert not KinetoStepTracker.erase_step_count("ProfilerStep")
 
 
-def test_own_steps_leave_those_around_alone() -> None:
+def test_own_steps_do_not_change_outer_counts() -> None:
     KinetoStepTracker.increment_step("outer")
     with own_steps():
         assert KinetoStepTracker.current_step() == 0
@@ -60,7 +60,7 @@ turns = st.lists(st.tuples(st.sampled_from(["init", "step", "erase"]), st.sample
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 @given(turns)
-def test_counts_are_torchs(turns: list[tuple[str, str]]) -> None:
+def test_counts_match_torchs(turns: list[tuple[str, str]]) -> None:
     from torch.autograd.profiler import KinetoStepTracker as Torchs  # only where it is there
 
     Torchs._current_step = 0

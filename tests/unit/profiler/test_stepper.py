@@ -114,7 +114,7 @@ def test_odd_schedule_is_warned_of_and_loses_nothing(letters: str, following: st
     assert " ".join(recorder.log) == log
 
 
-def test_warm_up_for_nothing_is_warned_of() -> None:
+def test_useless_warm_up_warns() -> None:
     stepper, recorder = stepper_of("WN")
     stepper.start()
     with pytest.warns(UserWarning, match="WARMUP followed by NONE"):
@@ -192,7 +192,7 @@ def test_step_while_stopped_only_counts() -> None:
     assert recorder.log == []
 
 
-def test_garbage_from_the_schedule_changes_nothing() -> None:
+def test_invalid_schedule_action_changes_nothing() -> None:
     recorder = LoggingRecorder()
     stepper = stepper_with(lambda step: "later" if step else ProfilerAction.RECORD, recorder)
     stepper.start()
@@ -203,7 +203,7 @@ def test_garbage_from_the_schedule_changes_nothing() -> None:
     assert recorder.log[-2:] == ["X", "C"]
 
 
-def test_garbage_for_the_first_step_is_refused_at_once() -> None:
+def test_invalid_first_action_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="answered 0 for step 0"):
         stepper_with(lambda step: step, LoggingRecorder())
 

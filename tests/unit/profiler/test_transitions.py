@@ -41,11 +41,11 @@ def cell_id(cell: tuple[ProfilerAction, ProfilerAction | None]) -> str:
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=cell_id)
-def test_cell_makes_its_moves(cell: tuple[ProfilerAction, ProfilerAction | None]) -> None:
+def test_each_cell_makes_its_moves(cell: tuple[ProfilerAction, ProfilerAction | None]) -> None:
     assert list(TRANSITIONS[cell]) == CELLS[cell]
 
 
-def test_every_cell_is_there() -> None:
+def test_every_cell_exists() -> None:
     assert set(TRANSITIONS) == set(itertools.product(ProfilerAction, [*ProfilerAction, None]))
 
 

@@ -68,14 +68,14 @@ def test_many_threads_and_deep_stacks_are_counted(tmp_path: Path) -> None:
     assert deepest.stack == tuple(f"r{depth}" for depth in range(1, 21))
 
 
-def test_a_process_that_recorded_nothing_is_told_too(tmp_path: Path) -> None:
+def test_process_without_events_is_reported(tmp_path: Path) -> None:
     death = dead(tmp_path, start="")
     assert death.recording is None
     assert death.test == "test_a"
     assert list(told(death, trace=None))[1:] == ["    nothing was being recorded"]
 
 
-def test_what_a_flight_recorder_forgot_is_told(tmp_path: Path) -> None:
+def test_forgotten_events_are_counted(tmp_path: Path) -> None:
     much = "collector.watch()\nfor _ in range(600_000):\n with record_function('x'): pass"
     death = dead(tmp_path, 1, start=much)
     assert death.recording is not None
@@ -84,14 +84,14 @@ def test_what_a_flight_recorder_forgot_is_told(tmp_path: Path) -> None:
     assert f"events, at least {lacks:,} older ones were forgotten" in list(told(death, trace=None))[-1]
 
 
-def test_what_found_no_room_is_told(tmp_path: Path) -> None:
+def test_events_without_room_are_counted(tmp_path: Path) -> None:
     deep = "collector.start()\nopened = [record_function('x').__enter__() for _ in range(65_545)]"
     death = dead(tmp_path, start=deep)
     # Stacks are 65,535 deep; the last one that did not fit is "done".
     assert list(told(death, trace=None))[-1] == "    65,535 events, at least 11 more had no room"
 
 
-def test_a_damaged_recording_is_told_as_such(tmp_path: Path) -> None:
+def test_damaged_recording_is_reported(tmp_path: Path) -> None:
     death = dead(tmp_path, 1)
     death.file.names_path.unlink()
     again = death_of(death.file)

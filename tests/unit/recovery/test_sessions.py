@@ -39,7 +39,7 @@ def left(tmp_path: Path) -> SessionFile:
 
 
 @given(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=200))
-def test_a_note_is_read_as_it_was_written(node_id: str) -> None:
+def test_notes_survive_the_round_trip(node_id: str) -> None:
     note = Note(project="0123456789abcdef", worker="gw1", node_id=node_id)
     assert Note.of(bytes(note)) == note
 
@@ -52,12 +52,12 @@ def test_a_long_name_is_cut_and_never_torn_into_nonsense() -> None:
     assert note.node_id.startswith(read.node_id.rstrip("�"))
 
 
-def test_what_no_session_of_tests_wrote_is_no_note() -> None:
+def test_foreign_bytes_are_not_a_note() -> None:
     assert Note.of(b"") is None
     assert Note.of(b"something else") is None
 
 
-def test_projects_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_projects_are_distinguished_by_folder(tmp_path: Path) -> None:
     assert project_of(tmp_path) == project_of(tmp_path)
     assert project_of(tmp_path) != project_of(tmp_path / "a")
 
@@ -83,14 +83,14 @@ def test_other_files_are_passed_over(left: SessionFile) -> None:
         read_session_file(folder / "none")
 
 
-def test_all_its_files_go_and_no_other(left: SessionFile) -> None:
+def test_removal_takes_only_its_own_files(left: SessionFile) -> None:
     other = left.path.parent / "other.names"
     other.write_text("mine")
     remove(replace(left, spill_path=other))
     assert list(left.path.parent.iterdir()) == [other]
 
 
-def test_a_file_that_names_others_removes_none_of_them(left: SessionFile, tmp_path: Path) -> None:
+def test_removal_ignores_paths_in_the_header(left: SessionFile, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     link = tmp_path / f"opprof-{os.getuid()}-{left.pid}-abc.spill"
@@ -111,7 +111,7 @@ def test_recordings_are_kept_for_a_week(left: SessionFile) -> None:
     assert is_leftover(left, now_ns=left.opened_ns + 8 * DAY_NS)
 
 
-def test_what_tells_nothing_is_not_kept(left: SessionFile) -> None:
+def test_uninformative_session_is_not_kept(left: SessionFile) -> None:
     silent = replace(left, was_recording=False, note=b"")
     assert is_leftover(silent, now_ns=left.opened_ns)
     assert not is_leftover(replace(silent, note=left.note), now_ns=left.opened_ns)

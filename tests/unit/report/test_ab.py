@@ -43,7 +43,7 @@ def test_regression_stands_first_with_its_cause() -> None:
     assert texts(ab_lines(found, width=200, verbosity=-1)) == ["1 regressed, 1 passed · 12 processes a side"]
 
 
-def test_failed_control_is_said() -> None:
+def test_failed_control_is_reported() -> None:
     wild = [4 * MS, 5 * MS, 5 * MS + 1, 4 * MS + 1] * 3
     found = compare_times(side(wild), side(wild))
     lines = ab_lines(found, width=300)
@@ -62,7 +62,7 @@ def test_more_ops_are_shown_as_by_the_exact_gates() -> None:
     assert any(line.split() == ["aten::addmm", "2", "->", "4", "+2"] for line in shown)
 
 
-def test_what_did_not_run_says_why() -> None:
+def test_unrun_tests_say_why() -> None:
     failing = [simple_run(replace(run.tests[0], outcome=Outcome.FAILED)) for run in side(LOOP)]
     shown = texts(ab_lines(compare_times(failing, failing), width=200))
     assert shown[1].split("  ")[-2:] == [
@@ -83,7 +83,7 @@ def test_many_passed_tests_fold() -> None:
     assert len(ab_lines(found, width=100, verbosity=1)) == len(shown) + 9
 
 
-def test_lines_fit_the_terminal_and_obey_nobody() -> None:
+def test_lines_fit_the_terminal_and_are_escaped() -> None:
     name = "tests/test_a.py::test_" + "long" * 60 + "\x1b[31m\n"
     base = side(LOOP, lambda wall_ns: one_test(wall_ns, node_id=name))
     head = side(near(9 * MS, seed=3), lambda wall_ns: one_test(wall_ns, node_id=name, count=3))

@@ -25,13 +25,13 @@ def test_a_regression_is_shown_at_the_line_that_calls_the_new_op() -> None:
     ]
 
 
-def test_without_stacks_it_is_shown_at_the_test() -> None:
+def test_regression_without_stacks_is_shown_at_the_test() -> None:
     (found,) = commands(github_annotations(cloning()))
     assert found.properties["file"] == "tests/test_model.py"
     assert "line" not in found.properties
 
 
-def test_what_cannot_be_judged_is_a_warning() -> None:
+def test_unjudgeable_tests_are_a_warning() -> None:
     found = commands(github_annotations(mixed()))
     assert [(one.kind, one.properties["title"].split(": ")[1]) for one in found] == [
         ("error", "REGRESSED"),

@@ -40,7 +40,7 @@ def shown(judged: Judged) -> tuple[str, str, bool]:
     ],
     ids=["same", "one", "two", "no baseline", "new alone", "times"],
 )
-def test_message_says_what_fails(judged: Judged, message: str, color: str, is_error: bool) -> None:
+def test_message_names_the_failure(judged: Judged, message: str, color: str, is_error: bool) -> None:
     assert shown(judged) == (message, color, is_error)
 
 

@@ -190,7 +190,7 @@ def test_every_format_has_its_check() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=300 if os.environ.get("OPPROF_COUNTS") == "all" else 5)
 @given(judged=hostile.judged)
-def test_names_of_a_document_are_inert(name: str, judged: Judged) -> None:
+def test_hostile_names_are_inert(name: str, judged: Judged) -> None:
     text = FORMATS[name](as_read(judged))
     text.encode("utf-8")
     CHECKS[name](text, judged)

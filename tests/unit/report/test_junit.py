@@ -58,7 +58,7 @@ def test_an_ab_has_the_time_of_a_step() -> None:
     assert (failure.text or "").startswith("time 4.00 ms -> 4.37 ms (+9.4 %): slower by 9.4 %")
 
 
-def test_what_did_not_run_is_skipped_and_classes_are_part_of_the_class_name() -> None:
+def test_unrun_tests_are_skipped_and_classnames_complete() -> None:
     failed = named("TestModel::test_step[a]", {}, outcome=Outcome.FAILED)
     (case,) = cases(compared(None, simple_run(failed))).values()
     skipped = case.find("skipped")

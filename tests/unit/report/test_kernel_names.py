@@ -43,7 +43,7 @@ TANH = (
         (f"{'_ZN7cutlass6Kernel':x<120}", f"{'_ZN7cutlass6Kernel':x<120}"),
     ],
 )
-def test_innermost_arguments_give_way_first(name: str, short: str) -> None:
+def test_innermost_arguments_are_cut_first(name: str, short: str) -> None:
     assert short_name(name) == short
 
 

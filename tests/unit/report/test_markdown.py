@@ -63,14 +63,14 @@ def test_every_verdict_is_counted_and_failures_come_first() -> None:
         assert len(all_tests) == 1 + 8
 
 
-def test_what_to_do_next_can_be_copied() -> None:
+def test_next_step_can_be_copied() -> None:
     for page in pages(markdown_comment(cloning())):
         said = [text_of(code) for code in page.iter("code")]
         assert 'opprof accept tests/test_model.py::test_step --reason "..."' in said
         assert "pytest tests/test_model.py::test_step --opprof-baseline=main" in said
 
 
-def test_an_ab_tells_times_and_the_machines_noise() -> None:
+def test_ab_shows_times_and_the_machines_noise() -> None:
     for page in pages(markdown_comment(slower())):
         rows = {(row[0], row[2]): row for table in tables(page) for row in table if len(row) == 7}
         assert rows["test_1", "time"][3:] == [
@@ -82,14 +82,14 @@ def test_an_ab_tells_times_and_the_machines_noise() -> None:
         assert "control (base against base): nothing flagged, noise floor" in text_of(page)
 
 
-def test_one_run_is_told_without_a_baseline() -> None:
+def test_single_run_is_shown_without_a_baseline() -> None:
     page, _ = pages(markdown_comment(compared(None, simple_run(named("test_step", {"aten::mul": 3})))))
     assert "opprof: measured 1 test" in text_of(page)
     assert "compared with nothing" in text_of(page)
     assert ["test_step", "measured", "3", "3.0 µs", ""] in tables(page)[0]
 
 
-def test_nothing_at_all_is_said_too() -> None:
+def test_empty_run_is_reported() -> None:
     assert markdown_comment(compared(None, simple_run())).startswith("### opprof: no test was measured\n")
 
 
@@ -103,7 +103,7 @@ def test_advisories_past_the_first_are_counted() -> None:
     assert "- ... and 3 more advisories" in text
 
 
-def test_links_are_those_of_the_caller() -> None:
+def test_caller_supplies_the_links() -> None:
     links = Links(summary="https://ci.example/run/1?a=b c", document="https://ci.example/d", traces=None)
     for page in pages(markdown_comment(cloning(), links=links, self_reported=True)):
         assert [(text_of(link), link.get("href")) for link in page.iter("a")] == [
@@ -135,7 +135,7 @@ def test_regressions_are_kept_before_all_else(many: int) -> None:
     assert "more regressions" not in text
 
 
-def test_what_has_no_room_is_counted_at_the_top() -> None:
+def test_omitted_rows_are_counted_at_the_top() -> None:
     comparison = regressions(60, ops=60)
     links = Links(summary="https://ci.example/1")
     text = markdown_comment(comparison, links=links)
@@ -173,13 +173,13 @@ def test_a_page_keeps_within_its_limit(limit: int, comparison: Comparison) -> No
     assert len(job_summary(comparison, limit_bytes=limit).encode()) <= limit
 
 
-def test_a_note_sends_its_readers_to_the_artifacts() -> None:
+def test_note_links_to_the_artifacts() -> None:
     text = gitlab_note(regressions(30, ops=3), limit=3_000, marker=MARKER)
     assert text.startswith(MARKER)
     assert "more regressions, see the job's artifacts." in text
 
 
-def test_as_many_rows_as_a_document_may_have_are_cut_and_counted() -> None:
+def test_maximum_number_of_rows_is_cut_and_counted() -> None:
     comparison = cloning()
     (test,) = comparison.tests
     *others, change = test.changes
@@ -201,7 +201,7 @@ def test_a_line_is_linked_to_its_commit() -> None:
 
 
 @pytest.mark.parametrize("file", ["../../../settings", "/etc/passwd"])
-def test_no_document_chooses_where_a_link_leads(file: str) -> None:
+def test_comparison_cannot_choose_link_targets(file: str) -> None:
     links = Links(source="https://github.com/o/r/blob/5d6e7f8/")
     for page in pages(markdown_comment(cloning(places={f"f, {file}:41": 6}), links=links)):
         assert list(page.iter("a")) == []

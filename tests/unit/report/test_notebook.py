@@ -49,7 +49,7 @@ def test_without_changes_there_is_no_table() -> None:
     assert "PASS: 1 test" in text_of(page)
 
 
-def test_every_test_that_is_not_quiet_has_its_rows() -> None:
+def test_every_notable_test_has_rows() -> None:
     comparison = mixed()
     told = [row[0] for row in table_rows(comparison) if len(row) == 1]
     quiet = {None, Verdict.PASS, Verdict.NEW}
@@ -64,7 +64,7 @@ def test_rows_that_are_left_out_are_counted() -> None:
     assert rows[-1] == ["... and 190 more rows: opprof compare"]
 
 
-def test_in_a_terminal_it_is_the_text() -> None:
+def test_repr_is_the_terminal_text() -> None:
     lines = comparison_lines(cloning(), width=100, verbosity=1)
     assert repr(NotebookComparison(cloning())) == "\n".join(line.text for line in lines)
 

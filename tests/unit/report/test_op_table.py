@@ -28,7 +28,7 @@ def names(lines: list[str]) -> list[str]:
     return [line.split()[0] for line in lines[3:-2]]
 
 
-def test_table_reads_as_torchs() -> None:
+def test_table_matches_torchs() -> None:
     assert "\n".join(line.rstrip() for line in op_table(TEST)) == GOLDEN
 
 
@@ -46,7 +46,7 @@ def test_table_reads_as_torchs() -> None:
     ],
     ids=["dropped", "cut off", "nameless", "sampled", "devices"],
 )
-def test_what_is_missing_stands_below_the_table(capture: CaptureStats, sentence: str) -> None:
+def test_losses_are_reported_below_the_table(capture: CaptureStats, sentence: str) -> None:
     assert op_table(replace(TEST, capture=capture)) == [*op_table(TEST), sentence]
 
 
@@ -92,7 +92,7 @@ def test_async_ops_have_no_share() -> None:
     assert row.split()[3] == "0"
 
 
-def test_memory_has_a_column_where_there_is_any() -> None:
+def test_recorded_memory_has_a_column() -> None:
     assert "CPU Mem" not in op_table(TEST)[1]
     first, *others = TEST.ops
     taken = first.with_metrics(cpu_memory=Samples.constant(-2048, steps=TEST.steps))
@@ -134,20 +134,20 @@ Self CUDA time total: 10.000us
 CUDA, in each step: kernels 1, launches 1"""
 
 
-def test_devices_have_torchs_columns_where_there_are_any() -> None:
+def test_recorded_devices_have_torchs_columns() -> None:
     lines = [line.rstrip() for line in op_table(CUDA) if not line.startswith("-")]
     assert "\n".join(lines) == CUDA_GOLDEN
     assert "CUDA" not in "".join(op_table(TEST))
 
 
-def test_what_devices_did_has_columns_on_request() -> None:
+def test_device_counts_have_columns_on_request() -> None:
     lines = op_table(CUDA, columns=["Kernels", "cuda idle", "Copied", "CUDA busy", "Queue depth"])
     assert lines[1].split("  ")[-1] == ""
     assert lines[1].split() == ["Name", "Kernels", "Copied", "CUDA", "busy", "CUDA", "idle", "Queue", "depth"]
     assert lines[3].split() == ["aten::mm", "2", "0", "B", "0.000us", "25.0", "%", "0.0"]
 
 
-def test_devices_recorded_in_part_are_told() -> None:
+def test_incomplete_device_records_are_reported() -> None:
     torn = replace(CUDA, capture=CaptureStats(device_dropped=7))
     assert op_table(torn)[-1] == "CUDA is incomplete: 7 device records were dropped"
 
@@ -158,7 +158,7 @@ def test_empty_test_has_an_empty_table() -> None:
     assert "CPU Mem" not in lines[1]
 
 
-def test_copies_are_told_by_direction_where_that_is_known() -> None:
+def test_copies_are_shown_by_known_direction() -> None:
     work = {"copies": 3, "copies_dtoh": 2, "copies_htod": 1, "copied_bytes": 96, "copied_bytes_htod": 96}
     test = cuda_test({"aten::to": work})
     assert op_table(test)[-1] == "CUDA, in each step: HtoD 1 (96 B), DtoH 2 (0 B)"

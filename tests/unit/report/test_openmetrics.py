@@ -18,7 +18,7 @@ def test_exact_totals_are_gauges_of_each_test() -> None:
     }
 
 
-def test_nothing_is_told_that_may_differ_by_itself() -> None:
+def test_varying_values_are_left_out() -> None:
     unsteady = named("test_a", {"aten::mul": 1})
     unsteady.totals["ops.count"] = Samples.of([1, 2, 1])  # type: ignore[index] # a dict, to build with
     steady = named("test_b", {"aten::mul": 3})

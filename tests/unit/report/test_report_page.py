@@ -19,7 +19,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("begin", SHOWN)
-def test_the_page_shows_what_is_written(begin: str, repository: Path) -> None:
+def test_page_shows_the_written_formats(begin: str, repository: Path) -> None:
     page = (repository / "docs" / "reports.md").read_text(encoding="utf-8")
     (block,) = (
         text for text in re.findall(r"```text\n(.*?)\n```", page, re.DOTALL) if text.startswith(begin)

@@ -44,7 +44,7 @@ encoder -> Encoder                      count      1     1       0  renamed
 all ops  120 -> 110  -10"""
 
 
-def test_ops_that_became_others_are_one_row(repository: Path) -> None:
+def test_replaced_ops_are_one_row_of_the_section(repository: Path) -> None:
     products = ("aten::addmm", 100)
     base = calling(("encoder", 1, products), ("forward", 1, ("aten::mul", 10), ("aten::add", 10)))
     head = calling(("Encoder", 1, products), ("forward", 1, ("aten::addcmul", 10)))
@@ -67,7 +67,7 @@ def rows_told(base: TestResult, head: TestResult) -> list[str]:
     ]
 
 
-def test_a_rise_on_a_device_is_told_once() -> None:
+def test_device_rise_is_reported_once() -> None:
     base = cuda_test({"aten::mm": {"kernels": 1, "launches": 1}, "aten::to": {}})
     copy = {"copies": 1, "copies_dtoh": 1, "host_copies": 1, "copied_bytes": 64, "copied_bytes_dtoh": 64}
     head = cuda_test({"aten::mm": {"kernels": 2, "launches": 2}, "aten::to": copy})
@@ -81,7 +81,7 @@ def test_a_rise_on_a_device_is_told_once() -> None:
     ]
 
 
-def test_copies_both_ways_are_told_by_their_directions() -> None:
+def test_copies_both_ways_are_shown_by_direction() -> None:
     there = {"copies": 1, "copies_dtoh": 1, "host_copies": 1, "copied_bytes": 64, "copied_bytes_dtoh": 64}
     back = {"copies": 1, "copies_htod": 1, "host_copies": 1, "copied_bytes": 64, "copied_bytes_htod": 64}
     base = cuda_test({"aten::cpu": {}, "aten::cuda": {}})
@@ -94,7 +94,7 @@ def test_copies_both_ways_are_told_by_their_directions() -> None:
     ]
 
 
-def test_totals_that_were_not_judged_and_did_not_move_are_one_row() -> None:
+def test_unjudged_unchanged_totals_share_one_row() -> None:
     work = {"kernels": 1, "launches": 1, "copies": 1, "copies_dtod": 1}
     base = cuda_test({"aten::mm": work}, capture=CaptureStats(unmatched_kernels=2))
     assert rows_told(base, cuda_test({"aten::mm": work})) == ["all kernels"]
@@ -102,7 +102,7 @@ def test_totals_that_were_not_judged_and_did_not_move_are_one_row() -> None:
     assert "all DtoD copies" in rows_told(base, moved)
 
 
-def test_a_rise_inside_tells_that_of_the_ops_around() -> None:
+def test_inner_rise_covers_that_of_outer_ops() -> None:
     tree = (
         TreeNode(parent=-1, name="forward", count=3, self_ns=0),
         TreeNode(parent=0, name="aten::linear", count=3, self_ns=0),
@@ -120,7 +120,7 @@ def test_a_rise_inside_tells_that_of_the_ops_around() -> None:
     ]
 
 
-def test_an_op_that_is_new_tells_what_its_devices_do() -> None:
+def test_new_op_shows_its_device_work() -> None:
     base = cuda_test({"aten::mm": {}})
     head = cuda_test({"aten::mm": {}, "aten::add": {"kernels": 1, "launches": 1}})
     assert [row for row in rows_told(base, head) if not row.startswith("all ")] == [

@@ -78,7 +78,7 @@ def test_tests_that_ran_nothing_are_a_warning() -> None:
     assert not any("nothing is compared" in line for line in after)
 
 
-def test_header_names_what_is_missing() -> None:
+def test_header_names_the_missing_tests() -> None:
     lines = header_lines(
         version="0.1",
         capturing="torch 2.13.0 ops, ranges",
@@ -141,7 +141,7 @@ def test_reasons_are_whole_sentences() -> None:
     assert told == f"tests/test_model.py::test_a: ERROR: {reason}".strip()
 
 
-def test_times_of_another_day_are_told_where_there_is_nothing_else() -> None:
+def test_times_only_baseline_shows_time_differences() -> None:
     def times(*durations_ns: int) -> TestResult:
         timing = Timing(steps=len(durations_ns))
         return TestResult(
@@ -203,7 +203,7 @@ def test_empty_session_has_one_line() -> None:
     ]
 
 
-def test_kernels_have_a_column_where_there_are_any() -> None:
+def test_recorded_kernels_have_a_column() -> None:
     head = cuda_test({"aten::mm": {"kernels": 3, "launches": 3}})
     torn = replace(
         cuda_test({"aten::mm": {}}), node_id="b.py::test_y", capture=CaptureStats(unmatched_launches=1)
@@ -214,7 +214,7 @@ def test_kernels_have_a_column_where_there_are_any() -> None:
     assert lines[-1] == "2 measured · nothing dropped, 1 test with incomplete device records"
 
 
-def test_ranges_have_a_column_where_there_is_nothing_else() -> None:
+def test_ranges_have_a_column_without_ops() -> None:
     head = simple_run(named("test_a", {"load": 2}))
     assert texts(summary_lines(compared(None, head), width=100))[:2] == [
         "test    verdict   ops  ranges  self CPU  worst change",
@@ -222,7 +222,7 @@ def test_ranges_have_a_column_where_there_is_nothing_else() -> None:
     ]
 
 
-def test_titles_say_where_numbers_come_from() -> None:
+def test_titles_name_the_source_of_numbers() -> None:
     test = named("test_a", {"aten::mul": 1})
     assert run_title(simple_run(test, name="main", commit=MAIN)).text == (
         "main@1a2b3c4: measured 2026-01-02 00:00 UTC, 1 of 1 tests"
@@ -240,7 +240,7 @@ def test_comparison_without_changes_is_short() -> None:
     ]
 
 
-def test_regression_is_bad() -> None:
+def test_regression_is_styled_as_bad() -> None:
     lines = summary_lines(cloning(), width=80)
     bad = [line.text for line in lines if line.style is Style.BAD]
     assert bad == [
@@ -250,6 +250,6 @@ def test_regression_is_bad() -> None:
 
 
 @given(runs(), runs())
-def test_no_document_reaches_the_terminal_raw(base: Run, head: Run) -> None:
+def test_terminal_output_is_escaped(base: Run, head: Run) -> None:
     for line in comparison_lines(compared(base, head), width=80, verbosity=1):
         assert line.text.isprintable()

@@ -11,7 +11,7 @@ anything = st.text(max_size=60) | st.sampled_from(["\ud800", "\x1b[31m", "a\nb",
 
 
 @given(anything)
-def test_escaped_text_obeys_nothing(text: str) -> None:
+def test_escaped_text_is_printable(text: str) -> None:
     harmless = escaped(text)
     assert harmless.isprintable()
     assert len(harmless.splitlines()) <= 1

@@ -106,7 +106,7 @@ def test_times_may_disagree() -> None:
     assert repeated(FIRST, slower, fresh_process=False) == FIRST
 
 
-def test_the_callers_of_a_second_look_are_taken_with_their_lines() -> None:
+def test_second_looks_callers_are_taken_with_their_lines() -> None:
     first = replace(FIRST, lines={"f, a.py:1": "x * 2"})
     again = replace(
         FIRST, callers={"f, a.py:1": ("g, b.py:20",)}, lines={"f, a.py:1": "x * 2", "g, b.py:20": "f(x)"}
@@ -116,7 +116,7 @@ def test_the_callers_of_a_second_look_are_taken_with_their_lines() -> None:
     assert both.lines == again.lines
 
 
-def test_both_looks_together_have_no_more_lines_than_a_document_may() -> None:
+def test_both_looks_respect_the_schemas_maximum_of_lines() -> None:
     first, again = (
         replace(FIRST, lines={f"{function}, a.py:{number}": "x * 2" for number in range(MAX_LINES - 1)})
         for function in "fg"
@@ -150,7 +150,7 @@ def test_background_may_disagree() -> None:
         ("untimed_work", 3),
     ],
 )
-def test_a_second_look_in_part_says_that_it_is(field: str, value: int) -> None:
+def test_incomplete_second_look_says_so(field: str, value: int) -> None:
     losses: dict[str, Any] = {field: value}
     torn = replace(FIRST, capture=CaptureStats(**losses))
     for first, again in ((FIRST, torn), (torn, FIRST)):

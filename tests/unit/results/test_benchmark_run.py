@@ -81,7 +81,7 @@ def test_times_machine_and_commit_are_carried_over(path: Path) -> None:
     validate(run_to_document(run), Contract.RUN, where="the import")
 
 
-def test_what_our_plugin_left_in_the_file_knows_better(path: Path) -> None:
+def test_our_plugins_fields_take_precedence(path: Path) -> None:
     fields = {"cpu_count": "2", "torch": "2.13.0", "unknown": "x", "numpy": 7}
     path.write_text(json.dumps(document(opprof={"run_id": "1", "fingerprint": fields})))
     fingerprint = run_from_benchmarks(path).environment.fingerprint
@@ -97,14 +97,14 @@ def test_outside_a_repository_there_is_no_commit(path: Path, commit: dict[str, A
     assert run.environment.fingerprint == {}
 
 
-def test_a_detached_head_is_no_branch(path: Path) -> None:
+def test_detached_head_is_not_a_branch(path: Path) -> None:
     path.write_text(json.dumps(document(commit_info=COMMIT | {"branch": "(detached head)"})))
     commit = run_from_benchmarks(path).commit
     assert commit is not None
     assert commit.branch is None
 
 
-def test_of_a_test_that_stands_there_twice_the_last_counts(path: Path) -> None:
+def test_last_entry_of_a_repeated_test_counts(path: Path) -> None:
     path.write_text(json.dumps(document(benchmark(min=2e-6), benchmark())))
     run = run_from_benchmarks(path)
     (test,) = run.tests
@@ -160,7 +160,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
-def test_a_bad_file_is_refused_in_a_sentence(path: Path, text: str, message: str) -> None:
+def test_bad_file_is_refused_in_one_sentence(path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(DocumentError) as refused:
         run_from_benchmarks(path)
@@ -179,7 +179,7 @@ seconds = st.floats(0, 1e5)
 
 @settings(max_examples=50)
 @given(st.lists(seconds, min_size=1, max_size=8))
-def test_statistics_and_rounds_tell_the_same(rounds_s: list[float]) -> None:
+def test_statistics_and_rounds_agree(rounds_s: list[float]) -> None:
     of_rounds = samples_of_rounds(rounds_s)
     mean = min(max(sum(rounds_s) / len(rounds_s), min(rounds_s)), max(rounds_s))
     of_statistics = samples_of_statistics(
@@ -224,5 +224,5 @@ def test_any_file_is_a_valid_run_or_refused(
 @pytest.mark.parametrize(
     "machine", [{}, {"cpu": []}, {"cpu": {"brand_raw": None, "count": True}}, {"python_version": 3}]
 )
-def test_of_an_odd_machine_nothing_is_known(machine: dict[str, object]) -> None:
+def test_odd_machine_details_are_ignored(machine: dict[str, object]) -> None:
     assert details_of(machine) == fingerprint_of(machine) == {}

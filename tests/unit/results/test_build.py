@@ -65,12 +65,12 @@ def test_background_belongs_to_no_step() -> None:
     assert (found.count.total, found.count.low, found.count.high) == (7, 0, 7)
 
 
-def test_marks_and_strays_are_no_rows() -> None:
+def test_marks_and_strays_are_not_rows() -> None:
     groups = (op("note", 1, 1, kind=EventKind.MARK), op("aten::warmup", 0, 0, count=3))
     assert with_measurement(EMPTY, [cycle(*groups)]).ops == ()
 
 
-def test_kinds_are_told_apart() -> None:
+def test_kinds_are_separate_rows() -> None:
     groups = (
         op("x", 1, 1),
         op("y", 1, 1, kind=EventKind.RANGE),
@@ -89,7 +89,7 @@ def test_kinds_are_told_apart() -> None:
     }
 
 
-def test_instants_and_what_is_no_work_are_no_rows() -> None:
+def test_instants_and_non_work_are_not_rows() -> None:
     groups = (
         op("x", 1, 1),
         op("[memory]", 1, 1, kind=EventKind.MEMORY),
@@ -167,13 +167,13 @@ def test_long_names_are_cut() -> None:
     assert len(test.ops[0].name) == MAX_NAME
 
 
-def test_no_cycles_are_no_steps() -> None:
+def test_no_cycles_give_no_steps() -> None:
     test = with_measurement(EMPTY, [])
     assert (test.steps, test.ops) == (0, ())
     assert test.totals["ops.count"] == Samples.constant(0, steps=0)
 
 
-def test_calls_come_after_all_ops() -> None:
+def test_calls_are_ordered_after_ops() -> None:
     """However long they take: recording them takes no op's place."""
     calls = [
         op(f"f{i}", 1, 1, kind=EventKind.PYTHON_CALL, each_step={"self_ns": (900, 900)})
@@ -212,7 +212,7 @@ def test_the_commonest_places_are_kept() -> None:
     assert test.lines == dict.fromkeys(sorted(found.places), "x" * MAX_LINE)
 
 
-def test_a_place_is_as_long_as_the_schema_takes() -> None:
+def test_call_site_length_respects_the_schema() -> None:
     long = Place(f"f, {'a' * 5_000}.py:1", "x")
     test = with_measurement(EMPTY, [replace(cycle(op("aten::mul", 1, 1)), places={"aten::mul": {long: 1}})])
     (place,) = row(test, "aten::mul").places

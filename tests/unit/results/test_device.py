@@ -62,7 +62,7 @@ def test_every_measure_becomes_a_total() -> None:
     assert totals["device.busy_time"] == Samples.of(ALL["busy_ns"])
 
 
-def test_past_the_costliest_ops_times_alone_lose_their_steps() -> None:
+def test_cheaper_ops_lose_only_step_times() -> None:
     groups = [
         op(f"op{at}", 1, 1, each_step={"self_ns": (900 - at, 900 - at)}) for at in range(DETAILED_OPS + 1)
     ]
@@ -91,7 +91,7 @@ def test_a_step_without_a_device_has_no_idle_share() -> None:
     assert totals["device.idle_fraction"] == Samples.of([250_000, 0])
 
 
-def test_nothing_ran_is_zero_where_devices_were_listened_to() -> None:
+def test_idle_recorded_devices_count_zero() -> None:
     totals = with_measurement(CUDA, [cycle(op("aten::mul", 1, 1))]).totals
     assert totals["syncs.count"] == totals["device.busy_time"] == Samples.constant(0, steps=2)
     assert "syncs.count" not in with_measurement(EMPTY, [cycle(op("aten::mul", 1, 1))]).totals
@@ -107,7 +107,7 @@ def test_cycles_follow_one_another() -> None:
 
 
 @pytest.mark.parametrize("kind", ["KERNEL", "MEMCPY", "MEMSET"])
-def test_work_has_rows_with_what_launched_it(kind: str) -> None:
+def test_work_has_rows_with_its_launching_op(kind: str) -> None:
     work = op("work", 1, 1, kind=EventKind[kind], device_type=1, each_step={"self_device_ns": (30, 40)})
     device = use({}, {"kernels": (1, 1), "bytes": (8, 8)}, launchers={1: 0})
     test = measured(op("aten::mul", 1, 1), work, device=device)
@@ -140,7 +140,7 @@ def test_copies_that_do_not_say_their_way_leave_it_untold() -> None:
     assert not [name for name in totals if name.startswith(("copies_", "host_copies"))]
 
 
-def test_gaps_are_told_with_the_capture() -> None:
+def test_gaps_are_reported_with_the_capture() -> None:
     torn = replace(cycle(), device=use(unmatched_launches=1, unmatched_kernels=2, untimed=3))
     capture = with_measurement(CUDA, [torn, torn, cycle()]).capture
     assert (capture.unmatched_launches, capture.unmatched_kernels, capture.untimed_work) == (2, 4, 6)

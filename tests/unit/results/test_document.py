@@ -21,7 +21,7 @@ def test_runs_survive_the_document(run: Run) -> None:
     assert run_from_document(document, where="run.json") == run
 
 
-def test_what_a_test_lacks_survives_the_document() -> None:
+def test_losses_of_a_test_survive_the_file_format() -> None:
     capture = CaptureStats(
         dropped=1,
         truncated=True,

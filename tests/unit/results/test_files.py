@@ -73,7 +73,7 @@ def test_damage_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -
     assert message.isprintable()
 
 
-def test_byte_order_mark_is_no_damage(tmp_path: Path) -> None:
+def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     write_run(tmp_path / "run.json", RUN)
     (tmp_path / "run.json").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "run.json").read_bytes())
     assert read_run(tmp_path / "run.json") == RUN
@@ -107,7 +107,7 @@ def test_too_large_a_run_is_not_written(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_non_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path, sentence in (
         (tmp_path / "none.json", "there is no such file"),

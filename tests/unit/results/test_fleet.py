@@ -49,7 +49,7 @@ def document_of(found: Fleet) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("found", [SUMMARY, DIFFERENCE], ids=["one job", "two jobs"])
-def test_a_file_holds_all_of_it(tmp_path: Path, found: Fleet) -> None:
+def test_fleet_file_survives_the_round_trip(tmp_path: Path, found: Fleet) -> None:
     assert read(tmp_path, document_of(found) | {"added later": 1}) == found
 
 
@@ -83,7 +83,7 @@ def test_a_broken_file_is_refused(
     assert sentence in str(raised.value)
 
 
-def test_what_a_rank_does_not_say_is_nothing() -> None:
+def test_unreported_amounts_of_a_rank_are_zero() -> None:
     rank = RankSummary(rank=3)
     amounts = {
         field.name: getattr(rank, field.name) for field in dataclasses.fields(rank) if field.type == "int"

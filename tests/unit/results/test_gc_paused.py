@@ -26,7 +26,7 @@ def test_collector_is_off_inside_and_as_before_after(is_on: bool) -> None:
     assert gc.isenabled() is is_on
 
 
-def test_error_inside_brings_it_back() -> None:
+def test_collector_is_restored_after_an_error() -> None:
     gc.enable()
     with pytest.raises(ValueError, match="damaged"), gc_paused():
         raise ValueError("damaged")

@@ -44,7 +44,7 @@ def test_given_members_stand_in_their_place() -> None:
     assert list(found.items()) == [("run_id", "x"), ("created", "noon"), ("commit", None)]
 
 
-def test_unknown_members_are_left_out_and_missing_ones_take_their_default() -> None:
+def test_unknown_members_are_dropped_and_missing_ones_defaulted() -> None:
     found = from_members(CarriedFrom, {"run_id": "x", "later": 1}, created=NOON)
     assert found == CarriedFrom(run_id="x", created=NOON)
 

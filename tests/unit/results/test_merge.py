@@ -60,7 +60,7 @@ def names(run: Run) -> set[str]:
         ({"tests/te"}, "tests/test_a.py::test_gone", False),
     ],
 )
-def test_only_whole_files_lack_tests(whole: set[str], node_id: str, lacks: bool) -> None:
+def test_only_wholly_collected_files_lack_tests(whole: set[str], node_id: str, lacks: bool) -> None:
     collected = Collected(node_ids=frozenset({"tests/test_a.py::test_a"}), whole_paths=frozenset(whole))
     assert collected.lacks(node_id) is lacks
 
@@ -86,7 +86,7 @@ def test_origin_of_a_carried_test_stays() -> None:
     assert carried.carried_from.run_id == "one"
 
 
-def test_joined_runs_have_of_each_test_what_was_measured_last() -> None:
+def test_joined_runs_keep_each_tests_latest_measurement() -> None:
     first = simple_run(A, B, run_id="one", created=DAY)
     again = simple_test({"aten::mul": 2}, node_id=A.node_id)
     # The later run has a test of the earlier one, and does not know that it was measured again between the two.
@@ -103,7 +103,7 @@ def test_joined_runs_have_of_each_test_what_was_measured_last() -> None:
         assert (found.run_id, found.test(OTHER.node_id)) == ("three", OTHER)
 
 
-def test_joined_runs_of_two_environments_are_the_newer_one() -> None:
+def test_joining_two_environments_keeps_the_newer() -> None:
     older = simple_run(A, B, created=DAY)
     newer = simple_run(
         A,
@@ -114,7 +114,7 @@ def test_joined_runs_of_two_environments_are_the_newer_one() -> None:
     assert joined([older]) == older
 
 
-def test_tests_that_are_no_more_are_dropped() -> None:
+def test_removed_tests_are_dropped() -> None:
     collected = Collected(node_ids=frozenset({A.node_id}), whole_paths=frozenset({"tests/test_a.py"}))
     result = merged(simple_run(A, B, OTHER), simple_run(A), collected=collected)
     assert [test.node_id for test in result.run.tests] == [A.node_id, OTHER.node_id]
@@ -135,7 +135,7 @@ def test_other_environment_is_left_behind() -> None:
     assert "torch 2.12.0 -> 2.13.0" in result.notes[0]
 
 
-def test_unknown_fields_are_no_other_environment() -> None:
+def test_unknown_fields_are_not_another_environment() -> None:
     with_torch = simple_run(B)
     without = simple_run(A, environment=Environment(fingerprint={"python": "3.11"}))
     result = merged(with_torch, without, collected=Collected())
@@ -167,7 +167,7 @@ def test_host_that_counts_the_same_keeps_tests(field: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["torch", "gpu_model", "compile"])
-def test_host_that_counts_otherwise_keeps_none(field: str) -> None:
+def test_host_with_different_counts_keeps_none(field: str) -> None:
     one, two = (measured_on(A, B, hours=hours, **{field: f"{hours}"}) for hours in (0, 1))
     two = replace(two, tests=(A,))
     assert merged(one, two, collected=Collected()).run == two
@@ -188,12 +188,12 @@ def test_host_that_was_left_out_stays_unknown() -> None:
         assert "cpu_model" not in found.environment.fingerprint, "B is from no third host"
 
 
-def test_driver_of_a_session_without_devices_is_that_of_the_others() -> None:
+def test_session_without_devices_takes_the_others_driver() -> None:
     without = measured_on(B, hours=1, gpu_model=None, gpu_driver=None)
     assert merged(measured_on(A), without, collected=Collected()).run.environment.fingerprint == HOST
 
 
-def test_counts_outrank_times_alone() -> None:
+def test_counts_take_precedence_over_times_only() -> None:
     timed = times_of(A)
     result = merged(measured_on(A, B), measured_on(timed, times_of(OTHER), hours=1), collected=Collected())
     kept = result.run.test(A.node_id)
@@ -210,14 +210,14 @@ def test_counts_outrank_times_alone() -> None:
     assert again.notes == ()
 
 
-def test_a_host_of_times_that_are_left_out_does_not_matter() -> None:
+def test_host_of_dropped_times_does_not_matter() -> None:
     timed = measured_on(times_of(A), hours=1, cpu_model="two")
     result = merged(measured_on(A), timed, collected=Collected())
     assert result.run.environment.fingerprint == HOST
     assert len(result.notes) == 1
 
 
-def test_times_of_another_environment_leave_counts_where_they_are() -> None:
+def test_times_of_another_environment_leave_counts_alone() -> None:
     profiled = measured_on(A, times_of(B), OTHER)
     timed = measured_on(times_of(A), times_of(B), hours=1, python="3.12")
     result = merged(profiled, timed, collected=Collected())
@@ -260,7 +260,7 @@ def test_differences_read_as_words() -> None:
     assert differences(base, head, ignore_unknown=True) == {"python": "Python 3.11 -> 3.12"}
 
 
-def test_paths_left_out_lack_nothing() -> None:
+def test_unread_paths_lack_nothing() -> None:
     collected = Collected(whole_paths=frozenset({"tests"}), unread_paths=frozenset({"tests/test_a.py"}))
     assert not collected.lacks(A.node_id)
     assert collected.lacks(OTHER.node_id)

@@ -28,7 +28,7 @@ def test_summary_keeps_sum_and_range() -> None:
     assert Samples.of([7, 9, 8]).summarized().to_document() == {"sum": 24, "min": 7, "max": 9}
 
 
-def test_no_steps_are_a_zero() -> None:
+def test_no_steps_sum_to_zero() -> None:
     assert Samples.of([]) == Samples.constant(0, steps=0)
 
 
@@ -37,13 +37,13 @@ def test_constant_of_many_steps_takes_no_space() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=1))
-def test_sum_is_step_by_step(pairs: list[tuple[int, int]]) -> None:
+def test_sum_is_stepwise(pairs: list[tuple[int, int]]) -> None:
     one, other = Samples.of(a for a, _ in pairs), Samples.of(b for _, b in pairs)
     assert one.plus(other) == Samples.of(a + b for a, b in pairs)
 
 
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=1))
-def test_rest_is_step_by_step(pairs: list[tuple[int, int]]) -> None:
+def test_difference_is_stepwise(pairs: list[tuple[int, int]]) -> None:
     whole, part = Samples.of(a + b for a, b in pairs), Samples.of(b for _, b in pairs)
     assert whole.minus(part) == Samples.of(a for a, _ in pairs)
     assert whole.minus(whole) == whole.zeros()

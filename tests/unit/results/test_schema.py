@@ -110,7 +110,7 @@ def test_foreign_documents_are_refused(document: object) -> None:
         validate(document, Contract.RUN, where="x.json")
 
 
-def test_a_trace_is_told_from_a_document() -> None:
+def test_trace_is_distinguished_from_a_run_file() -> None:
     with pytest.raises(DocumentError, match=r"^x\.json: this is a trace: `opprof trace show` prints it"):
         contract_of({"traceEvents": []}, where="x.json")
 

@@ -47,7 +47,7 @@ def names(joined: Joined) -> list[str]:
     return [test.node_id for test in joined.run.tests]
 
 
-def test_shards_tests_are_all_there() -> None:
+def test_joined_run_has_all_shards_tests() -> None:
     joined = join([part(1, result_of("a"), notes=("one",)), part(2, result_of("b"), notes=("two",))])
     assert names(joined) == ["t.py::a", "t.py::b"]
     assert (joined.notes, joined.gaps) == ((), ())
@@ -69,7 +69,7 @@ def test_joined_run_is_a_document() -> None:
 
 
 @given(order=st.permutations(range(4)))
-def test_order_makes_no_other_run(order: list[int]) -> None:
+def test_order_of_shards_does_not_matter(order: list[int]) -> None:
     parts = [part(n, result_of(f"t{n}")) for n in range(4)]
     first, other = join(parts).run, join([parts[n] for n in order]).run
     assert (first.run_id, first.created) == (other.run_id, other.created)
@@ -203,7 +203,7 @@ def test_ranks_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monkey
     assert read == ["1.json", "2.json"]
 
 
-def test_a_rank_that_logs_has_instructions_of_its_own() -> None:
+def test_ranks_may_differ_in_instructions() -> None:
     parts = [
         replace(part, run=replace(part.run, tests=(with_instructions(part.run.tests[0], more),)))
         for part, more in zip(ranks(2, 2), (300, 0), strict=True)
@@ -273,23 +273,23 @@ def test_fields_of_times_stay_left_out() -> None:
         assert join(parts).run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
 
 
-def test_what_tests_set_themselves_does_not_keep_shards_apart() -> None:
+def test_settings_of_tests_do_not_block_joining() -> None:
     parts = [part(n, result_of(f"t{n}"), fingerprint=FINGERPRINT | {"threads": f"{n}"}) for n in (1, 2)]
     joined = join(parts)
     assert (joined.notes, joined.run.environment.fingerprint) == ((), FINGERPRINT)
 
 
-def test_gaps_are_read_back() -> None:
+def test_gaps_survive_the_file() -> None:
     joined = join([part(1, result_of("a"), notes=("one",))], expected=2)
     assert gaps_of(joined.run) == joined.gaps == ("1 of 2 shards",)
 
 
-def test_what_only_some_shards_know_is_known() -> None:
+def test_field_of_any_shard_is_known() -> None:
     without = {"python": "3.11", "cpu_model": "one"}
     for parts in ([part(1, fingerprint=without), part(2)], [part(1), part(2, fingerprint=without)]):
         assert join(parts).run.environment.fingerprint == FINGERPRINT
 
 
-def test_name_of_all_is_kept() -> None:
+def test_common_name_is_kept() -> None:
     assert join([part(1, name="main"), part(2, name="main")]).run.name == "main"
     assert join([part(1, name="main"), part(2)]).run.name is None

@@ -50,7 +50,7 @@ def numbers(row: OpRow) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_every_number_of_every_row_is_read(name: str) -> None:
+def test_every_number_of_version_1_is_read(name: str) -> None:
     run, document = read_run(OLD / name), written(name)
     assert [test.node_id for test in run.tests] == [test["node_id"] for test in document["tests"]]
     for test, told in zip(run.tests, document["tests"], strict=True):
@@ -86,14 +86,14 @@ def compared(base: Run, head: Run) -> dict[str, Any]:
     return document
 
 
-def test_comparing_finds_what_it_found() -> None:
+def test_comparison_of_version_1_files_is_unchanged() -> None:
     document = written("comparison.json")
     found = compared(read_run(OLD / "base.json"), read_run(OLD / "head.json"))
     assert changes_of(found) == changes_of(document) != []
     assert [test["verdict"] for test in found["tests"]] == [test["verdict"] for test in document["tests"]]
 
 
-def test_a_comparison_keeps_what_it_says() -> None:
+def test_version_1_comparison_is_unchanged() -> None:
     document, found = (
         written("comparison.json"),
         comparison_to_document(read_comparison(OLD / "comparison.json")),
@@ -110,7 +110,7 @@ def test_a_comparison_keeps_what_it_says() -> None:
     [(("base.json",), "tables-base.txt"), (("cuda.json", "--columns", COLUMNS), "tables-cuda.txt")],
     ids=["host", "devices"],
 )
-def test_tables_are_printed_alike(
+def test_tables_of_version_1_files_are_unchanged(
     arguments: tuple[str, ...],
     printed: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -121,7 +121,7 @@ def test_tables_are_printed_alike(
     assert capsys.readouterr().out.splitlines()[2:] == (OLD / printed).read_text("utf-8").splitlines()
 
 
-def test_a_history_tells_what_it_told(
+def test_version_1_history_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(OLD / "store", tmp_path / "store")
@@ -134,7 +134,7 @@ def test_a_history_tells_what_it_told(
     assert printed.splitlines() == (OLD / "history.csv").read_text("utf-8").splitlines()
 
 
-def test_acceptances_are_read() -> None:
+def test_version_1_acceptances_are_read() -> None:
     found = read_accepted(OLD / "store")
     told = written("store/accepted.json")["accepted"]
     assert {key: one.value for key, one in found.items()} == {
@@ -153,7 +153,7 @@ def test_acceptances_are_read() -> None:
         ("name", 7, "tests[0].ops[0].name: 7 is not a string"),
     ],
 )
-def test_what_was_never_valid_is_refused(member: str, value: object, sentence: str) -> None:
+def test_never_valid_values_are_refused(member: str, value: object, sentence: str) -> None:
     document = written("cuda.json")
     document["tests"][0]["ops"][0][member] = value
     with pytest.raises(DocumentError) as caught:

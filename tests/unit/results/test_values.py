@@ -25,6 +25,6 @@ TEST = simple_test({"aten::mul": 2, "aten::add": 3, "work": 1})
         (cuda_test({"aten::mm": {"kernels": 2}}), "aten::*.kernels", 2),
     ],
 )
-def test_value_of_a_path(test: TestResult, path: str, value: int | None) -> None:
+def test_path_gives_its_value(test: TestResult, path: str, value: int | None) -> None:
     found = value_in(test, parse_path(path, where="PATTERN"))
     assert (found and found.low) == value

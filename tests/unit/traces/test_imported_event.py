@@ -39,7 +39,7 @@ def test_value_of_another_type_is_not_known(tmp_path: Path) -> None:
     assert (known.stream, known.registers_per_thread) == (None, 3)
 
 
-def test_call_stack_is_the_stack(tmp_path: Path) -> None:
+def test_call_stack_becomes_the_stack(tmp_path: Path) -> None:
     event = only_event(tmp_path, {"Call stack": "model.py(3): f;train.py(9): main"})
     assert event.stack == ["model.py(3): f", "train.py(9): main"]
 
@@ -47,7 +47,7 @@ def test_call_stack_is_the_stack(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "args", [{}, {"External id": "x", "Call stack": 3, "Python id": None}], ids=["none", "odd"]
 )
-def test_unknown_is_neutral(tmp_path: Path, args: dict[str, Any]) -> None:
+def test_unknown_values_are_neutral(tmp_path: Path, args: dict[str, Any]) -> None:
     event = only_event(tmp_path, args)
     assert (event.event_metadata, event.external_id, event.stack, event.python_id) == (None, 0, [], -1)
 

@@ -44,7 +44,7 @@ def test_object_and_list_are_the_same(load: Any) -> None:
     assert len(load(events).events()) == len(load({"traceEvents": events}).events()) == 1
 
 
-def test_gzip_is_told_by_its_bytes(load: Any) -> None:
+def test_gzip_is_recognized_by_its_bytes(load: Any) -> None:
     packed = gzip.compress(json.dumps([op("a", 1, 2)]).encode())
     assert [event.name for event in load(packed).events()] == ["a"]
 
@@ -68,7 +68,7 @@ def test_equal_times_nest_in_the_order_of_the_file(load: Any) -> None:
     assert list(recording.parent) == [-1, 0]
 
 
-def test_what_ran_in_a_step_belongs_to_it(load: Any) -> None:
+def test_events_in_a_step_belong_to_it(load: Any) -> None:
     step = op("ProfilerStep#3", 10, 10, cat="user_annotation")
     call = op("cudaLaunchKernel", 12, 1, cat="cuda_runtime", args={"correlation": 5})
     kernel = op("gemm", 40, 5, cat="kernel", pid=0, tid=7, args={"correlation": 5})
@@ -93,7 +93,7 @@ def test_device_time_goes_to_the_launching_op(load: Any) -> None:
     }
 
 
-def test_an_external_id_serves_where_no_call_was_recorded(load: Any) -> None:
+def test_external_id_links_without_a_recorded_call(load: Any) -> None:
     kernel = op("gemm", 40, 5, cat="kernel", pid=0, tid=7, args={"correlation": 5, "External id": 8})
     recording = load([op("mm", 0, 10, args={"External id": 8}), kernel]).recording
     assert list(recording.launcher) == [-1, 0]
@@ -240,7 +240,7 @@ def test_nan_is_a_string_afterwards(load: Any, tmp_path: Path) -> None:
     ],
     ids=["empty", "text", "binary", "utf-16", "no-events", "cut", "latin-1", "deep", "deep-and-cut"],
 )
-def test_what_is_no_trace_is_refused(load: Any, content: bytes, problem: str) -> None:
+def test_non_trace_is_refused(load: Any, content: bytes, problem: str) -> None:
     with pytest.raises(DocumentError, match=problem):
         load(content)
 
@@ -269,7 +269,7 @@ def test_damaged_gzip_is_refused(load: Any) -> None:
         load(packed[:20] + b"\xff" * 20 + packed[40:])
 
 
-def test_limits_are_told(load: Any) -> None:
+def test_exceeded_limits_are_reported(load: Any) -> None:
     with pytest.raises(DocumentError, match="more than 2 events"):
         load([op("a", 1, 2)] * 3, max_events=2)
     bomb = gzip.compress(b"[" + b" " * 50_000_000)
@@ -296,7 +296,7 @@ def test_one_long_value_is_refused_before_it_fills_the_memory(tmp_path: Path) ->
     assert kib < 192 << 10
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"none\.json cannot be read: No such file"):
         load_trace(tmp_path / "none.json")
     with pytest.raises(StoreError, match="Is a directory"):
@@ -331,7 +331,7 @@ def test_a_packed_piece_boundary_loses_nothing(load: Any) -> None:
     assert len(load(packer.compress(text) + packer.flush()).events()) == 1
 
 
-def test_numbers_come_back_letter_by_letter(load: Any, tmp_path: Path) -> None:
+def test_numbers_survive_literally(load: Any, tmp_path: Path) -> None:
     numbers = (
         "0 -0 0.0 -0.0 1.50 -0.500 1e5 12345678901234567890 0.592593 -3.25 1.0000000000000000001 4203669.604"
     )

@@ -75,7 +75,7 @@ def test_each_step_is_beside_its_counterpart(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_around_two_steps_waits_between_them(tmp_path: Path) -> None:
+def test_event_around_two_steps_is_stretched(tmp_path: Path) -> None:
     kernel: Event = {"cat": "kernel", "pid": 0, "tid": 3}
     base = [
         op("around", 0, 40),
@@ -123,13 +123,13 @@ def test_the_differences_are_listed(tmp_path: Path) -> None:
     assert listed[0]["ts"] + listed[0]["dur"] < listed[1]["ts"]
 
 
-def test_a_long_list_says_what_it_leaves_out(tmp_path: Path) -> None:
+def test_long_list_says_what_it_omits(tmp_path: Path) -> None:
     trace = merged(tmp_path, [op("same", 0, 1)], [op(f"op {number}", number, 1) for number in range(120)])
     assert len(shown(trace, "differences")) == 100
     assert {"name": "ops, and 21 more"} in [event.get("args") for event in trace["traceEvents"]]
 
 
-def test_an_op_an_annotation_and_a_kernel_of_one_name_are_apart(tmp_path: Path) -> None:
+def test_op_annotation_and_kernel_of_one_name_are_separate(tmp_path: Path) -> None:
     base = [op("x", 0, 10), op("x", 20, 10, cat="user_annotation"), op("x", 20, 5, cat="kernel", pid=0)]
     trace = merged(tmp_path, base, [*base, op("x", 40, 10)])
     assert {event["cat"]: event["name"] for event in shown(trace, "head")} == {
@@ -183,7 +183,7 @@ def test_instants_stay_instants(tmp_path: Path) -> None:
     assert [event["s"] for event in trace["traceEvents"] if event["ph"] == "i"] == ["t", "t"]
 
 
-def test_any_name_is_utf8_in_it(tmp_path: Path) -> None:
+def test_any_name_is_written_as_utf8(tmp_path: Path) -> None:
     name = 'quo"te\\ \x00 \ud800 日本'
     trace = merged(tmp_path, [op("a", 0, 1)], [op(name, 0, 1), op("a", 2, 1)], name="both.json.gz")
     assert r"\ud800" in shown(trace, "differences")[0]["name"]
@@ -191,7 +191,7 @@ def test_any_name_is_utf8_in_it(tmp_path: Path) -> None:
     json.dumps(trace, ensure_ascii=False).encode()
 
 
-def test_what_was_merged_can_be_read(tmp_path: Path) -> None:
+def test_merged_trace_can_be_read(tmp_path: Path) -> None:
     side = [step(0, 0, 50), op("a", 1, 4, args={"Input Dims": [[2]]})]
     merged(tmp_path, side, [*side, op("b", 10, 1)])
     again = load_trace(tmp_path / "both.json")
@@ -199,19 +199,19 @@ def test_what_was_merged_can_be_read(tmp_path: Path) -> None:
     assert again.metadata["opprof_base"].endswith("base.json")
 
 
-def test_an_empty_trace_is_a_side_too(tmp_path: Path) -> None:
+def test_empty_trace_can_be_a_side(tmp_path: Path) -> None:
     trace = merged(tmp_path, [], [op("a", 0, 1)])
     assert shown(trace, "base") == []
     assert places(shown(trace, "head")) == {"a [new]": (0, 1)}
 
 
-def test_times_that_no_trace_can_have_are_refused(tmp_path: Path) -> None:
+def test_impossible_times_are_refused(tmp_path: Path) -> None:
     far = 2e15
     base, head = [step(0, 0, 1), step(1, far, 1), step(2, far + 9, 1)], [step(0, 0, 1), step(1, 9, 1)]
     with pytest.raises(DocumentError, match="too far apart"):
         merged(tmp_path, base, [*head, step(2, far, 1)])
 
 
-def test_where_it_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_path_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"the merged trace cannot be written: .*missing"):
         merged(tmp_path, [op("a", 0, 1)], [], name="missing/both.json")

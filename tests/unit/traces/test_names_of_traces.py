@@ -40,7 +40,7 @@ def _trace(path: Path, *names: str) -> Path:
     return path
 
 
-def test_many_traces_need_one_traces_room(tmp_path: Path) -> None:
+def test_closed_traces_release_their_names(tmp_path: Path) -> None:
     # 1.2 million names: more than a process has numbers for.
     done = subprocess.run(
         [sys.executable, "-c", READER, str(tmp_path / "trace.json")],

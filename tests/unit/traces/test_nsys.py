@@ -88,7 +88,7 @@ def test_work_whose_end_is_not_known_has_no_length(tmp_path: Path) -> None:
     assert [event.device_time_total for event in load_nsys(path) if event.name == "gemm"] == [0]
 
 
-def test_time_that_no_clock_has_is_refused(tmp_path: Path) -> None:
+def test_impossible_time_is_refused(tmp_path: Path) -> None:
     late = {"start": 0, "end": 2**62, "globalTid": 5, "eventType": 59, "text": "late"}
     path = write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, NVTX_EVENTS=[late])
     with pytest.raises(
@@ -97,7 +97,7 @@ def test_time_that_no_clock_has_is_refused(tmp_path: Path) -> None:
         load_nsys(path)
 
 
-def test_step_with_thousands_of_digits_is_no_step(tmp_path: Path) -> None:
+def test_step_number_with_thousands_of_digits_is_ignored(tmp_path: Path) -> None:
     name = f"ProfilerStep#{'9' * 5_000}"
     marked = {"start": 0, "end": 9, "globalTid": 5, "eventType": 59, "text": name}
     event: Any

@@ -35,13 +35,13 @@ def test_kernel_belongs_to_the_innermost_range(tmp_path: Path) -> None:
     assert events["at::native::gemm()"].device_resource_id == 7
 
 
-def test_ranges_come_by_their_start(tmp_path: Path) -> None:
+def test_ranges_are_ordered_by_start(tmp_path: Path) -> None:
     ranges = parse_nvprof_trace(write_nvprof(tmp_path / "a.db", nested()))
     assert [event.name for event in ranges] == ["outer", "inner"]
     assert len(ranges[1].kernels) == 1
 
 
-def test_threads_are_kept_apart_where_they_are_told(tmp_path: Path) -> None:
+def test_recorded_threads_are_separate(tmp_path: Path) -> None:
     elsewhere = {
         event.name: event for event in load_nvprof(write_nvprof(tmp_path / "a.db", nested(thread=6)))
     }
@@ -50,7 +50,7 @@ def test_threads_are_kept_apart_where_they_are_told(tmp_path: Path) -> None:
     assert len(here["inner"].kernels) == 1
 
 
-def test_other_calls_launch_too(tmp_path: Path) -> None:
+def test_other_calls_may_launch(tmp_path: Path) -> None:
     rows = nested(calls=[(2_100, 2_200, 5, 9, 430)], copies=[(11_000, 11_500, 1, 9)])
     path = write_nvprof(tmp_path / "a.db", rows)
     events = {event.name: event for event in load_nvprof(path)}
@@ -62,7 +62,7 @@ def test_marker_without_an_end_is_left_out(tmp_path: Path) -> None:
     assert [event.name for event in parse_nvprof_trace(write_nvprof(tmp_path / "a.db", rows))] == ["outer"]
 
 
-def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
+def test_other_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is not a file"):
         load_nvprof(tmp_path / "absent.db")
     plain = tmp_path / "plain.db"
@@ -76,7 +76,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
         load_nvprof(other)
 
 
-def test_text_where_a_number_is_due_is_refused(tmp_path: Path) -> None:
+def test_text_in_place_of_a_number_is_refused(tmp_path: Path) -> None:
     rows = nested(kernels=[("soon", 10_400, 3, 9)])
     with pytest.raises(DocumentError, match="start is 'soon' instead of a whole number"):
         load_nvprof(write_nvprof(tmp_path / "a.db", rows))

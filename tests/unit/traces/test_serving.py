@@ -88,7 +88,7 @@ def test_another_path_is_not_there(serving: Serving, path: str) -> None:
     assert serving.ask(path)[0].status == 404
 
 
-def test_the_path_is_another_each_time(serving: Serving, tmp_path: Path) -> None:
+def test_path_is_random(serving: Serving, tmp_path: Path) -> None:
     other = Serving(tmp_path / "a trace.json.gz")
     first, second = (urlsplit(one.url).path.split("/")[1] for one in (serving, other))
     assert first != second
@@ -98,12 +98,12 @@ def test_the_path_is_another_each_time(serving: Serving, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "OPTIONS", "DELETE"])
-def test_all_but_fetching_is_refused(serving: Serving, method: str) -> None:
+def test_only_fetching_is_allowed(serving: Serving, method: str) -> None:
     assert serving.ask(method=method)[0].status == 501
     assert serving.thread.is_alive()
 
 
-def test_a_connection_that_says_nothing_holds_nobody_up(serving: Serving) -> None:
+def test_silent_connection_blocks_nobody(serving: Serving) -> None:
     port = urlsplit(serving.url).port
     assert port is not None
     with socket.create_connection(("127.0.0.1", port)):
@@ -112,7 +112,7 @@ def test_a_connection_that_says_nothing_holds_nobody_up(serving: Serving) -> Non
         assert not serving.thread.is_alive()
 
 
-def test_it_listens_on_loopback_alone(serving: Serving) -> None:
+def test_server_listens_only_on_loopback(serving: Serving) -> None:
     port = urlsplit(serving.url).port
     listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     assert [row[1] for row in listening if row[1].endswith(f":{port:04X}") and row[3] == "0A"] == [
@@ -120,7 +120,7 @@ def test_it_listens_on_loopback_alone(serving: Serving) -> None:
     ]
 
 
-def test_perfettos_own_page_has_its_port() -> None:
+def test_perfetto_page_uses_its_fixed_port() -> None:
     viewer = Viewer()
     assert (viewer.origin, viewer.port) == (PERFETTO, PORT) == ("https://ui.perfetto.dev", 9001)
     assert viewer.link("http://127.0.0.1:9001/x/t.json") == (
@@ -128,7 +128,7 @@ def test_perfettos_own_page_has_its_port() -> None:
     )
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_taken_port_is_reported(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_bytes(b"[]")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -136,7 +136,7 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
             serve_trace(tmp_path / "trace.json", Viewer(port=port), ready=pytest.fail)
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_trace_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"missing.json cannot be served: No such file"):
         serve_trace(tmp_path / "missing.json", Viewer(port=0), ready=pytest.fail)
     os.mkfifo(tmp_path / "pipe.json")
@@ -145,6 +145,6 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["perfetto", "file:///etc/passwd", "javascript:alert(1)"])
-def test_a_page_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
+def test_invalid_page_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(UsageError, match="no page: write it like https"):
         serve_trace(tmp_path / "trace.json", Viewer(url=url), ready=pytest.fail)

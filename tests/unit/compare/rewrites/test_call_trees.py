@@ -21,7 +21,7 @@ def paths_of(*nodes: tuple[str, int]) -> list[tuple[str, list[str]]]:
     return [(name, list(children)) for name, children in zip(tree.names, tree.children, strict=True)]
 
 
-def test_what_the_first_op_calls_is_inside_of_it() -> None:
+def test_callees_of_the_first_op_are_inside_it() -> None:
     assert paths_of(("aten::linear", -1), ("aten::addmm", 0)) == [
         ("", ["aten::linear"]),
         ("aten::linear", ["aten::addmm"]),
@@ -29,6 +29,6 @@ def test_what_the_first_op_calls_is_inside_of_it() -> None:
     ]
 
 
-def test_what_a_step_calls_is_the_tests_own() -> None:
+def test_steps_callees_belong_to_the_test() -> None:
     paths = paths_of((STEP_NAME, -1), ("aten::linear", 0))
     assert paths[ROOT] == ("", ["aten::linear"])

@@ -115,7 +115,7 @@ ONE_ROW = {
 
 
 @pytest.mark.parametrize(("base", "head", "row"), ONE_ROW.values(), ids=ONE_ROW.keys())
-def test_what_became_of_ops_is_one_row(
+def test_replaced_ops_are_one_row(
     base: list[Call], head: list[Call], row: tuple[str, Verdict, str, tuple[int, int]]
 ) -> None:
     found = compared(calling(*base), calling(*head, steps=2))
@@ -195,7 +195,7 @@ SEVERAL_ROWS = {
 
 
 @pytest.mark.parametrize(("base", "head", "rows"), SEVERAL_ROWS.values(), ids=SEVERAL_ROWS.keys())
-def test_what_is_ambiguous_stays_apart(base: list[Call], head: list[Call], rows: dict[str, Verdict]) -> None:
+def test_ambiguous_ops_stay_separate(base: list[Call], head: list[Call], rows: dict[str, Verdict]) -> None:
     assert told(compared(calling(*base), calling(*head))) == rows
 
 
@@ -228,7 +228,7 @@ def test_python_calls_do_not_part_two_trees() -> None:
     assert told(found) == {"aten::mul + aten::add -> aten::addcmul": CHANGED}
 
 
-def test_counts_that_vary_are_told_apart() -> None:
+def test_varying_counts_stay_separate() -> None:
     base, head = calling(forward(MUL)), calling(forward(("aten::multiply", 10)))
     (row,) = (row for row in head.ops if row.name == "aten::multiply")
     varying = row.with_metrics(count=Samples.of([9, 10, 11]))
@@ -280,25 +280,25 @@ def test_kernels_follow_the_op_that_launches_them() -> None:
     assert told(compared(base, elsewhere)) == {"k_mul": IMPROVED, "k_mul2": CHANGED}
 
 
-def test_fewer_ops_told_together_improve() -> None:
+def test_fewer_folded_ops_improve() -> None:
     gone = compared(calling(forward(MUL, LINEAR)), calling(forward(MUL)))
     assert gone.verdict is IMPROVED
     assert gone.reason.startswith("12 fewer ops in each step than main")
 
 
-def test_what_goes_here_and_comes_there_is_not_renamed() -> None:
+def test_op_moved_elsewhere_is_not_a_rename() -> None:
     base = calling(forward(MUL), ("backward", 1, ADD))
     head = calling(forward(("aten::multiply", 10)), ("backward", 1, ADD, MUL))
     assert told(compared(base, head)) == {"aten::multiply": REGRESSED}
 
 
-def test_what_is_inside_of_what_came_is_not_gone() -> None:
+def test_op_inside_a_new_op_is_not_gone() -> None:
     base = calling(forward(("aten::mul", 1)))
     head = calling(forward(("my::op", 1, ("aten::mul", 1)), ("aten::relu", 1)))
     assert told(compared(base, head)) == {"my::op": REGRESSED, "aten::relu": REGRESSED}
 
 
-def test_parts_of_one_row_are_no_more_rows_than_it() -> None:
+def test_folded_parts_are_not_counted_twice() -> None:
     """An op that stands for a watched one, and wraps another: the watched one has its own row as it is."""
     rest = ("aten::mul", 1), ("aten::addmm", 1), ("aten::relu", 1)
     base = calling(("aten::item", 1, ("aten::mul", 1)), *rest)
@@ -306,7 +306,7 @@ def test_parts_of_one_row_are_no_more_rows_than_it() -> None:
     assert told(compared(base, head)) == {"my::op": REGRESSED, "aten::item": IMPROVED}
 
 
-def test_an_op_that_works_in_place_now_is_told_apart_from_what_is_new_beside_it() -> None:
+def test_in_place_op_is_separate_from_new_ops() -> None:
     conv, more = ("aten::conv1d", 4), ("aten::conv1d", 8)
     base = calling(forward(ADD, ("aten::relu", 4), conv))
     head = calling(forward(("aten::add_", 10), ("aten::slice", 10), ("aten::relu", 4), more))

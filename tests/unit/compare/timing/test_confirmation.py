@@ -95,7 +95,7 @@ def test_two_looks_that_say_nothing_together_pass() -> None:
     assert test.reason.endswith("within noise")
 
 
-def test_what_was_never_sure_must_be_beyond_doubt_among_many() -> None:
+def test_unsure_change_needs_stronger_evidence_among_many_tests() -> None:
     """One p of a hundred is below 0.01 by chance, and here are as many questions as tests."""
     base, head = near(4 * MS, seed=6, spread=0.03), near(round(4.15 * MS), seed=106, spread=0.03)
     verdicts = [second_look(base, head, of=of).verdict for of in (1, 2)]

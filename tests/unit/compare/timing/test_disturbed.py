@@ -48,7 +48,7 @@ def test_where_too_few_would_be_left_all_are_judged() -> None:
     )
 
 
-def test_many_disturbed_tests_are_told_in_one_sentence() -> None:
+def test_many_disturbed_tests_are_one_sentence() -> None:
     runs = many_tests([BASE] * 5)
     timing = Timing(steps=3, planned=3, disturbed=1, probe_ns=2 * PROBE_NS)
     runs[0] = replace(runs[0], tests=tuple(replace(test, timing=timing) for test in runs[0].tests))
@@ -57,7 +57,7 @@ def test_many_disturbed_tests_are_told_in_one_sentence() -> None:
     assert note.endswith(" and of 2 more tests: these are left out")
 
 
-def test_a_machine_that_was_slower_at_first_is_judged_at_its_speed_then() -> None:
+def test_initially_slower_machine_is_judged_at_its_speed() -> None:
     """Whatever was taken for its usual speed: eight of each side were timed at the faster one."""
     base, head = disturbed(side(BASE), 0, 1, 2, 3), disturbed(side(SLOWER), 0, 1, 2, 3)
     (test,) = compare_times(base, head).tests
@@ -83,7 +83,7 @@ def test_five_percent_more_are_another_speed(percent: int, left: int) -> None:
     assert len(test.times.base_ns) == left
 
 
-def test_speeds_that_nobody_asked_for_leave_nothing_out() -> None:
+def test_unmeasured_speed_leaves_nothing_out() -> None:
     base = [with_test(run, timing=replace(run.tests[0].timing, probe_ns=0)) for run in side(BASE)]
     found = compare_times(base, disturbed(side(SAME), 3))
     assert found.tests[0].times is not None
@@ -108,7 +108,7 @@ def test_a_test_of_many_speeds_wants_no_more_processes() -> None:
     assert wanting(base, side(SAME)) == ()
 
 
-def test_further_steps_on_a_busy_machine_are_no_other_work() -> None:
+def test_extra_steps_on_a_busy_machine_are_the_same_work() -> None:
     longer = one_test(4 * MS)
     wall = Samples.of([4 * MS] * 20)
     runs = side(BASE)

@@ -48,7 +48,7 @@ def test_flagged_test_is_inconclusive_until_confirmed() -> None:
     assert test.reason.endswith("and not confirmed by fresh processes")
 
 
-def test_what_may_be_faster_passes_unconfirmed() -> None:
+def test_possible_improvement_passes_unconfirmed() -> None:
     found = judged(side(SLOWER), side(BASE))
     assert found.verdict is Verdict.PASS
     assert found.reason.endswith("and not confirmed by fresh processes")
@@ -76,7 +76,7 @@ def test_noisy_base_is_inconclusive() -> None:
     assert "its base differs from itself by 50.0 %, over the limit of 20.0 %" in found.reason
 
 
-def test_base_that_differs_from_itself_stops_all() -> None:
+def test_base_differing_from_itself_stops_all_verdicts() -> None:
     wrong = [4 * MS, 5 * MS, 5 * MS + 1, 4 * MS + 1] * 3
     found = compare_times(many_tests([BASE, wrong]), many_tests([SLOWER, wrong]))
     assert found.control.flagged == ("tests/test_a.py::test_1",)
@@ -126,7 +126,7 @@ def test_side_without_processes_is_refused() -> None:
         compare_times(side(BASE), [])
 
 
-def test_no_common_test_is_an_answer() -> None:
+def test_no_common_test_gives_a_result() -> None:
     found = compare_times([simple_run()], [simple_run()])
     assert found.tests == ()
 
@@ -140,7 +140,7 @@ def test_other_host_is_inconclusive() -> None:
     assert found.reason == "measured on more than one machine: CPU model A -> B"
 
 
-def test_other_libraries_are_said_and_judged() -> None:
+def test_other_libraries_are_reported_and_judged() -> None:
     head = [
         replace(
             run, environment=Environment(fingerprint={"python": "3.11", "numpy": "2.1", "torch": "2.13.0"})

@@ -21,7 +21,7 @@ def test_more_calls_are_named_as_the_cause() -> None:
     assert test.cause.endswith("µs: more calls, 2 -> 3")
 
 
-def test_more_ops_regress_where_times_do_not() -> None:
+def test_more_ops_regress_with_equal_times() -> None:
     found = judged(side(BASE), side(SAME, lambda wall_ns: one_test(wall_ns, count=3)))
     assert found.verdict is Verdict.REGRESSED
     assert found.cause.startswith("aten::addmm +1")
@@ -33,7 +33,7 @@ def test_count_that_one_process_sees_otherwise_gates_nothing() -> None:
     assert judged(base, side(SAME)).verdict is Verdict.PASS
 
 
-def test_spread_over_many_ops_is_said() -> None:
+def test_change_spread_over_many_ops_is_reported() -> None:
     def spread(wall_ns: int) -> TestResult:
         return timed_test([wall_ns] * 3, ops={f"op_{at}": (1, wall_ns // 20) for at in range(20)})
 
@@ -43,7 +43,7 @@ def test_spread_over_many_ops_is_said() -> None:
     assert found.cause.count("same calls, slower") == 2
 
 
-def test_largest_part_is_named_where_nothing_is_significant() -> None:
+def test_largest_part_is_named_if_none_is_significant() -> None:
     def runs(wall_ns: int, op_ns: list[int]) -> list[Run]:
         tests = (timed_test([wall_ns] * 3, ops={"aten::mm": (1, each)}, node_id=TEST) for each in op_ns)
         return [simple_run(test) for test in tests]
@@ -54,7 +54,7 @@ def test_largest_part_is_named_where_nothing_is_significant() -> None:
     assert found.cause == "mostly aten::mm +4.00 ms: same calls, slower (by itself within noise)"
 
 
-def test_rounds_together_tell_an_op_from_noise() -> None:
+def test_combined_rounds_separate_an_op_from_noise() -> None:
     def runs(wall_ns: int, op_ns: list[int]) -> list[Run]:
         tests = (timed_test([wall_ns] * 3, ops={"aten::mm": (1, each)}, node_id=TEST) for each in op_ns)
         return [simple_run(test) for test in tests]

@@ -101,7 +101,7 @@ INCONCLUSIVE, ERROR = Verdict.INCONCLUSIVE, Verdict.ERROR
         ),
     ],
 )
-def test_one_bad_process_is_said(
+def test_one_bad_process_is_reported(
     which: str,
     change: Callable[[TestResult], dict[str, Any]],
     verdicts: tuple[Verdict | None, Verdict | None],

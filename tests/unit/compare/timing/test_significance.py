@@ -30,7 +30,7 @@ def rank_sum_of(both: list[int], *, base: int) -> float:
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(two_or_more, two_or_more)
-def test_p_with_ties_is_that_of_all_permutations(base: list[int], head: list[int]) -> None:
+def test_p_with_ties_matches_all_permutations(base: list[int], head: list[int]) -> None:
     def statistic(one: list[int], other: list[int]) -> float:
         return rank_sum_of([*one, *other], base=len(one))
 
@@ -42,7 +42,7 @@ def test_p_with_ties_is_that_of_all_permutations(base: list[int], head: list[int
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(few, few)
-def test_p_with_ties_is_that_of_counting(base: list[int], head: list[int]) -> None:
+def test_p_with_ties_matches_counting(base: list[int], head: list[int]) -> None:
     ranks = stats.rankdata([*base, *head])
     sums = Counter(sum(chosen) for chosen in itertools.combinations(ranks, len(head)))
     observed = sum(ranks[len(base) :])
@@ -67,22 +67,22 @@ def test_scipys_exact_method_is_wrong_with_ties() -> None:
 
 
 @given(few, few)
-def test_both_ways_share_what_is_equal(base: list[int], head: list[int]) -> None:
+def test_opposite_tests_share_the_ties(base: list[int], head: list[int]) -> None:
     assert p_of_rise(base, head) + p_of_rise(head, base) >= 1
 
 
-def test_equal_sides_are_no_rise() -> None:
+def test_equal_sides_are_not_a_rise() -> None:
     assert p_of_rise([5, 5, 5], [5, 5, 5]) == 1
 
 
 @pytest.mark.parametrize(("count", "p"), [(3, 0.05), (8, 7.77e-5), (12, 3.698e-7)])
-def test_smallest_p_is_that_of_separated_sides(count: int, p: float) -> None:
+def test_separated_sides_have_the_smallest_p(count: int, p: float) -> None:
     assert smallest_p(count, count) == pytest.approx(p, rel=1e-3)
     assert p_of_rise(range(count), range(count, 2 * count)) == pytest.approx(smallest_p(count, count))
 
 
 @pytest.mark.parametrize(("base", "head"), [(12, 12), (12, 13), (13, 12), (8, 14), (14, 8), (1, 6)])
-def test_smallest_p_of_the_fast_can_be_had_both_ways(base: int, head: int) -> None:
+def test_smallest_p_of_the_fast_is_reached_both_ways(base: int, head: int) -> None:
     below, above = range(base), range(base, base + head)
     found = (
         p_of_rise_of_fast(below, above),
@@ -93,7 +93,7 @@ def test_smallest_p_of_the_fast_can_be_had_both_ways(base: int, head: int) -> No
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(few, few)
-def test_p_of_the_fast_is_that_of_all_permutations(base: list[int], head: list[int]) -> None:
+def test_p_of_the_fast_matches_all_permutations(base: list[int], head: list[int]) -> None:
     both = [*base, *head]
     middle = sorted(both)[(len(both) - 1) // 2]
     ranks = stats.rankdata([min(value, middle + 0.5) for value in both])
@@ -103,7 +103,7 @@ def test_p_of_the_fast_is_that_of_all_permutations(base: list[int], head: list[i
 
 
 @given(st.permutations(range(12)), st.integers(2, 10))
-def test_how_slow_the_slow_ones_are_does_not_matter(values: list[int], factor: int) -> None:
+def test_slowness_of_slow_values_does_not_matter(values: list[int], factor: int) -> None:
     sides = values[:6], values[6:]
     slower = [[value * factor if value > 5 else value for value in side] for side in sides]
     assert p_of_rise_of_fast(*slower) == p_of_rise_of_fast(*sides)
@@ -118,7 +118,7 @@ def test_more_hypotheses_need_more_processes(hypotheses: int, needed: int) -> No
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([0.01, 0.05, 0.2]))
-def test_discoveries_are_those_of_scipy(p_values: list[float], rate: float) -> None:
+def test_discoveries_match_scipy(p_values: list[float], rate: float) -> None:
     adjusted = stats.false_discovery_control(p_values, method="bh")
     # scipy divides where ours multiplies: a p that is right on the line may round either way.
     for found, value in zip(discoveries(p_values, rate=rate), adjusted, strict=True):
@@ -131,5 +131,5 @@ def test_rounds_combine_as_in_scipy(p_values: list[float]) -> None:
     assert combined_p(p_values) == pytest.approx(oracle)
 
 
-def test_no_hypothesis_is_no_discovery() -> None:
+def test_no_hypothesis_gives_no_discovery() -> None:
     assert discoveries([], rate=0.05) == []

@@ -14,7 +14,7 @@ def details_of(comparison: Comparison, name: str) -> dict[str, object]:
     return details(test, times=None, trends=(), baseline="main")
 
 
-def test_changes_say_both_values_and_totals_stand_last() -> None:
+def test_changes_have_both_values_and_totals_come_last() -> None:
     changes = details_of(cloning(places={"forward, model.py:41": 6}), "test_step")["changes"]
     assert isinstance(changes, list)
     assert [change["name"] for change in changes] == ["aten::clone", "aten::copy_", "ops, total"]
@@ -24,7 +24,7 @@ def test_changes_say_both_values_and_totals_stand_last() -> None:
     assert all(change["telling"] for change in changes)
 
 
-def test_a_cause_has_its_line_its_ops_and_what_to_type() -> None:
+def test_cause_has_line_ops_and_command() -> None:
     told = details_of(cloning(places={"forward, model.py:41": 6}), "test_step")
     causes = told["causes"]
     assert isinstance(causes, list)
@@ -41,7 +41,7 @@ def test_a_cause_has_its_line_its_ops_and_what_to_type() -> None:
     ]
 
 
-def test_limits_are_told_whether_they_hold_or_not() -> None:
+def test_limits_are_shown_kept_or_broken() -> None:
     run = simple_run(named("limited", {"aten::mul": 7}, limits={"aten::mul.count": 5, "ops.count": 9}))
     limits = details_of(compared(None, run), "limited")["limits"]
     assert isinstance(limits, list)
@@ -57,7 +57,7 @@ def test_a_side_that_is_missing_is_null() -> None:
     assert new["head"] is not None
 
 
-def test_each_side_says_what_it_lacks() -> None:
+def test_each_side_reports_its_losses() -> None:
     lossy = CaptureStats(dropped=12)
     tree = (TreeNode(parent=-1, name="aten::mul", count=1, self_ns=0),)
     run = simple_run(named("test_step", {"aten::mul": 2}, steps=3, capture=lossy, tree=tree))

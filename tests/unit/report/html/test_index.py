@@ -25,13 +25,13 @@ def test_totals_that_tests_have_are_columns() -> None:
     assert index["totals"]["kernels.count"]["worse"] == "higher"
 
 
-def test_what_did_not_run_is_not_called_measured() -> None:
+def test_unrun_tests_are_not_called_measured() -> None:
     run = simple_run(named("ran", {"aten::mul": 1}), named("failed", {}, outcome=Outcome.FAILED))
     rows = page_index(Summary.of(compared(None, run)))["tests"]
     assert [(row["verdict"], row["otherwise"]) for row in rows] == [(None, "measured"), (None, "not run")]
 
 
-def test_an_ab_tells_the_quartiles() -> None:
+def test_ab_has_the_quartiles() -> None:
     found = slower()
     index = page_index(Summary.of(found))
     (times,) = (row["times"] for row in index["tests"] if row["node_id"].endswith("test_1"))

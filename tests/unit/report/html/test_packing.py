@@ -32,19 +32,19 @@ rows = st.lists(
 @given(
     st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 )
-def test_json_in_a_script_has_nothing_that_html_knows(value: Any) -> None:
+def test_script_json_has_no_html_characters(value: Any) -> None:
     text = script_json(value)
     assert not set("<>&\u2028\u2029") & set(text)
     assert json.loads(text) == value
 
 
-def test_nothing_that_is_no_json_gets_into_a_page() -> None:
+def test_non_json_values_are_refused() -> None:
     for write in (script_json, packed_json):
         with pytest.raises(ValueError, match="not JSON compliant"):
             write({"value": float("nan")})
 
 
-def test_a_packed_value_is_the_same_value_and_always_the_same_text() -> None:
+def test_packing_is_lossless_and_deterministic() -> None:
     value = {"name": "</script>\ud800", "values": list(range(1000))}
     text = packed_json(value)
     assert json.loads(gzip.decompress(base64.b64decode(json.loads(text)))) == value
@@ -53,7 +53,7 @@ def test_a_packed_value_is_the_same_value_and_always_the_same_text() -> None:
 
 
 @given(rows)
-def test_columns_say_what_the_rows_said(rows: list[dict[str, Any]]) -> None:
+def test_columns_hold_the_rows(rows: list[dict[str, Any]]) -> None:
     assert _rows_of(columns(rows)) == rows
 
 

@@ -82,7 +82,7 @@ def test_failures_come_first_and_the_headline_counts_them() -> None:
     ]
 
 
-def test_a_run_alone_has_no_verdict_over_it() -> None:
+def test_single_run_headline_has_no_verdict() -> None:
     run = simple_run(named("a", {"aten::mul": 1}), named("b", {"aten::mul": 2}, limits={"ops.count": 9}))
     parsed = Parsed(html_report(compared(None, run)))
     ((_, title),) = parsed.all("title")
@@ -174,7 +174,7 @@ def test_an_ab_has_the_times_of_its_processes() -> None:
     assert tuple(parsed.test(0)["times"]["times"]["head_ns"]) == times.head_ns
 
 
-def test_environments_that_differ_are_told_first() -> None:
+def test_differing_environments_come_first() -> None:
     parsed = Parsed(html_report(small_comparison()))
     assert [text for _, text in parsed.all("summary")] == ["Environments differ in 1 of 3 fields"]
     rows = [text for attributes, text in parsed.all("th") if attributes.get("scope") == "row"]
