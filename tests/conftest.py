@@ -1,4 +1,4 @@
-"""What every test of this repository shares: counts, the guard on torch's profiler, the traces."""
+"""Fixtures of all tests: counts, the guard on torch's profiler, the traces."""
 
 import gc
 import importlib.util
@@ -19,7 +19,7 @@ TESTS = Path(__file__).parent
 TORCH_GUARD = TESTS / "torch_guard"
 ALLOW_TORCH_PROFILER = "OPPROF_TESTS_ALLOW_TORCH_PROFILER"
 
-# "default" is the same examples each time, so that a red run on a pull request is red for its own change.
+# "default" tries the same examples each time, so that a pull request fails only because of its own change.
 hypothesis.settings.register_profile(
     "default", max_examples=25, deadline=None, derandomize=True, database=None
 )
@@ -30,10 +30,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Chooses the counts, guards torch's profiler here and in children, shares one observer build."""
     proofs_ran.hear(config)
     hypothesis.settings.load_profile("all" if full_counts() else "default")
-    # A shell that runs this in the background has SIGINT ignored, and all that is started here would too.
+    # A shell that runs this in the background ignores SIGINT, and child processes would inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # With nohup it is SIGHUP. A handler is for this process alone, which goes on as it was told.
+    # With nohup the same holds for SIGHUP. A handler is not inherited; this one keeps ignoring the signal.
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
     python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -44,12 +44,11 @@ def pytest_configure(config: pytest.Config) -> None:
     assert guard.loader is not None
     guard.loader.exec_module(importlib.util.module_from_spec(guard))
     if config.pluginmanager.has_plugin("cacheprovider") and config.cache is not None:
-        # pytester gives each test a home of its own: without this each would build the torch observer anew.
+        # pytester gives each test its own home: without this, each would build the torch observer again.
         os.environ.setdefault("OPPROF_CACHE_DIR", str(config.cache.mkdir("observer")))
 
 
 def full_counts() -> bool:
-    """Whether this run takes the large counts (`make test-all`)."""
     return os.environ.get("OPPROF_COUNTS") == "all"
 
 
@@ -61,13 +60,13 @@ def _torch_profiler_guard(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def torch_profiler_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a test of what can only be had from torch's profiler (its ITT emitter)."""
+    """For a test that needs torch's profiler (its ITT emitter)."""
     monkeypatch.setenv(ALLOW_TORCH_PROFILER, "asked for")
 
 
 @pytest.fixture(scope="module")
 def torch() -> Iterator[Any]:
-    """Torch on one thread: which of several runs an op first is nobody's promise."""
+    """Torch on one thread: with several threads, the order of ops is undefined."""
     module = pytest.importorskip("torch")
     threads = module.get_num_threads()
     module.set_num_threads(1)
@@ -77,7 +76,7 @@ def torch() -> Iterator[Any]:
 
 @pytest.fixture
 def torch_collector(torch: Any) -> Iterator[None]:
-    """The collector sees ops as far as can be; a window that a failed test left open is closed."""
+    """A collector that records torch ops. A window that a failed test left open is closed."""
     from support.programs.windows import RANGES_AND_OPS
 
     from pytest_opprof.capture.collector import Collector
@@ -100,7 +99,6 @@ def no_garbage() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def large_counts() -> bool:
-    """Whether to take the counts that `make test-all` takes."""
     return full_counts()
 
 
@@ -122,17 +120,17 @@ def object_store() -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def object_store_variables(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Lets this process, and those that the test starts, find the S3 server."""
+    """Let this process and its children find the S3 server."""
     for name, value in object_store.variables.items():
         monkeypatch.setenv(name, value)
     yield
-    # fsspec keeps a client for the next who asks, and a test may have led it elsewhere.
+    # fsspec caches clients, and a test may have pointed one elsewhere.
     pytest.importorskip("fsspec").get_filesystem_class("s3").clear_instance_cache()
 
 
 @pytest.fixture(scope="session")
 def traces(repository: Path) -> Path:
-    """The folder of real traces from accelerators, which are not part of the repository."""
+    """The folder of real traces from accelerators, which are not in the repository."""
     folder = Path(os.environ.get("OPPROF_TRACES", repository.parent / "shared" / "traces"))
     if not folder.is_dir():
         pytest.skip(f"no folder of real traces at {folder}: set OPPROF_TRACES to one")
@@ -141,7 +139,7 @@ def traces(repository: Path) -> Path:
 
 @pytest.fixture
 def real_trace(repository: Path, request: pytest.FixtureRequest) -> Callable[[str], Path]:
-    """Finds a real trace by its name: one that the repository keeps, else one of `traces`."""
+    """Find a real trace by name: one in the repository, else one in `traces`."""
 
     def find(name: str) -> Path:
         own: Path = repository / "tests" / "data" / "traces" / name
@@ -152,7 +150,7 @@ def real_trace(repository: Path, request: pytest.FixtureRequest) -> Callable[[st
 
 @pytest.fixture(scope="session")
 def fake_cuda_folder(repository: Path) -> Path:
-    """The fake libcuda and libcupti, built; skips where NVIDIA's headers are not."""
+    """The fake libcuda and libcupti, built; skips without NVIDIA's headers."""
     folder = build(repository, "fake_cupti") / "fake_cupti"
     if not (folder / "cupti-12").is_dir() or not (folder / "cupti-13").is_dir():
         pytest.skip("no headers of CUPTI 12.9 and 13.0 beside this interpreter: see the dev extra")
@@ -161,7 +159,7 @@ def fake_cuda_folder(repository: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def fake_cuda_variables(fake_cuda_folder: Path) -> dict[str, str]:
-    """With these in its environment a program may import `support.cuda.fake_cuda`, and load its libraries."""
+    """Variables with which a program can import `support.cuda.fake_cuda` and load its libraries."""
     return {
         fake_cuda_module.LIBRARIES: str(fake_cuda_folder),
         "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ["PYTHONPATH"]]),
@@ -170,6 +168,6 @@ def fake_cuda_variables(fake_cuda_folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def fake_cuda(fake_cuda_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets programs that the test starts import `support.cuda.fake_cuda`, and load its libraries."""
+    """Let programs that the test starts import `support.cuda.fake_cuda` and load its libraries."""
     for name, value in fake_cuda_variables.items():
         monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""``python -m chaos``, which `make chaos` runs: real sessions with faults, drawn by chance from a printed seed."""
+"""``python -m chaos``, run by `make chaos`: real sessions with random faults, drawn from a printed seed."""
 
 from __future__ import annotations
 

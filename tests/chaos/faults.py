@@ -1,4 +1,4 @@
-"""What may go wrong around a session, as the operating system does it."""
+"""Faults that the operating system can cause around a session."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ class Fault:
     """One kind of harm.
 
     Attributes:
-        name: What it is called.
-        inside: Python that runs inside of a step of each test.
-        environment: More of the sessions' environment; ``{folder}`` is the project's.
-        limits: Limits of the process (`resource.RLIMIT_...`).
-        prepare: Does harm to the project before the session.
-        repair: Undoes it.
-        signal: Sent at some time to the session, or to one of its children.
-        to_child: Send it to a child that runs at that time, if one does.
-        ends_it: No verdict is to be expected.
-        spoils_baseline: The stored baseline cannot be used, which has to be said.
-        loses_events: What is measured, and saved, cannot be judged, which has to be said.
+        inside: Python code that runs in a step of each test.
+        environment: Extra variables of the session; ``{folder}`` is the project's folder.
+        limits: Resource limits of the process (`resource.RLIMIT_...`).
+        prepare: Damages the project before the session.
+        repair: Undoes the damage.
+        signal: Sent at a random moment to the session or to one of its children.
+        to_child: Send the signal to a running child, if there is one.
+        ends_it: The session gives no verdict.
+        spoils_baseline: The stored baseline is unusable, and the session must say so.
+        loses_events: The measurement is incomplete, and the session must say so.
     """
 
     name: str
@@ -48,13 +47,11 @@ class Fault:
     loses_events: bool = False
 
     def limit(self) -> None:
-        """Set the limits, in the process itself."""
         for what, most in self.limits.items():
             resource.setrlimit(what, (most, resource.getrlimit(what)[1]))
 
 
 def can_mount() -> bool:
-    """Whether file systems can be made here."""
     return os.getuid() == 0 and shutil.which("mount") is not None
 
 
@@ -116,7 +113,7 @@ _SIGNALS: Final = (
 
 FAULTS: Final = (
     Fault(name="none"),
-    # ---- inside of a test -------------------------------------------------------------------------
+    # ---- inside a test -----------------------------------------------------------------------------
     Fault(name="segfault", inside="import ctypes; ctypes.string_at(0)", ends_it=True),
     Fault(name="abort", inside="os.abort()", ends_it=True),
     Fault(name="exit", inside="os._exit(7)", ends_it=True),

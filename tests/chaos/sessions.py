@@ -1,4 +1,4 @@
-"""A real session with a fault, and what is held of it: it ends, loses no file, and says nothing wrong."""
+"""A real session with a fault, and checks that it ends, loses no file and reports nothing wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_opprof.results.files import read_run
 
 _STOPPED_FOR_S: Final = 0.3  # the fault itself: how long a process stands still
 _CHANGED: Final = "CHAOS_MORE"
-# What a test does is in a module of its own: both sides of an A/B run the head's tests.
+# The tested code is in a separate module, because both sides of an A/B run the head's tests.
 _WORK: Final = """
     import os
 
@@ -60,25 +60,25 @@ class Mode(enum.Enum):
 
     @property
     def signalled_within_s(self) -> float:
-        """About how long a session takes: a signal comes at any moment of it."""
+        """About how many seconds a session takes; a signal comes at any moment of it."""
         return 8.0 if self is Mode.AB else 2.0
 
     @property
     def longest_s(self) -> float:
-        """What is longer has hung: machines may be busy, and an A/B starts up to 64 processes."""
+        """Seconds after which a session counts as hung; an A/B may start up to 64 processes."""
         return 1_200.0 if self is Mode.AB else 180.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """What is to happen in one session.
+    """What happens in one session.
 
     Attributes:
         fault: The harm.
         mode: How the tests run.
-        saves: The session saves a baseline; else it is compared with one.
-        is_changed: A test does more than its baseline did.
-        moment: When a signal is sent, as a share of how long a session takes.
+        saves: The session saves a baseline; otherwise it is compared with one.
+        is_changed: A test does more than in its baseline.
+        moment: When a signal is sent, as a share of the session's duration.
     """
 
     fault: Fault
@@ -95,7 +95,6 @@ class Drawn:
 
 
 def draw(chance: random.Random, faults: tuple[Fault, ...]) -> Drawn:
-    """Draw a session."""
     mode = chance.choices(list(Mode), weights=[5, 3, 1])[0]
     return Drawn(
         fault=chance.choice(faults),
@@ -123,7 +122,7 @@ def tried(made: Project, folder: Path, drawn: Drawn) -> list[str]:
     """Run a session in a copy of a project.
 
     Returns:
-        What was wrong; nothing where all held.
+        What went wrong; empty if nothing did.
     """
     shutil.copytree(made.folder, folder, symlinks=True)
     sessions = folder / "sessions"
@@ -143,7 +142,7 @@ def tried(made: Project, folder: Path, drawn: Drawn) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a session ended: its exit code, and all that it printed."""
+    """How a session ended: its exit code and its output."""
 
     code: int | None  # None: it did not end
     output: str
@@ -216,7 +215,10 @@ def _session(folder: Path, sessions: Path, drawn: Drawn) -> Ended:
 
 
 def _disturb(process: subprocess.Popen[bytes], drawn: Drawn) -> None:
-    """Send the signal at its moment. What sleeps here is the fault: any moment is right, and none is awaited."""
+    """Send the signal at its moment.
+
+    The sleep here is the fault: any moment is right, and no result is awaited.
+    """
     assert drawn.fault.signal is not None
     time.sleep(drawn.moment * drawn.mode.signalled_within_s)
     victim = process.pid
@@ -225,7 +227,7 @@ def _disturb(process: subprocess.Popen[bytes], drawn: Drawn) -> None:
         with contextlib.suppress(OSError):
             victim = int(next(iter(children.read_text().split()), process.pid))
         if victim == process.pid:
-            return  # nothing runs beside it: nothing is disturbed
+            return  # nothing else runs, so nothing is disturbed
     with contextlib.suppress(ProcessLookupError):
         os.kill(victim, drawn.fault.signal)
         if drawn.fault.signal is signal.SIGSTOP:
@@ -233,11 +235,11 @@ def _disturb(process: subprocess.Popen[bytes], drawn: Drawn) -> None:
             os.kill(victim, signal.SIGCONT)
 
 
-# ---- what is held --------------------------------------------------------------------------------
+# ---- checks --------------------------------------------------------------------------------------
 
 
 def problems_of_session(ended: Ended, drawn: Drawn) -> Iterator[str]:
-    """What is wrong with what a session said."""
+    """Faults in a session's output."""
     if ended.code is None:
         yield f"hangs: {ended.output[-2000:]}"
         return
@@ -264,7 +266,7 @@ def stored(folder: Path) -> dict[str, bytes]:
 
 
 def problems_of_files(folder: Path, before: dict[str, bytes], drawn: Drawn) -> Iterator[str]:
-    """What is wrong with the baselines afterwards."""
+    """Faults in the baselines after a session."""
     if drawn.fault.spoils_baseline:
         return
     after = stored(folder)
@@ -281,13 +283,13 @@ def problems_of_files(folder: Path, before: dict[str, bytes], drawn: Drawn) -> I
 
 
 def _is_alive(session_file: Path) -> bool:
-    """Whether its process, which a killed A/B left behind, still runs."""
+    """Whether a process that a killed A/B left behind still runs."""
     pid = int(session_file.name.split("-")[2])
     return Path(f"/proc/{pid}").exists()
 
 
 def _of_the_next(folder: Path, sessions: Path, drawn: Drawn) -> Iterator[str]:
-    """An undisturbed session of unchanged code afterwards."""
+    """Faults of an undisturbed session of unchanged code that follows."""
     if drawn.fault.spoils_baseline or (drawn.saves and (drawn.is_changed or drawn.fault.loses_events)):
         return
     project = Project(folder)

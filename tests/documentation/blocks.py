@@ -34,13 +34,13 @@ class Block:
     """One example.
 
     Attributes:
-        line: Where its fence stands, from 1.
-        language: As the fence says.
-        text: What is inside, without the newline at its end.
+        line: The line of its fence, from 1.
+        language: The fence's language.
+        text: The content, without the newline at its end.
         hidden: Readers do not see it.
-        file: The file that it is.
-        exit_code: With what its last command ends.
-        instead: What is run in its place.
+        file: The file to write it to.
+        exit_code: The exit code of its last command.
+        instead: The command to run in its place.
         prints: What its program prints, among other text.
         reason: Why it is not run.
     """
@@ -82,7 +82,7 @@ def all_pages() -> list[Page]:
 
 
 def count(blocks: list[Block]) -> int:
-    """How many of them readers see."""
+    """How many examples readers see."""
     return sum(not block.hidden for block in blocks)
 
 
@@ -90,7 +90,7 @@ def read_page(path: Path) -> Page:
     """Read the examples of a page.
 
     Raises:
-        ValueError: A comment says what nobody understands, or has no block behind it.
+        ValueError: A comment is unknown, or no block follows it.
     """
     text = path.read_text(encoding="utf-8")
     blocks = []
@@ -119,7 +119,7 @@ def _is_inside(fence: str, numbered: tuple[int, str]) -> bool:
 def _block(
     language: str, inside: list[str], *, words: str, hidden: bool, line: int, where: str
 ) -> Block | None:
-    """An example; None where what the fence holds is shown alone."""
+    """An example, or None if the fence's content is only shown."""
     if language in _SHOWN or language.startswith("{"):
         if words:
             raise ValueError(f"{where}: {words!r} is said of a block that is not run")
@@ -129,7 +129,7 @@ def _block(
 
 
 def _said(block: Block, words: str, *, where: str) -> Block:
-    """A block, and what the comment before it says."""
+    """A block with the settings of the comment before it."""
     if not words:
         return block
     if words.startswith("file "):

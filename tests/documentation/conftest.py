@@ -1,11 +1,10 @@
-"""Says at the end how many examples of the pages were run, and why the others were not."""
+"""Report how many examples of the pages were run, and why the others were not."""
 
 import pytest
 from documentation.blocks import all_pages, count
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Nothing is left out silently."""
     pages = all_pages()
     run = sum(count(page.run) for page in pages)
     left_out = [(page, block) for page in pages for block in page.left_out]

@@ -1,4 +1,4 @@
-"""The project of one page, in which its examples are run as a reader would run them."""
+"""The project of one page, in which its examples run as a reader would run them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ALLOW_TORCH_PROFILER = "OPPROF_TESTS_ALLOW_TORCH_PROFILER"
 _HERE = Path(__file__).parent
 _REPOSITORY = _HERE.parents[1]
 _TIMEOUT_S = 300
-# The plugins that pages tell of; others would speak in their outputs, or shuffle the tests.
+# The plugins that pages mention; others would change the output or shuffle the tests.
 _PYTEST = "-p opprof -p xdist -p benchmark -W ignore::pytest.PytestAssertRewriteWarning"
 _COLUMNS = "100"  # as wide as outputs are shown
 _MARKED = re.compile(r"^@pytest\.mark\.profile", re.MULTILINE)
 
 
 class ExamplesProject:
-    """A folder, empty at first, and the Python that was said on the page and that nobody sees."""
+    """A folder, empty at first, and the page's hidden Python code."""
 
     def __init__(self, page: Page, folder: Path) -> None:
         self._page = page
@@ -45,7 +45,7 @@ class ExamplesProject:
         """Run one example.
 
         Raises:
-            AssertionError: It ends otherwise than it should, or prints something else than is shown.
+            AssertionError: It ends with another exit code, or prints something other than shown.
         """
         if block.file is not None:
             path = self._folder / block.file
@@ -59,7 +59,7 @@ class ExamplesProject:
             raise AssertionError(f"{self._where(block)}: nobody says which file this {block.language} is")
 
     def _python(self, block: Block) -> None:
-        """A marked test is run by pytest; a hidden block is what the blocks after it begin with; all else is run."""
+        """Run a marked test by pytest, and all else as a program; later blocks start with a hidden block."""
         if _MARKED.search(block.text):
             name = f"test_line_{block.line}.py"
             (self._folder / name).write_text(
@@ -79,7 +79,7 @@ class ExamplesProject:
             assert not empty, f"{self._where(block)}: it writes empty files: {', '.join(empty)}"
 
     def _console(self, block: Block) -> None:
-        """Each command, and the lines below it that it prints; none shown are none looked at."""
+        """Run each command and compare its output with the lines below it, if any."""
         _, *typed = re.split(r"^\$ ", f"\n{block.text}", flags=re.MULTILINE)
         assert typed, f"{self._where(block)}: a console without a command"
         parts = [part.partition("\n") for part in typed]

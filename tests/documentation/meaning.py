@@ -25,7 +25,7 @@ _VARYING = (
 
 
 def means(printed: str, shown: str) -> bool:
-    """Whether the one may be shown as the other."""
+    """Whether the printed text matches the shown text."""
     return _match(_lines(printed), _lines(shown))
 
 
@@ -41,7 +41,7 @@ def _normal(line: str) -> str:
 
 
 def _match(printed: Sequence[str], shown: Sequence[str]) -> bool:
-    """From the last line to the first: `possible[i]` says whether what follows line i may be shown so."""
+    """Compare from the last line to the first: `possible[i]` says whether the rest from line i matches."""
     possible = [False] * len(printed) + [True]
     for wanted in reversed(shown):
         if wanted == _ANY:

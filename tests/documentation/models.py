@@ -1,4 +1,4 @@
-"""What examples with torch speak of; the folder of such a page has this file, and its fixtures."""
+"""Models that examples with torch use; the folder of such a page has this file and its fixtures."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""What a release says of its repository: links and addresses that a package index can show."""
+"""Links and addresses in a release that a package index can show."""
 
 import os
 import re

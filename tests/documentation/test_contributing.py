@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md and docs/architecture.md name is there."""
+"""Files and commands named in CONTRIBUTING.md and docs/architecture.md exist."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = ("CONTRIBUTING.md", "docs/architecture.md")
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-# C files are named by their unit alone, wherever it lies; so are files of a room that the same line names.
+# C files are named by their unit only, in any folder, as are files in a folder that the same line names.
 NAMES = {
     path.name for folder in ("native", "pytest_opprof", "schemas") for path in (ROOT / folder).rglob("*.*")
 }

@@ -1,4 +1,4 @@
-"""Every command and example of the README and of docs/ works as it is written."""
+"""Every command and example of the README and of docs/ works as written."""
 
 import importlib.util
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from documentation.blocks import Page, all_pages, count, read_page
 from documentation.examples_project import ExamplesProject
 
-# These start few processes and none with torch. All others are slow.
+# These start few processes, none with torch. All others are slow.
 QUICK = ("first_steps.md",)
 
 

@@ -1,4 +1,4 @@
-"""What is shown means what is printed, or does not."""
+"""Whether shown and printed output match."""
 
 import pytest
 from documentation.meaning import means

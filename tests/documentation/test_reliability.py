@@ -1,4 +1,4 @@
-"""docs/reliability.md names a test for each fault, and each of them is there and runs."""
+"""docs/reliability.md names a test for each fault, and each of them exists and runs."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ def rows() -> list[list[str]]:
 
 
 def shown_by(cell: str) -> list[str]:
-    """The tests that a cell names, and nothing else stands in it."""
+    """The tests that a cell names; the cell holds nothing else."""
     tests = re.findall(r"`([^`]+)`", cell)
     assert ", ".join(f"`{test}`" for test in tests) == cell
     return tests

@@ -1,4 +1,4 @@
-"""The site has every page, and its references have all that there is."""
+"""The site has every page, and its references are complete."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ from pytest_opprof.plugin.marker import ARGUMENTS
 from pytest_opprof.plugin.option_table import OPTIONS
 from pytest_opprof.report.formats import FORMATS
 
-# What our own processes tell each other.
+# Variables between our own processes.
 OUR_OWN = {
     *("OPPROF_ITT_ARMED", "OPPROF_LIST_TO", "OPPROF_NVTX_ARMED", "OPPROF_USUAL_PROBE_NS"),
     *("OPPROF_REPLAY_COMMAND", "OPPROF_REPLAY_COUNTS", "OPPROF_REPLAY_CPU"),
@@ -156,7 +156,7 @@ def test_each_schema_field_is_listed() -> None:
 
 
 def fields(schema: object) -> Iterator[str]:
-    """The names of all fields of documents, at any depth of the definitions."""
+    """The names of all fields of the JSON files, at any depth of the definitions."""
     if isinstance(schema, dict):
         yield from schema.get("properties", {})
         for part in schema.get("$defs", {}).values():

@@ -1,4 +1,4 @@
-"""A coding agent: the client of the MCP SDK, `opprof mcp` in a process of its own, and a project to ask about."""
+"""A coding agent: the MCP SDK's client, `opprof mcp` in its own process, and a project to ask about."""
 
 import json
 import shutil
@@ -41,7 +41,7 @@ TESTS = """\
             pass
 """
 
-# Makes a process say which files it opens to write, and what else it does that may change something.
+# Makes a process report the files that it opens for writing, and other actions that may change something.
 WATCHING = """
 import json, os, sys
 MAY_CHANGE = ("os.", "shutil.", "subprocess.", "sqlite3.connect", "socket.connect")
@@ -66,7 +66,7 @@ class Agent:
     Attributes:
         portal: Where its session lives.
         session: The SDK's.
-        log: What the server writes to stderr.
+        log: The server's stderr.
     """
 
     portal: BlockingPortal
@@ -74,17 +74,17 @@ class Agent:
     log: Path
 
     def tools(self) -> list[Tool]:
-        """What the server offers."""
+        """The server's tools."""
         return self.portal.call(self.session.list_tools).tools
 
     def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """What the server says to a call, an answer or an error."""
+        """The server's response to a call, an answer or an error."""
         result = self.portal.call(self.session.call_tool, tool, arguments)
         assert isinstance(result, CallToolResult)
         return result
 
     def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The answer to a call: the same in both of its forms."""
+        """The answer to a call, which is equal in both of its forms."""
         result = self.call(tool, arguments)
         (content,) = result.content
         assert isinstance(content, TextContent)
@@ -94,7 +94,7 @@ class Agent:
         return answer
 
     def refused(self, tool: str, arguments: dict[str, Any]) -> str:
-        """The one sentence that a call is refused with."""
+        """The sentence with which a call is refused."""
         result = self.call(tool, arguments)
         (content,) = result.content
         assert isinstance(content, TextContent)
@@ -135,7 +135,7 @@ async def _session(
 
 
 def measure(project: Project) -> None:
-    """Give a project a baseline of two commits, and a last session in which two tests regressed for one cause.
+    """Give a project a baseline of two commits and a last session with two regressions of one cause.
 
     The last session's run is in ``run.json``.
     """

@@ -1,4 +1,4 @@
-"""Projects whose marked tests take a benchmark fixture, and the sessions that time them quickly."""
+"""Projects whose marked tests use a benchmark fixture, and sessions that time them quickly."""
 
 BENCHMARK = ("benchmark",)
 QUICK = ("--benchmark-max-time=0.001", "--benchmark-min-rounds=2", "--benchmark-warmup=off")

@@ -1,4 +1,4 @@
-"""Projects for whole pytest sessions to run in."""
+"""Projects to run whole pytest sessions in."""
 
 import importlib.util
 from collections.abc import Callable
@@ -12,7 +12,7 @@ MakeProject = Callable[[str], Project]
 
 @pytest.fixture(scope="session")
 def make_project(tmp_path_factory: pytest.TempPathFactory) -> MakeProject:
-    """A project by name, for sessions that several tests look at."""
+    """A project by name, for sessions that several tests share."""
 
     def make(name: str) -> Project:
         return Project(tmp_path_factory.mktemp(name) / "project")
@@ -22,7 +22,7 @@ def make_project(tmp_path_factory: pytest.TempPathFactory) -> MakeProject:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project of this test's own."""
+    """This test's own project."""
     return Project(tmp_path / "project")
 
 

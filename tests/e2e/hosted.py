@@ -1,4 +1,4 @@
-"""A repository on a server, with clones of it for jobs of CI."""
+"""A repository on a server, with clones for CI jobs."""
 
 import subprocess
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ TESTS_THAT_LOOK_AROUND = """\
 
 @dataclass(frozen=True, kw_only=True)
 class Forge:
-    """A repository that is cloned for each job, and what differs from job to job.
+    """A repository that is cloned for each job, and what differs between jobs.
 
     Attributes:
         origin: The bare repository.
-        work: Where its commits are made.
-        folder: Where clones go.
+        work: Where commits are made.
+        folder: The parent folder of the clones.
     """
 
     origin: Path
@@ -35,14 +35,14 @@ class Forge:
     folder: Path
 
     def commit(self, branch: str = "main") -> str:
-        """Commit what there is, push it to a branch, and give the commit's name."""
+        """Commit everything, push it to a branch and return the commit's name."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", "change")
         self.git("push", "--quiet", "origin", f"HEAD:{branch}")
         return self.git("rev-parse", "HEAD").strip()
 
     def git(self, *arguments: str) -> str:
-        """What git says in the work tree."""
+        """Output of git in the work tree."""
         return subprocess.run(
             ["git", *arguments],
             cwd=self.work.folder,
@@ -54,11 +54,11 @@ class Forge:
 
     @property
     def baselines(self) -> list[str]:
-        """The refs of baselines that were pushed."""
+        """The refs of pushed baselines."""
         return self.git("ls-remote", "origin", "refs/opprof/*").split()[1::2]
 
     def clone(self, commit: str) -> Path:
-        """A clone of its own at a commit."""
+        """A new clone at a commit."""
         clone = self.folder / f"job-{len(list(self.folder.iterdir()))}" / "checkout"
         subprocess.run(["git", "clone", "--quiet", self.origin, clone], env=environment(), check=True)
         subprocess.run(
@@ -67,7 +67,7 @@ class Forge:
         return clone
 
     def job(self, commit: str, **variables: str) -> Runner:
-        """A job in a clone of its own at a commit."""
+        """A job in its own clone at a commit."""
         clone = self.clone(commit)
         temporary = clone.parent / "temporary"
         temporary.mkdir()
@@ -86,7 +86,7 @@ class Forge:
         )
 
     def pull_request(self, commit: str) -> Runner:
-        """A job of a pull request to main, by a branch that would like to be called so too."""
+        """A job of a pull request to main, from a branch that is named like main."""
         return self.job(
             commit,
             GITHUB_EVENT_NAME="pull_request",

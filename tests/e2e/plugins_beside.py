@@ -1,10 +1,10 @@
-"""Plugins that tests run beside, and what docs/plugins.md says of them: the page and its test share this list."""
+"""Plugins that tests run together with ours, and their descriptions for docs/plugins.md."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# What each project has; {marks} and {test} are a plugin's own.
+# Each project's test file; {marks} and {test} are a plugin's own.
 _TESTS = """\
 import pytest
 from pytest_opprof import record_function
@@ -37,11 +37,10 @@ class Beside:
     Attributes:
         package: What pip calls it.
         plugin: What ``-p`` calls it.
-        what: What happens, as the page says it.
-        arguments: What makes it do something.
-        imports: Imports of the test that uses it.
+        what: What happens, in the page's words.
+        arguments: Arguments that activate it.
+        imports: Imports of its test.
         test: A test that uses it.
-        files: Other files of the project.
     """
 
     package: str

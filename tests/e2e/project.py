@@ -1,4 +1,4 @@
-"""A user's project: files in a folder, and pytest run in it in a process of its own."""
+"""A user's project: files in a folder, and pytest run there in its own process."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ filterwarnings =
     ignore:Module already imported so cannot be rewritten; _editable:pytest.PytestAssertRewriteWarning
 """
 
-# A test whose steps do their work twice.
+# a test whose steps do their work twice
 WORK_TWICE = """\
     import pytest
     from pytest_opprof import record_function
@@ -41,7 +41,7 @@ WORK_TWICE = """\
                 pass
 """
 
-# A conftest.py whose tests launch what they like on devices that are not there.
+# A conftest.py whose tests launch work on devices that do not exist.
 CUDA_CONFTEST = """\
     import pytest
     from support.cuda import fake_cuda
@@ -58,13 +58,13 @@ CUDA_CONFTEST = """\
 # The interpreter of `made_environment`.
 OWN_PYTHON = ".venv/bin/python"
 
-# Elements of a JUnit report that say how a test ended.
+# Elements of a JUnit report that give a test's outcome.
 _OUTCOMES = ("failure", "error", "skipped")
-# What an outer pytest, its workers, or a Git hook would leave for inner processes to stumble over.
+# Variables of an outer pytest, its workers or a Git hook, which would mislead inner processes.
 _LEFT_OUT = ("PYTEST_", "GIT_", "OPPROF_MAX_BYTES", "COLUMNS", "CI", "BUILD_NUMBER")
 _OWN = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",  # files are edited within a second: no bytecode of an older text
+    "PYTHONDONTWRITEBYTECODE": "1",  # files are edited within a second: no stale bytecode
     "COLUMNS": "120",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -76,7 +76,7 @@ _OWN = {
 
 
 def made_environment(module: str) -> str:
-    """A command that makes an environment in a folder, with all that ours has, and installs a module of its own.
+    """A command that makes an environment like ours in a folder, and installs a module there.
 
     As an installer it copies the file, and notes where the copy comes from.
     """
@@ -101,10 +101,10 @@ class Session:
 
     Attributes:
         exit_code: Of the process.
-        stdout: What it printed.
-        stderr: What it complained about.
+        stdout: The output.
+        stderr: The errors.
         junit: Its JUnit report.
-        document: Where its run was to be written.
+        document: The path of its run file.
     """
 
     exit_code: int
@@ -115,26 +115,25 @@ class Session:
 
     @property
     def lines(self) -> pytest.LineMatcher:
-        """The output, to be matched line by line."""
         return pytest.LineMatcher(self.stdout.splitlines())
 
     @property
     def told(self) -> list[str]:
-        """What the plugin said in sentences of its own, besides how far a save is."""
+        """The plugin's own sentences, except the progress of a save."""
         both = [*self.stdout.splitlines(), *self.stderr.splitlines()]
         said = [line for line in both if line.startswith(("opprof: ", "ERROR: opprof: "))]
         return [line for line in said if not line.startswith("opprof: certifying ")]
 
     @property
     def banner(self) -> str:
-        """Why a session fails whose last line is green; empty where it does not say so."""
+        """Why a session fails whose last line is green; empty if it does not say so."""
         found = re.search(r"^!+ opprof fails this session: (.*) !+$", self.stdout, re.MULTILINE)
         return found[1] if found else ""
 
     @cached_property
     def outcomes(self) -> dict[str, str]:
-        """Each test's outcome in the JUnit report, by its name."""
-        # pytest wrote the file a moment ago: there is no hostile XML in it.
+        """Each test's outcome in the JUnit report, by name."""
+        # pytest has just written the file: it holds no hostile XML
         return {
             case.attrib["name"]: next((child.tag for child in case if child.tag in _OUTCOMES), "passed")
             for case in ET.parse(self.junit).iter("testcase")  # noqa: S314
@@ -142,7 +141,7 @@ class Session:
 
     @cached_property
     def failures(self) -> dict[str, str]:
-        """The text of each failure in the JUnit report, by the test's name."""
+        """The text of each failure in the JUnit report, by test name."""
         return {
             case.attrib["name"]: failure.text or ""
             for case in ET.parse(self.junit).iter("testcase")  # noqa: S314
@@ -151,11 +150,11 @@ class Session:
 
     @cached_property
     def run(self) -> Run:
-        """The document that it wrote, checked against its schema."""
+        """The run file that it wrote, checked against its schema."""
         return read_run(self.document)
 
     def result(self, name: str) -> TestResult:
-        """What was measured of the test with this name."""
+        """The measurement of the test with this name."""
         (found,) = (test for test in self.run.tests if test.node_id.rpartition("::")[2] == name)
         return found
 
@@ -176,7 +175,6 @@ class Project:
         return path
 
     def replace(self, name: str, old: str, new: str) -> None:
-        """Edit a file."""
         path = self.folder / name
         text = path.read_text(encoding="utf-8")
         assert old in text
@@ -195,13 +193,12 @@ class Project:
         """Run pytest; it writes a run document and a JUnit report.
 
         Args:
-            arguments: Of the command line.
-            plugins: Entry points to load; no others but ours are.
-            env: More of the environment.
-            cwd: Where it starts.
-            writes_run: Whether it is asked for a document of its run.
-            timeout: Seconds after which it hangs.
-            program: The module that is run, and its first arguments.
+            plugins: Entry points to load besides ours.
+            env: Extra environment variables.
+            cwd: The folder it starts in.
+            writes_run: Whether it writes a run file.
+            timeout: Seconds after which it counts as hung.
+            program: The module to run, and its first arguments.
         """
         process = self.start(
             *arguments, plugins=plugins, env=env, cwd=cwd, writes_run=writes_run, program=program
@@ -217,7 +214,7 @@ class Project:
         writes_run: bool = True,
         program: Sequence[str] = PYTEST,
     ) -> "Process":
-        """Run pytest, and do not wait."""
+        """Run pytest without waiting for it."""
         self._sessions += 1
         reports = self.folder.parent / f"{self.folder.name}-reports"
         reports.mkdir(exist_ok=True)
@@ -247,7 +244,7 @@ class Project:
             stdout, stderr = process.popen.communicate(timeout=timeout)
         finally:
             process.popen.kill()
-        # pytest shows this where a test fails.
+        # pytest shows this if a test fails
         print(stdout, stderr, sep="\n")
         return Session(
             exit_code=process.popen.returncode,
@@ -260,7 +257,7 @@ class Project:
     def python(
         self, *arguments: str, env: Mapping[str, str] | None = None, cwd: str = "."
     ) -> subprocess.CompletedProcess[str]:
-        """Run Python, and let pytest show what it prints where a test fails."""
+        """Run Python; pytest shows its output if a test fails."""
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=self.folder / cwd,
@@ -273,11 +270,11 @@ class Project:
         return done
 
     def on_a_terminal(self, *arguments: str, types: str = "") -> str:
-        """Run Python on a terminal, and give what that shows.
+        """Run Python on a terminal and return what the terminal shows.
 
         Args:
             arguments: Python's.
-            types: What somebody types, from the beginning on.
+            types: Text that is typed from the start.
         """
         ours, theirs = pty.openpty()
         os.write(ours, types.encode())
@@ -291,7 +288,7 @@ class Project:
         ):
             os.close(theirs)
             shown = b""
-            with contextlib.suppress(OSError):  # how Linux says that nobody writes any more
+            with contextlib.suppress(OSError):  # Linux reports this once nobody writes
                 while chunk := os.read(ours, 65_536):
                     shown += chunk
         os.close(ours)
@@ -299,7 +296,7 @@ class Project:
         return shown.decode()
 
     def git(self, *arguments: str) -> str:
-        """Run git, and give what it prints."""
+        """Run git and return its output."""
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,
@@ -311,7 +308,7 @@ class Project:
         return done.stdout.strip()
 
     def commit(self) -> str:
-        """Commit everything but what the plugin ignores, and give the commit."""
+        """Commit everything that the plugin does not ignore, and return the commit."""
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", "A change")
         return self.git("rev-parse", "HEAD")
@@ -323,7 +320,7 @@ class Project:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """A pytest process that runs."""
+    """A running pytest process."""
 
     popen: subprocess.Popen[str]
     junit: Path

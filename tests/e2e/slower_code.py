@@ -1,6 +1,6 @@
-"""Plain Python code that became slower, in many ways, and tests that call it."""
+"""Plain Python code that became slower in many ways, and tests that call it."""
 
-# Of each kind of slow-down the module before and after it, and the function that does more.
+# For each kind of slow-down: the module before and after it, and the function that does more.
 SLOWER = {
     "loop_for_builtin": (
         "def work(n=200):\n    return sum(range(n))\n",

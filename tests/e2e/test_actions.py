@@ -48,7 +48,7 @@ def test_a_push_saves_and_a_pull_request_is_compared(forge: Forge) -> None:
     assert "REGRESSED: 1 more range in each step than main@" in more.printed
     assert more.context["steps.plan.outputs.mode"] == "compare"
 
-    # Uploads are GitHub's; what they would be given lies there, of a run that failed too.
+    # GitHub does the uploads; their input files exist, also for a run that failed.
     assert more.used["Upload what was measured"]["name"] == "opprof-run"
     document = Path(more.used["Upload what was measured"]["path"])
     assert document.name == "opprof-run.json"
@@ -58,7 +58,7 @@ def test_a_push_saves_and_a_pull_request_is_compared(forge: Forge) -> None:
     assert run.commit.id == head
     traces = list(Path(more.used["Upload traces"]["path"]).rglob("*.json*"))
     assert all(trace.stat().st_size for trace in traces)
-    # What it did, and the pair of what regressed: the head's is linked, or copied where it cannot be.
+    # The job's traces, and the pair of a regressed test: the head's is linked, or copied if it cannot be.
     assert sorted(trace.name.split(".", 1)[1] for trace in traces) == ["head.json.gz", "json.gz"], traces
 
     assert forge.baselines == ["refs/opprof/main"], "a pull request writes none"
@@ -147,8 +147,8 @@ def test_the_token_goes_to_the_forge_alone_and_is_masked(forge: Forge) -> None:
     assert TOKEN not in job.printed
 
 
-# pip would fetch what a build needs: of the installation, what it is asked for is looked at, and what it would
-# give is what these tests have.
+# pip would fetch build requirements: the test checks what the installation asks for,
+# and uses the packages of this environment instead.
 INSTALLER = """\
 #!/bin/sh
 test "$1 $2" = "-m venv" || exit 9
@@ -161,13 +161,13 @@ chmod +x "$3/bin/python"
 
 @dataclass(frozen=True, kw_only=True)
 class Uploaded:
-    """A pull request that does more than main, and has measured itself.
+    """A pull request that does more than main and has measured itself.
 
     Attributes:
-        forge: Where it is.
-        base: The commit that it began from, which has a baseline.
-        head: Its own.
-        document: What its job would upload.
+        forge: Its repository.
+        base: The commit that it started from, which has a baseline.
+        head: Its own commit.
+        document: The run file that its job would upload.
     """
 
     forge: Forge
@@ -201,7 +201,7 @@ def api(uploaded: Uploaded) -> Iterator[GitHubApi]:
 
 @pytest.fixture
 def installer(tmp_path: Path) -> str:
-    """What stands for the interpreter that makes the environment."""
+    """A replacement for the interpreter that makes the environment."""
     path = tmp_path / "installer"
     path.write_text(INSTALLER.format(opprof=Path(sys.executable).parent / "opprof"), encoding="utf-8")
     path.chmod(0o755)
@@ -211,7 +211,7 @@ def installer(tmp_path: Path) -> str:
 def report(
     uploaded: Uploaded, api: GitHubApi, installer: str, *, branch: str = "topic", **inputs: str
 ) -> Runner:
-    """Run the action in a job of main, about the run of the pull request that has ended."""
+    """Run the action in a job of main, for the pull request's finished run."""
     event = uploaded.forge.folder.parent / "event.json"
     event.write_text(
         json.dumps(workflow_run_event(head_sha=uploaded.head, head_branch=branch)), encoding="utf-8"

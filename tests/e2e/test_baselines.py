@@ -20,7 +20,7 @@ def repository(project: Project) -> Project:
 
 
 def header(session_output: str) -> list[str]:
-    """The lines that tell what the session is held to."""
+    """The header lines about the baseline."""
     return [line for line in session_output.splitlines() if line.startswith("opprof")]
 
 
@@ -42,7 +42,7 @@ def test_branch_is_compared_with_its_merge_base(repository: Project) -> None:
     assert dirty.run.commit is not None
     assert (dirty.run.commit.id, dirty.run.commit.dirty, dirty.run.commit.branch) == (base, True, "topic")
 
-    # main goes on, and is measured again: the topic branch has nothing to do with that.
+    # main continues and is measured again, which does not affect the topic branch.
     repository.commit()
     repository.git("checkout", "-q", "main")
     repository.replace("test_it.py", "range(2)", "range(9)")
@@ -52,7 +52,7 @@ def test_branch_is_compared_with_its_merge_base(repository: Project) -> None:
     repository.git("checkout", "-q", "topic")
     assert "REGRESSED: 1 more range" in repository.pytest("--opprof-baseline=main").failures["test_it"]
 
-    # Once it is merged with main, the newer run counts; here 3 ranges against 9.
+    # After merging main, the newer run counts: here 3 ranges against 9.
     repository.git("merge", "-q", "-s", "ours", "-m", "merge", "main")
     merged = repository.pytest("--opprof-baseline=main")
     assert merged.exit_code == 0
@@ -79,7 +79,7 @@ GIT = "--opprof-store=git:"
 
 @pytest.fixture
 def monorepo(project: Project) -> Project:
-    """Two projects of one repository, whose tests have the same names: a runs 2 ranges, b runs 4."""
+    """Two projects in one repository whose tests have equal names: a runs 2 ranges, b runs 4."""
     project.git("init", "-q", "-b", "main")
     for name, many in (("a", 2), ("b", 4)):
         project.write(f"packages/{name}/pytest.ini", INI)
@@ -140,7 +140,7 @@ def test_jobs_of_a_matrix_keep_their_own_baselines(repository: Project, store: s
 
 @pytest.mark.slow
 def test_reviewed_counts_are_committed_and_compared_with(repository: Project) -> None:
-    # As many instructions run as Python's release makes of the code.
+    # The number of instructions depends on the Python release.
     store = ("--opprof-store=counts:ci", "--opprof-instructions=off")
     saved = repository.pytest(*store, "--opprof-save=main")
     assert any(line.endswith(": ci/main.counts.json") for line in saved.told)
@@ -259,7 +259,7 @@ def test_a_save_with_a_selection_replaces_only_what_ran(project: Project) -> Non
         "test_it[c]",
     }
 
-    # A test that is no more is not carried on when its file is collected whole.
+    # A removed test is not carried over if its file is collected whole.
     project.replace("test_it.py", '["a", "b", "c"]', '["a", "b"]')
     project.pytest("--opprof-save=main", "-k", "[a]")
     newest = read_run(project.stored()[-1])
@@ -278,7 +278,7 @@ def test_regressed_test_does_not_replace_its_baseline(project: Project) -> None:
 
 @pytest.fixture(scope="module")
 def shrunk(make_project: MakeProject) -> Project:
-    """A project whose baseline has tests that are no more."""
+    """A project whose baseline has tests that no longer exist."""
     project = make_project("shrunk")
     for name, extra in (("one", "def test_more(): pass"), ("gone", ""), ("skips", ""), ("breaks", "")):
         text = f"import pytest\npytestmark = pytest.mark.profile\ndef test_{name}(): pass\n{extra}\n"
@@ -332,7 +332,7 @@ def test_only_collected_tests_can_be_missing(
 
 
 def test_save_keeps_tests_of_unreadable_files(shrunk: Project) -> None:
-    # In a store of its own: the other tests need the baseline as it is.
+    # In a separate store: the other tests need the baseline unchanged.
     store = shrunk.folder / ".opprof" / "main"
     before = {path: path.read_bytes() for path in store.iterdir()}
     shrunk.pytest("--opprof-save=main", "--continue-on-collection-errors")

@@ -1,4 +1,4 @@
-"""Benchmark fixtures that are not pytest-benchmark's: a project's own, and CodSpeed's."""
+"""Benchmark fixtures other than pytest-benchmark's: a project's own, and CodSpeed's."""
 
 import json
 

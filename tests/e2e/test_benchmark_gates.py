@@ -1,4 +1,4 @@
-"""Counts of what is benchmarked gate in every mode of pytest-benchmark, also where nothing is timed."""
+"""Counts of benchmarked functions gate in every mode of pytest-benchmark, even without timing."""
 
 import pytest
 from e2e.benchmarking import BENCHMARK, GATED, QUICK
@@ -8,7 +8,7 @@ from e2e.project import Project
 
 @pytest.fixture(scope="module")
 def gated(make_project: MakeProject) -> Project:
-    """A project that was saved, in which one benchmarked function has grown since."""
+    """A saved project in which one benchmarked function has grown since."""
     project = make_project("gated")
     project.write("test_it.py", GATED)
     saved = project.pytest(*QUICK, "--opprof-save=main", plugins=BENCHMARK)

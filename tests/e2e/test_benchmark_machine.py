@@ -1,4 +1,4 @@
-"""What pytest-benchmark says of the machine: it is read once, and is not changed."""
+"""pytest-benchmark's machine information is read once and not changed."""
 
 import json
 

@@ -5,7 +5,7 @@ import pytest
 pytestmark = pytest.mark.usefixtures("fake_cuda", "no_worker")
 
 TIMER = "--benchmark-timer=pytest_opprof.timers.cuda_perf_counter"
-# A benchmark of so many rounds, which says how often the driver was asked to wait.
+# A benchmark of N rounds that reports how often the driver had to wait.
 BENCHMARK = """
     from support.cuda import fake_cuda
 
@@ -21,7 +21,7 @@ BENCHMARK = """
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our own run's worker is not that of the run inside, where pytest-benchmark would time nothing."""
+    """Hide our own xdist worker from the inner run, where pytest-benchmark would time nothing."""
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
 

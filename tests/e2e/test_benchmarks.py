@@ -1,4 +1,4 @@
-"""Marked tests that take pytest-benchmark's fixture: timed as without us, and profiled after that."""
+"""Marked tests with pytest-benchmark's fixture: timed as without us, then profiled."""
 
 import json
 from typing import Any
@@ -142,7 +142,7 @@ TESTS = (
         work()
 """
 )
-# The ranges in each step of what is measured.
+# The ranges in each measured step.
 MEASURED = {
     "test_timed_first": 2,
     "test_with_arguments[3]": 3,
@@ -179,7 +179,7 @@ ERRORS = {
 
 @pytest.fixture(scope="module")
 def benchmarked(make_project: MakeProject) -> tuple[Session, dict[str, Any]]:
-    """A session in which tests are timed and profiled, and what pytest-benchmark wrote of it."""
+    """A session in which tests are timed and profiled, and pytest-benchmark's file of it."""
     project = make_project("benchmarked")
     project.write("test_it.py", TESTS)
     session = project.pytest(
@@ -305,7 +305,7 @@ def test_ab_times_benchmarked_functions(project: Project) -> None:
     project.commit()
     project.replace("work.py", "1 *", "4 *")
     command = ("-m", "pytest_opprof.cli.main", "ab", "HEAD", "test_it.py", "--steps=3", "--processes=8")
-    # What this machine does beside must not decide: a change of less than half is none here.
+    # Load on the machine must not decide: here a change of less than half does not count.
     told = project.python(*command, "--min-effect=50%", "--max-noise=99%")
     assert told.returncode == 1
     pytest.LineMatcher(told.stdout.splitlines()).fnmatch_lines(["test_timed *REGRESSED *"])

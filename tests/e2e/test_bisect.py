@@ -39,7 +39,7 @@ def commit(project: Project, subject: str, text: str) -> str:
 
 
 def built(project: Project, *texts: str) -> list[str]:
-    """A repository whose commits have these texts of the module; a number stands for so many ranges."""
+    """A repository whose commits have these texts of the module; a number stands for that many ranges."""
     project.git("init", "-q", "-b", "main")
     project.write("test_model.py", TEST)
     return [
@@ -87,7 +87,7 @@ def test_commits_that_do_not_run_leave_a_range(project: Project) -> None:
 
 
 def test_the_whole_error_of_a_skipped_commit_is_shown(project: Project) -> None:
-    """Of a commit whose test fails, and of one whose build prints more than the last lines."""
+    """For a commit whose test fails, and for one whose build prints more than the last lines."""
     fails = "def step():\n    raise ValueError('not' + ' ' * 3 + 'ready')\n"
     commits = built(project, "2", fails, "5")
     setup = f"--setup=if [ $OPPROF_SIDE = {commits[1][:7]} ] && [ -e $BROKEN ]; then seq -f 'line %g' 60; exit 3; fi"
@@ -103,7 +103,7 @@ def test_the_whole_error_of_a_skipped_commit_is_shown(project: Project) -> None:
     failed = bisect(project, f"--good={commits[0]}").stdout.splitlines()
     assert any(line.startswith("    ") and "raise ValueError" in line for line in failed)
     assert any("ValueError: not   ready" in line for line in failed)
-    # The answer has a line for each commit.
+    # The result has a line for each commit.
     at = failed.index("work.count changed from 2 to 5 in one of:")
     assert len(failed) == at + 4
 
@@ -123,7 +123,7 @@ def test_good_on_a_release_branch_begins_at_the_merge_base(project: Project) -> 
 
 
 def test_leftovers_of_a_killed_bisection_are_removed_once_unused(project: Project, tmp_path: Path) -> None:
-    """Its pytest process outlives it, and works in the folders that it left."""
+    """Its pytest process outlives it and works in the folders that it left."""
     gate, temporary = tmp_path / "gate", tmp_path / "temporary"
     os.mkfifo(gate)
     temporary.mkdir()
@@ -151,7 +151,7 @@ def test_leftovers_of_a_killed_bisection_are_removed_once_unused(project: Projec
         again = project.python(*command, f"--good={commits[0]}", env=own)
         assert f"{commits[1]} changed work.count from 2 to 5" in again.stdout
         assert {"opprof-bisect", "opprof-worktree"} <= set(left()), "a process still works there"
-    # The process ends by itself now; its lock goes with it.
+    # The process now ends on its own and releases its lock.
     for folder in temporary.glob("opprof-*-*"):
         with (folder / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -184,7 +184,7 @@ def test_equal_ends_report_no_change(project: Project) -> None:
 
 @pytest.mark.slow
 def test_newest_test_is_run_on_old_code(project: Project) -> None:
-    """The test came after the change; merges are passed over as one commit."""
+    """The test is newer than the change; a merge counts as one commit."""
     project.git("init", "-q", "-b", "main")
     first = commit(project, "first", MODULE.format(count=2))
     project.git("checkout", "-q", "-b", "topic")
@@ -201,7 +201,7 @@ def test_newest_test_is_run_on_old_code(project: Project) -> None:
 
 
 def test_folders_above_have_the_newest_conftests_and_no_others(project: Project) -> None:
-    """It is started in a subfolder, and the ini file asks for what needs pytest's cache."""
+    """The command starts in a subfolder, and the ini file needs pytest's cache."""
     project.replace("pytest.ini", "addopts = ", "addopts = --ff ")
     project.write("tests/conftest.py", "raise SystemExit('not of today')")
     project.git("init", "-q", "-b", "main")
@@ -266,7 +266,7 @@ def test_each_commit_has_an_environment_of_its_own(project: Project) -> None:
 
 
 def test_checkout_code_is_not_taken_for_a_commits_code(project: Project) -> None:
-    """As of a package that is installed in editable mode: each commit would have the same value."""
+    """As for a package in editable mode: each commit would have the same value."""
     commits = built(project, "2", "5")
     project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(project.folder)!r})\nimport model\n")
     project.commit()
@@ -287,7 +287,7 @@ def test_varying_metric_is_not_bisected(project: Project, tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def history(make_project: MakeProject) -> tuple[Project, list[str]]:
-    """Two commits, for questions that are refused before anything is measured."""
+    """Two commits, for arguments that are refused before anything is measured."""
     project = make_project("refused")
     return project, built(project, "2", "2")
 
@@ -326,7 +326,7 @@ def test_invalid_arguments_are_refused(
 
 @pytest.mark.slow
 def test_interrupted_search_is_resumed(project: Project, tmp_path: Path) -> None:
-    """The newest commit but one waits for ever the first time: by then both ends are measured."""
+    """The second newest commit hangs the first time; both ends are measured by then."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     waits = f"import os\nif os.path.exists({str(gate)!r}): open({str(gate)!r}).read()\n"
@@ -341,7 +341,7 @@ def test_interrupted_search_is_resumed(project: Project, tmp_path: Path) -> None
         text=True,
         start_new_session=True,
     )
-    # Opened once the test reads from it: then it has begun, and waits.
+    # Opening succeeds once the test reads from it, so the test has started and waits.
     with process, gate.open("w"):
         os.killpg(process.pid, signal.SIGINT)
         _, stderr = process.communicate(timeout=60)

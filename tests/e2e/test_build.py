@@ -1,4 +1,4 @@
-"""Building: what the wheel and the source archive hold, and what is said where a tool is missing."""
+"""Building: the contents of the wheel and the source archive, and the errors for a missing tool."""
 
 import os
 import re
@@ -29,13 +29,13 @@ SHIPPED = (
     "pytest_opprof/report/html/page.css",
     "pytest_opprof/report/html/scripts/page.js",
 )
-# What CMake itself runs; a compiler is not among them.
+# Programs that CMake itself runs, none of them a compiler.
 BUILD_TOOLS = ("cmake", "ninja", "make", "sh", "bash", "env", "uname", "cat")
 
 
 @pytest.fixture
 def checkout(repository: Path, tmp_path: Path) -> Path:
-    """A copy of what the package is built from, with no build of an earlier time in it."""
+    """A copy of the package's sources, without earlier builds."""
     copy = tmp_path / "checkout"
     copy.mkdir()
     for name in SOURCES:
@@ -57,7 +57,7 @@ def build(
     environment: dict[str, str] | None = None,
     settings: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """Builds without isolation, so without a network: the dev extra has the build's requirements."""
+    """Build without isolation, hence without a network: the dev extra has the build's requirements."""
     return subprocess.run(
         [
             python,
@@ -70,7 +70,7 @@ def build(
             *(f"-C{setting}" for setting in settings),
             checkout,
         ],
-        cwd=checkout.parent,  # not where a folder named build is
+        cwd=checkout.parent,  # not in a folder that contains one named build
         env=os.environ | (environment or {}),
         capture_output=True,
         text=True,
@@ -80,7 +80,7 @@ def build(
 
 
 def sentences(build: subprocess.CompletedProcess[str]) -> str:
-    """What was printed, without the line ends that CMake folds it at."""
+    """The output, without the line ends at which CMake folds it."""
     return " ".join((build.stdout + build.stderr).split())
 
 
@@ -158,7 +158,7 @@ def test_musl_installs_nothing_native(checkout: Path) -> None:
 
 
 def test_install_without_native_parts_stands_aside(checkout: Path, repository: Path, tmp_path: Path) -> None:
-    """Without a compiler, CMake or Ninja; with what the native install of this environment has measured."""
+    """Without a compiler, CMake or Ninja; with runs measured by this environment's native install."""
     python = install_without_native(checkout, tmp_path / "environment")
     work = tmp_path / "work"
     work.mkdir()
@@ -173,7 +173,7 @@ def test_install_without_native_parts_stands_aside(checkout: Path, repository: P
 
     aside = run(python, "-m", "pytest", "--opprof-baseline=main", "--opprof-save=next", cwd=work)
     assert aside.returncode == 0, aside.stdout + aside.stderr
-    assert "2 passed, 1 skipped" in aside.stdout  # the third looks at its counts
+    assert "2 passed, 1 skipped" in aside.stdout  # the third checks its counts
     reason = "pytest-opprof was installed with OPPROF_NATIVE=off"
     assert [line for line in aside.stdout.splitlines() if line.startswith("opprof: ")] == [
         f"opprof: nothing can be measured here: {reason} (marked tests run as plain tests, and commands on "
@@ -198,7 +198,7 @@ def test_install_without_native_parts_stands_aside(checkout: Path, repository: P
 
 
 def install_without_native(checkout: Path, folder: Path) -> Path:
-    """Installs the package where there is no program but Python, beside this environment's packages."""
+    """Install the package without any program but Python, beside this environment's packages."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
     packages = sysconfig.get_path("purelib", vars={"base": str(folder)})
@@ -231,7 +231,7 @@ def run(python: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess
 
 
 def python_without_headers(prefix: Path) -> Path:
-    """Makes a prefix that holds this interpreter and its library, but no include folder."""
+    """Make a prefix with this interpreter and its library, but no include folder."""
     base = Path(sys.base_prefix)
     (prefix / "bin").mkdir(parents=True)
     executable = Path(sys.executable).resolve()

@@ -1,4 +1,4 @@
-"""The first row of a failure is its cause: what user code runs more often, or runs instead."""
+"""The first row of a failure is its cause: user code that runs more often, or runs instead."""
 
 import re
 
@@ -45,7 +45,7 @@ TESTS = """\
             loss = loss + grad.pow(2).sum()
         loss.backward()
 """
-# What takes the place of what, or begins; and one of the rows that only follow.
+# The replaced or new op, and a row that only follows from it.
 CAUSES = {
     "test_sort": ("aten::topk -> aten::sort", "aten::empty"),
     "test_attention": ("aten::_scaled_dot_product_attention_math", "aten::_to_copy"),
@@ -95,7 +95,7 @@ MODEL = """\
         loss.backward()
         return loss
 """
-# What is edited, what it becomes, and the line that is to be named first.
+# The edited text, its replacement, and the line to be named first.
 EDITED = {
     "called once more": ("    loss.backward()", "    evaluated(x)\n    loss.backward()", "evaluated(x)"),
     "a custom backward": (

@@ -1,4 +1,4 @@
-"""A good citizen of pytest: other plugins, options and habits see what they expect, or nothing at all."""
+"""Other plugins, options and habits see what they expect from pytest, or nothing at all."""
 
 import json
 from xml.etree import ElementTree as ET
@@ -31,7 +31,7 @@ TESTS = """\
 
 @pytest.fixture(scope="module")
 def regressed(make_project: MakeProject) -> tuple[Project, Session]:
-    """A project in which the first test has regressed, and the session that found out."""
+    """A project whose first test has regressed, and the session that found it."""
     project = make_project("regressed")
     project.write("test_it.py", TESTS)
     project.pytest("--opprof-save=main")
@@ -258,7 +258,7 @@ def test_ini_keys_stand_in_for_options(project: Project) -> None:
     project.write("pytest.ini", INI + keys)
     session = project.pytest("test_too.py", cwd="sub", writes_run=False)
     assert session.exit_code == 0
-    # Paths in the ini file start from it, wherever pytest does.
+    # Paths in the ini file are relative to it, wherever pytest starts.
     assert len(list((project.folder / "kept" / "main").iterdir())) == 1
     assert len(list((project.folder / "traces").iterdir())) == 2
     assert (project.folder / "run.json").exists()

@@ -1,4 +1,4 @@
-"""torch.compile: a cold cache and a warm one are the same to a baseline, and compiling again is a failure."""
+"""torch.compile: cold and warm caches equal one baseline, and recompiling is a failure."""
 
 from pathlib import Path
 
@@ -79,7 +79,7 @@ def test_a_graph_break_is_found_and_its_function_named(project: Project) -> None
 @pytest.mark.slow
 @pytest.mark.usefixtures("torch_installed")
 def test_a_certificate_has_seen_the_cache_cold_and_warm(project: Project, tmp_path: Path) -> None:
-    project.write("pytest.ini", INI.replace("    error\n", ""))  # what torch's compiler warns of is its own
+    project.write("pytest.ini", INI.replace("    error\n", ""))  # warnings of torch's compiler are not ours
     project.write("test_it.py", TEST)
     env = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     assert project.pytest("--opprof-save=main", env=env).exit_code == 0

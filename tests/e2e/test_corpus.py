@@ -1,7 +1,7 @@
-"""The corpus of edits: each is saved, made and compared in real sessions, and judged as a reviewer judges it.
+"""The corpus of edits: each is saved, edited and compared in real sessions, and its verdict checked.
 
-`make test` runs a tenth of the edits, the edits of one library and kind in one project; `make test-all` runs each of
-them in a project of its own.
+`make test` runs a tenth of the edits, those of one library and kind in one project; `make test-all` runs each
+of them in a project of its own.
 """
 
 import re
@@ -14,14 +14,14 @@ from e2e.corpus_edits import KINDS, LIBRARIES, Edit, all_edits
 from e2e.project import INI, Project, Session
 
 EDITS = all_edits()
-# NumPy before 2.5 takes the data of arrays past Python's allocators, whose memory is recorded else.
+# NumPy before 2.5 allocates array data outside Python's allocators, so it is not in the recorded memory.
 OPTIONS = {"numpy": "opprof_capture = ranges,ops,memory-malloc\n"}
-# Names stand in one piece.
+# names are not wrapped
 WIDE = {"COLUMNS": "300"}
 
 
 def tenth(library: str, kind: str) -> list[Edit]:
-    """Those of every tenth edit, of all that are judged right, that are of one library and kind."""
+    """Every tenth edit of those that are judged correctly, of one library and kind."""
     chosen = [edit for edit in EDITS if not edit.wrong][::10]
     return [edit for edit in chosen if (edit.library, edit.kind) == (library, kind)]
 
@@ -45,7 +45,7 @@ def compared(project: Project, edits: Sequence[Edit]) -> Session:
 
 
 def said(session: Session, edit: Edit) -> str:
-    """What the session says of an edit that a reviewer does not; empty where it is right."""
+    """Where the session's verdict differs from the expected one; empty if it does not."""
     _, _, summary = session.stdout.partition("= opprof =")
     (verdict,) = (line.split()[1] for line in summary.splitlines() if line.startswith(f"{edit.test} "))
     if verdict not in edit.verdicts:
@@ -55,7 +55,7 @@ def said(session: Session, edit: Edit) -> str:
     row = found[1] if found else ""
     if row.startswith("all "):
         row = f"{row.removeprefix('all ')}, total"
-    # A row tells which ops took the place of which: ``aten::softmax -> aten::exp + aten::sum``.
+    # A row names replaced and new ops: ``aten::softmax -> aten::exp + aten::sum``.
     if edit.first not in row.rpartition(" -> ")[2].split(" + "):
         return f"{edit.name}: {row or 'no row'} is first, and not {edit.first or 'no row'}"
     named = re.search(r"^(\S+\.py):\d+ in .*\n +(\S.*)$", section, re.MULTILINE)
@@ -96,7 +96,7 @@ def test_an_edit_is_judged_as_by_a_reviewer(project: Project, edit: Edit) -> Non
 
 
 def test_risen_ops_have_a_line() -> None:
-    """Only a total of allocated memory has none. At most one of twenty ops is not the one to name."""
+    """Only a total of allocated memory has none. At most one in twenty ops is the wrong one."""
     edits = [edit for edit in EDITS if edit.kind == "more" and not edit.first.endswith(", total")]
     assert len(edits) >= 40
     assert [edit.name for edit in edits if not edit.line] == []

@@ -1,4 +1,4 @@
-"""CUDA's activities through the plugin alone, over the fake libcupti."""
+"""CUDA activities recorded by the plugin only, over the fake libcupti."""
 
 import pytest
 from e2e.project import Project
@@ -70,7 +70,7 @@ def test_cuda_refused_at_first_use_is_reported(project: Project) -> None:
             fake_cuda.load().fail("cuptiActivityEnable", 35)
         """,
     )
-    # The header could not know: it is said at the end, once for both.
+    # The header could not know, so the end reports it, once for both.
     assert sum("NVreg_RestrictProfilingToAdminUsers=0" in line for line in project.pytest().told) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_test_has_the_device_memory_of_its_steps(project: Project) -> None:
     }
     assert memory == {"forward": 1 << 20}
     assert any("CUDA Mem" in line for line in session.stdout.splitlines())
-    # The call itself takes memory of Python's, so both sides make it.
+    # The call itself allocates Python memory, so both sides make it.
     project.replace("test_it.py", "pass", 'cuda.run("malloc", address=0x200000, bytes=100)')
     project.pytest("--opprof-save=main")
     project.replace("test_it.py", "bytes=100", "bytes=200")

@@ -1,6 +1,6 @@
-"""What CUDA runs on devices, in whole sessions: measured, saved, gated, and never taken for whole where it is not.
+"""CUDA work in whole sessions: measured, saved and gated; incomplete records are never taken for complete.
 
-The fake CUDA stands in for the libraries; what the plugin is, is what users have.
+The fake CUDA replaces the libraries; the plugin is the one that users have.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Tests whose process dies: what the next session, xdist's controller and `opprof recover` say of them."""
+"""Tests whose process dies: reports of the next session, of xdist's controller and of `opprof recover`."""
 
 import gzip
 import json
@@ -244,7 +244,7 @@ def test_a_folder_that_cannot_be_written_loses_nothing(project: Project, session
 
 
 def test_without_a_session_file_the_header_says_so(project: Project) -> None:
-    """No file may be as long as a session's: the recording is in memory that dies with its process."""
+    """A file size limit prevents a session file: the recording is in memory that dies with its process."""
     quota = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))\n"
     project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
     told = "opprof: no writable session folder: no crash recovery"
@@ -256,7 +256,6 @@ def test_without_a_session_file_the_header_says_so(project: Project) -> None:
 
 
 def test_signal_handlers_are_left_alone(project: Project, sessions: Path) -> None:
-    """Whoever handles a signal handles it still."""
     assert signal.getsignal(signal.SIGSEGV) == signal.SIG_DFL
     project.write(
         "test_it.py",

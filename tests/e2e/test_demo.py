@@ -1,4 +1,4 @@
-"""The demo: it catches what it promises to catch, and says so with its exit code."""
+"""The demo catches the regressions that it promises, and its exit code says so."""
 
 import importlib.util
 import os

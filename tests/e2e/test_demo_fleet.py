@@ -24,7 +24,7 @@ def test_the_readme_shows_what_the_demo_prints() -> None:
     shown = (ROOT / "README.md").read_text(encoding="utf-8").partition("$ make demo-fleet\n")[2]
     expected = shown.partition("\n```")[0].splitlines()
     told = done.stdout.splitlines()
-    # How many processes read depends on the machine.
+    # The number of reading processes depends on the machine.
     assert [line.partition(", with ")[0] for line in told] == [
         line.partition(", with ")[0] for line in expected
     ]

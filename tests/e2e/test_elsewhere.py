@@ -1,4 +1,4 @@
-"""Where nothing can be measured: tests run and the session says so, and commands on saved runs work."""
+"""Systems without native modules: tests run unmeasured, the session says so, and saved runs can be read."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def session(project: Project, system: str, *arguments: str, plugins: tuple[str, 
     )
 
 
-# Runs commands one after the other, each in a copy of a project, and prints what came of them.
+# Runs commands one after the other, each in a copy of a project, and prints their results.
 RUNNER = """
 import contextlib, io, json, os, shutil, sys
 from pathlib import Path
@@ -80,7 +80,7 @@ for number, command in enumerate(json.loads(sys.argv[3])):
     told.append([code, out.getvalue(), err.getvalue(), names(folder)])
 print(json.dumps(told))
 """
-# What each command ended with and printed, and the files that were there then.
+# Each command's exit code, output and resulting files.
 Told = dict[tuple[str, ...], tuple[int, str, str, list[str]]]
 
 

@@ -35,12 +35,12 @@ def recorded(make_project: MakeProject) -> Project:
 
 @pytest.fixture
 def saved(recorded: Project, tmp_path: Path) -> Project:
-    """A copy of it, as each test damages its own."""
+    """A copy of it, because each test damages its own."""
     return Project(shutil.copytree(recorded.folder, tmp_path / "project"))
 
 
 def edit(project: Project, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change what the baseline says."""
+    """Edit the stored baseline."""
     (path,) = project.stored()
     document = json.loads(path.read_text())
     change(document)

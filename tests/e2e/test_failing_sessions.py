@@ -1,4 +1,4 @@
-"""A verdict that fails a test fails the session too, whatever other plugins make of the test's report."""
+"""A verdict that fails a test fails the session too, even if other plugins change the test's report."""
 
 import pytest
 from e2e.project import Project, Session
@@ -16,7 +16,7 @@ TESTS = """\
                 pass
 """
 
-# What a conftest.py may do with reports.
+# Things that a conftest.py may do with reports.
 TAKES_THE_REPORT = {
     "passes it": """\
         import pytest
@@ -38,7 +38,7 @@ TAKES_THE_REPORT = {
 
 
 def regressed(project: Project, *arguments: str, plugins: tuple[str, ...] = ()) -> Session:
-    """A session that finds one range more than the baseline has."""
+    """A session that finds one more range than the baseline has."""
     project.write("test_it.py", TESTS)
     saved = project.pytest("--opprof-save=main", *arguments, plugins=plugins)
     assert saved.exit_code == 0

@@ -1,4 +1,4 @@
-"""Broken, foreign and newer files, places that cannot be written, a full disk: one clear error each."""
+"""Broken, foreign and newer files, unwritable places and a full disk: one clear error each."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def recorded(make_project: MakeProject) -> tuple[Project, bytes]:
 
 
 def bad_baseline(kind: str, good: bytes) -> bytes:
-    """What stands in the baseline's place."""
+    """A file in the baseline's place."""
     document = json.loads(good)
     match kind:
         case "cut off":
@@ -72,7 +72,7 @@ COMPLAINTS = {
 }
 
 
-# What is not a document at all is refused in one place, which has its own tests.
+# Files that are not runs at all are refused in one place, which has its own tests.
 ALIKE = {"empty", "binary", "damaged gzip", "foreign"}
 
 
@@ -173,7 +173,7 @@ def test_full_disk_is_one_sentence_and_keeps_earlier_files(project: Project, sma
 def test_a_full_disk_is_one_sentence_for_each_report(project: Project, small_disk: Path) -> None:
     project.write("test_it.py", TEST)
     assert project.pytest("--opprof-save=main").exit_code == 0
-    # Nothing changed, so that there is nothing to annotate.
+    # Nothing changed, so there is nothing to annotate.
     formats = FORMATS.keys() - {"annotations"}
     reports = {f"--opprof-report={name}": small_disk / f"report-{name}" for name in formats}
     files = {**reports, "--opprof-json": small_disk / "run.json", "--opprof-traces": small_disk / "traces"}

@@ -1,4 +1,4 @@
-"""The ``opprof`` fixture: tests that step themselves and look at what was recorded."""
+"""The ``opprof`` fixture: tests that step themselves and read their recording."""
 
 import pytest
 from e2e.conftest import MakeProject
@@ -105,7 +105,7 @@ ASYNC_TESTS = """\
                 await asyncio.sleep(0)
             opprof.step()
 """
-# Where nothing is measured, what the tests say of counts is wrong.
+# Without a measurement, the tests' assertions on counts would fail.
 NEED_NUMBERS = {"test_as_planned", "test_counts_in_the_middle", "test_key_averages", "test_two_cycles"}
 
 

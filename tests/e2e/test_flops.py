@@ -1,4 +1,4 @@
-"""The FLOPs of a test: shown, saved, held to a budget and to a baseline."""
+"""A test's FLOPs: shown, saved, and compared with a budget and a baseline."""
 
 import pytest
 from e2e.conftest import MakeProject

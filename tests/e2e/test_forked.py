@@ -1,11 +1,11 @@
-"""Tests that each run in a forked child: the session has what the children measured."""
+"""Tests that each run in a forked child: the session has the children's measurements."""
 
 import pytest
 from e2e.project import Project
 
 from pytest_opprof.results.files import read_run
 
-# What pytest-forked does, for any pytest.
+# Forks as pytest-forked does, for any pytest release.
 CONFTEST = """\
     import os, pickle
     from _pytest.reports import TestReport

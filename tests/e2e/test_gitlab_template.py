@@ -21,7 +21,7 @@ def forge(tmp_path: Path) -> Forge:
 
 
 def run_job(name: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the script of a job as GitLab's runner does where an image has no bash: its parts in one shell."""
+    """Run a job's script as GitLab's runner does in an image without bash: all parts in one shell."""
     document = parsed(TEMPLATE)
     job = document[name]
     done = subprocess.run(
@@ -39,7 +39,7 @@ def run_job(name: str, folder: Path, **variables: str) -> subprocess.CompletedPr
 
 
 def measure(forge: Forge, commit: str, **variables: str) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """Run the job that measures; the clone that it ran in, and how it ended."""
+    """Run the measuring job; return its clone and how it ended."""
     folder = forge.clone(commit)
     given = {
         "CI_PROJECT_URL": str(forge.origin.with_suffix("")),

@@ -1,4 +1,4 @@
-"""Counts that depend on the order of a set: certified by luck, they never make unchanged code REGRESSED."""
+"""Counts that depend on the order of a set never make unchanged code REGRESSED, even if certified by luck."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ TESTS = """\
 
 
 def seeds_by_order(project: Project) -> dict[str, list[str]]:
-    """Hash seeds, by the element that comes first with them."""
+    """Hash seeds, by the element that they put first."""
     found: dict[str, list[str]] = {"a": [], "b": []}
     project.write("first.py", 'print(next(iter({"a", "b"})))')
     for seed in map(str, range(1, 30)):

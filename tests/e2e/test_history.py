@@ -1,4 +1,4 @@
-"""The history of a project: what sessions leave in it, and what the command prints of it."""
+"""A project's history: what sessions add to it, and what the command prints."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from e2e.project import INI, WORK_TWICE, Project
 
 @pytest.fixture
 def repository(project: Project) -> Project:
-    """A project under git, with one commit on main; what is saved needs no certificate here."""
+    """A git project with one commit on main; saves need no certificate here."""
     project.git("init", "-q", "-b", "main")
     project.write("pytest.ini", f"{INI}opprof_save_processes = 1\n")
     project.write("test_it.py", WORK_TWICE)
@@ -96,7 +96,7 @@ def test_older_runs_are_imported_once(repository: Project) -> None:
     repository.pytest("--opprof-save=main", "--opprof-history=off")
     repository.commit()
     session = repository.pytest()
-    # A process of an A/B is not a run of its own.
+    # A process of an A/B is not a separate run.
     repository.write(".opprof/ab/20260102-030405-1a2b/first-0000-base.json", session.document.read_text())
     done = opprof(repository, "history", "--import", ".opprof", str(session.document))
     assert done.stdout == "2 runs imported, 0 were there already, 0 have no usable test\n"
@@ -120,7 +120,7 @@ def test_run_that_is_saved_from_its_file_is_remembered(repository: Project) -> N
 def test_projects_that_share_a_store_have_histories_of_their_own(
     project: Project, origins: tuple[str, str]
 ) -> None:
-    """Two repositories, and two projects of one of them, whose tests have the same names."""
+    """Two repositories, one with two projects, whose tests have equal names."""
     places = {"one": 2, "two/a": 3, "two/b": 4}
     for place, many in places.items():
         project.write(
@@ -209,7 +209,7 @@ def test_tables_of_a_store_are_asked(repository: Project) -> None:
     (row,) = csv.DictReader(io.StringIO(opprof(repository, *tables, "work.count", "--csv").stdout))
     assert (row["repository"], row["commit"]) == ("it", second)
 
-    # A trend reads as that of the log, and has the times of ops where the run's document was there.
+    # The trend equals the log's, and has op times if the run file existed.
     assert points_of(repository, "work.count", "--tables", "tables") == points_of(repository, "work.count")
     known = [
         point["value"] is not None

@@ -1,4 +1,4 @@
-"""Tests that fork, leave threads behind, end the session, fill the memory, profile themselves."""
+"""Tests that fork, leave threads behind, end the session, fill the memory or profile themselves."""
 
 import gzip
 import json
@@ -220,7 +220,7 @@ def test_full_byte_budget_is_reported(project: Project) -> None:
     many = session.result("test_many")
     assert many.capture.truncated
     assert many.capture.dropped > 0
-    # The limit cannot be judged: a count that is too low is not a proof.
+    # The limit cannot be judged, because a count that is too low proves nothing.
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     assert (
         "INCONCLUSIVE: the limit on busy.count cannot be judged: events were dropped"
@@ -274,7 +274,7 @@ def test_never(): pass
     ]
     measurement = session.result("test_ends").measurement
     assert (measurement.status, measurement.reason) == ("not-run", "the session ended while it ran")
-    # pytest prints no summary at all after an exit code that is none of its own.
+    # pytest prints no summary after an exit code other than its own.
     assert ("opprof: nothing was saved: the session was cut short" in session.told) == (
         session.exit_code != 7
     )
@@ -310,7 +310,7 @@ def test_torch_first_imported_in_a_step_is_inconclusive(project: Project, torch_
 
 
 def test_torch_first_imported_in_a_warm_up_is_certified(project: Project, torch_installed: None) -> None:
-    """In the certifying process the first call, which imports it, may be the step that answers: it is not."""
+    """In the certifying process the importing first call could be taken as the measured step; it is not."""
     project.write(
         "test_it.py",
         """\

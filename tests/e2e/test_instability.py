@@ -1,4 +1,4 @@
-"""Counts that flip: from process to process, from step to step, from one measurement to the next."""
+"""Counts that vary: between processes, between steps, between measurements."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from e2e.project import INI, Project, Session
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run
 
-# Which process of the project this is, counted from 1; and the order in which each ran its tests.
+# Counts the project's processes from 1, and logs the order in which each ran its tests.
 CONFTEST = """\
     import pytest
 
@@ -81,13 +81,13 @@ def made(project: Project) -> Project:
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A save by two processes, and one comparison for each test, as all share a list of calls."""
+    """A save by two processes, and one comparison for each test, because all share a list of calls."""
 
     project: Project
     sessions: dict[str, Session]
 
     def section(self, name: str) -> pytest.LineMatcher:
-        """What a failed test tells."""
+        """The section of a failed test."""
         return pytest.LineMatcher(self.sessions[name].failures[name].splitlines())
 
 
@@ -107,7 +107,7 @@ def test_two_processes_may_agree_against_a_third(story: Story) -> None:
     base = stored(story.project).test("test_it.py::test_by_process")
     assert base is not None
     assert (base.processes, base.unstable) == (2, ())
-    # The fourth process, which looks at it before it fails, says what the first two said.
+    # The fourth process, the second look before a failure, agrees with the first two.
     story.section("test_by_process").fnmatch_lines([f"INCONCLUSIVE: *{MOODY}*"])
 
 
@@ -193,7 +193,7 @@ VARYING = """\
 
 @pytest.fixture
 def varying(project: Project) -> Project:
-    """A baseline of a count that is 1 to 3 by the step, and of one that is 3 or 1 by the process."""
+    """A baseline of a count of 1 to 3 that depends on the step, and of one of 3 or 1 by process."""
     project.write("conftest.py", CONFTEST)
     project.write("test_it.py", VARYING)
     saved = project.pytest("--opprof-save=main")
@@ -229,7 +229,7 @@ def test_count_beyond_the_processes_range_is_reported(
     session = varying.pytest("--opprof-baseline=main")
     assert session.exit_code == 0
     session.lines.fnmatch_lines(["1 passed, 2 measured * nothing dropped"])
-    # Another process may well be as far from these two as they are from each other.
+    # Another process may differ from these two as much as they differ from each other.
     varying.replace("test_it.py", "work(1 + 2 * (process % 2))", "work(5)")
     session = varying.pytest("--opprof-baseline=main")
     assert session.exit_code == 0
@@ -244,7 +244,7 @@ def test_where_no_gate_could_be_judged_nothing_passes(project: Project) -> None:
     project.replace("test_it.py", "def test_same(): work(1)", "def test_empty(): pass")
     marker = '@pytest.mark.profile(warmup=1, active=3, gates={"ranges.count": "off"})\n'
     project.replace("test_it.py", "def test_by_step", f"{marker}def test_off(): work(1)\n\ndef test_by_step")
-    project.write("pytest.ini", INI + "opprof_instructions = off\n")  # which any test has
+    project.write("pytest.ini", INI + "opprof_instructions = off\n")  # every test has them
     project.pytest("--opprof-save=main")
     session = project.pytest("--opprof-baseline=main", "-v")
     assert session.exit_code == 0

@@ -1,4 +1,4 @@
-"""Work of plain Python that no op shows: slower code fails its test, and the function that grew is named."""
+"""Plain Python work that no op shows: slower code fails its test, and the function that grew is named."""
 
 import textwrap
 
@@ -19,7 +19,7 @@ def saved(project: Project, modules: dict[str, str], tests: str) -> None:
 
 
 def compared(project: Project) -> Session:
-    """What a later session says."""
+    """The output of a later session."""
     return project.pytest("--opprof-baseline=main", "-v", env=WIDE)
 
 

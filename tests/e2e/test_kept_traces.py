@@ -1,4 +1,4 @@
-"""Traces that are kept: of saved tests beside their baseline, and base's and head's where a gate fails."""
+"""Stored traces: of saved tests beside their baseline, and of base and head if a gate fails."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def ops(path: Path) -> list[str]:
 
 @pytest.fixture
 def saved(project: Project) -> Project:
-    """A project with a baseline, and a test that does more since."""
+    """A project with a baseline, and a test that has done more since."""
     project.write("test_it.py", WORK_TWICE)
     assert project.pytest("--opprof-save=main").exit_code == 0
     project.replace("test_it.py", "range(2)", "range(3)")
@@ -169,7 +169,7 @@ def test_workers_keep_traces_too(project: Project) -> None:
 
 @pytest.mark.parametrize("order", [(212, 420), (420, 212)], ids=["passed last", "saved last"])
 def test_tests_of_one_name_have_files_of_their_own(project: Project, order: tuple[int, int]) -> None:
-    """The digests of these two begin alike: one took the other one's files, or took them away."""
+    """Their digests have a common prefix: one test took or removed the other's files."""
     files = [f"test_{number}.py" for number in order]
     project.write("test_212.py", WORK_TWICE)
     project.write("test_420.py", WORK_TWICE.replace("range(2)", "range(7)"))

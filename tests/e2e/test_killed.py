@@ -1,4 +1,4 @@
-"""Long commands that are killed in the middle: what they leave, and what the next one makes of it."""
+"""Long commands that are killed: what they leave, and how the next one continues."""
 
 import os
 import re
@@ -19,7 +19,7 @@ WORK = """\
         with record_function("work"):
             return sum(range(20_000))
 """
-# The eighth process ends whoever measures, and then waits as if its own work took long.
+# The eighth process kills the measuring command, then waits as if its own work took long.
 TESTS = """\
     import os, pathlib, signal
     import pytest
@@ -36,13 +36,13 @@ TESTS = """\
             signal.pause()
 """
 OPTIONS = ("HEAD", "--processes=8", "--steps=2", "--max-time=0", "--seed=5")
-# Nothing that the machine does beside decides.
+# Load on the machine must not decide.
 LENIENT = ("--min-effect=10000%", "--max-noise=10000%", "--fail-on=regressed")
 
 
 @pytest.fixture
 def edited(project: Project) -> Project:
-    """A repository with what somebody is in the middle of: staged, changed, new and ignored files."""
+    """A repository with work in progress: staged, changed, new and ignored files."""
     project.git("init", "-q", "-b", "main")
     project.write("work.py", WORK)
     project.write("tests/test_it.py", TESTS)
@@ -59,7 +59,7 @@ def edited(project: Project) -> Project:
 
 
 def state(project: Project) -> dict[str, object]:
-    """All of a user's tree but what is ours: files, and what git knows of them."""
+    """The user's tree without our files: its files and their git status."""
     files = (path for path in project.folder.rglob("*") if path.is_file())
     theirs = (path for path in files if path.relative_to(project.folder).parts[0] not in {".git", ".opprof"})
     return {
@@ -80,7 +80,7 @@ def temporary(tmp_path: Path) -> Path:
 
 
 def left(project: Project, temporary: Path) -> list[str]:
-    """The kinds of what an experiment has made and not removed."""
+    """The kinds of leftovers of an experiment."""
     known = project.git("worktree", "list", "--porcelain").count("worktree ") - 1
     return sorted(path.name.rpartition("-")[0] for path in temporary.iterdir()) + ["git's entry"] * known
 
@@ -123,7 +123,7 @@ def test_a_killed_experiment_leaves_the_users_tree_and_goes_on(
     else:
         assert killed.returncode == -signal.SIGKILL
         assert left(edited, temporary) == ["opprof-ab", "opprof-exchange", "opprof-worktree", "git's entry"]
-        os.kill(last, signal.SIGKILL)  # it would end by itself some time
+        os.kill(last, signal.SIGKILL)  # it would end on its own at some time
 
     again = opprof(
         edited, "ab", *OPTIONS, *LENIENT, "--resume", temporary=temporary, PROCESSES=str(processes)
@@ -136,7 +136,7 @@ def test_a_killed_experiment_leaves_the_users_tree_and_goes_on(
     assert state(edited) == before
 
 
-# Writes half of what it is asked for, says so, and takes its time, as a child of its own does.
+# Writes half of its output, says so, and waits, as does a child of its own.
 SLOW_COMPILER = """\
 #!/bin/sh
 while [ "$1" != -o ]; do shift; done
@@ -178,9 +178,9 @@ def test_killed_while_it_compiles_prepare_leaves_nothing_that_is_found(
         assert list(temporary.iterdir()) == []
     else:
         for child in children:
-            os.kill(child, signal.SIGKILL)  # they would end by themselves some time
+            os.kill(child, signal.SIGKILL)  # they would end on their own at some time
 
-    # The next one finds neither an observer nor a lock that is held, and compiles anew.
+    # The next one finds neither an observer nor a held lock, and compiles again.
     compiler.write_text("#!/bin/sh\necho it is asked again >&2\nexit 3\n", encoding="utf-8")
     again = opprof(project, *arguments, temporary=temporary, **variables, CXX=str(compiler))
     assert again.returncode == CaptureUnavailableError.exit_code
@@ -190,7 +190,7 @@ def test_killed_while_it_compiles_prepare_leaves_nothing_that_is_found(
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process does anything yet: one that ended may wait to be asked how."""
+    """Whether a process is still active: an ended one may be a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except FileNotFoundError:

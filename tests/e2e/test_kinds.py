@@ -17,7 +17,7 @@ CONFTEST = """\
         return request.cls.made
 """
 
-# Every test has one range in each of its three active steps, unless its name says otherwise.
+# Every test runs one range in each of its three active steps, unless its name says otherwise.
 KINDS = """\
     import asyncio, contextlib, functools, unittest, unittest.mock
     import pytest

@@ -1,4 +1,4 @@
-"""``%%opprof``: cells of a notebook, run by IPython itself."""
+"""``%%opprof``: notebook cells, run by IPython itself."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Outcome
 
 LOAD = "%load_ext pytest_opprof\nfrom pytest_opprof import record_function"
-# A shell that runs the cells it reads, and says what each of them printed, displayed and raised.
+# A shell that runs the cells it reads, and reports what each printed, displayed and raised.
 SHELL = """\
 import json, sys
 from IPython.core.interactiveshell import InteractiveShell
@@ -41,7 +41,7 @@ for _ in range(3):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What came of a cell."""
+    """The result of a cell."""
 
     printed: str
     shown: list[dict[str, Any]]
@@ -49,7 +49,7 @@ class Told:
 
     @property
     def rows(self) -> dict[str, str]:
-        """The rows of the first table: the number of calls by the name."""
+        """The rows of the first table: number of calls by name."""
         lines = re.split(r"\n-[- ]+\n", self.shown[0]["text/plain"])[2].splitlines()
         return {cells[0]: cells[-1] for line in lines if (cells := re.split(r"  +", line.strip()))}
 

@@ -1,4 +1,4 @@
-"""``@pytest.mark.profile``: what it takes, what it does with it, and what it refuses."""
+"""``@pytest.mark.profile``: its arguments, their effect, and refusals."""
 
 import re
 
@@ -85,7 +85,7 @@ def scheduled(make_project: MakeProject) -> tuple[Project, Session]:
     project = make_project("schedules")
     project.write("conftest.py", CONFTEST)
     project.write("test_it.py", SCHEDULES)
-    return project, project.pytest("--opprof-instructions=off")  # which takes further calls
+    return project, project.pytest("--opprof-instructions=off")  # for which the test is called again
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_without_the_cpu_only_ranges_are_seen(scheduled: tuple[Project, Session]
     assert test.totals["ranges.count"].low == 1
 
 
-# The marker, and what is said of it.
+# The marker, and its error.
 REFUSED = {
     "warmpu=1": "unknown argument 'warmpu' (did you mean 'warmup'?)",
     "frobnicate=1": "unknown argument 'frobnicate' (there are: activities, schedule, ",

@@ -1,4 +1,4 @@
-"""Tests that are marked by options: which ones, with which arguments, and in every way that tests are run."""
+"""Tests marked by options: which ones, with which arguments, and in every way of running tests."""
 
 import pytest
 from e2e.project import Project
@@ -196,7 +196,7 @@ def test_unrepeatable_tests_marked_by_an_option_are_skipped(
     assert left.is_left_alone
     assert not left.is_usable
 
-    # Somebody who marks a test means it, and one that was held to something stays so.
+    # A marker in the code is intended, and a test with a baseline keeps its gate.
     project.replace("test_it.py", "def test_removes", "@pytest.mark.profile\n    def test_removes")
     failed = project.pytest(*workers, "--opprof-mark=.", "--opprof-baseline=main", plugins=plugins)
     assert failed.exit_code == 1
@@ -207,7 +207,7 @@ def test_unrepeatable_tests_marked_by_an_option_are_skipped(
     assert failed.exit_code == 1
     failed.lines.fnmatch_lines(["*test_reads: ERROR: cannot be repeated: call 2 *"])
 
-    # Once it can be repeated, it is new.
+    # Once it can be repeated, it counts as new.
     project.replace("test_it.py", "self.nodes.remove(1)", "assert 1 in self.nodes")
     project.replace("test_it.py", "assert self.nodes.pop() == 1", "assert len(self.nodes) == 1")
     mended = project.pytest(*workers, "--opprof-mark=.", "--opprof-baseline=main", plugins=plugins)

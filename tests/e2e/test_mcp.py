@@ -1,4 +1,4 @@
-"""What `opprof mcp` tells a coding agent of a real project, and what it refuses."""
+"""Answers and refusals of `opprof mcp`, asked by a coding agent about a real project."""
 
 import json
 import re
@@ -44,14 +44,14 @@ def agent(project: Project) -> Iterator[Agent]:
 
 @pytest.fixture
 def copied(project: Project, tmp_path: Path) -> Project:
-    """The project once more, to be changed."""
+    """A copy of the project, to be changed."""
     copied = Project(tmp_path / "project")
     shutil.copytree(project.folder, copied.folder, symlinks=True, dirs_exist_ok=True)
     return copied
 
 
 def part_of(contract: Contract, name: str) -> Any:
-    """What checks a part of a document against its schema."""
+    """A validator of one part of a JSON file's schema."""
     folder = Path(__file__).parents[2] / "schemas"
     schemas = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")]
     registry = jsonschema_rs.Registry([(s["$id"], s) for s in schemas])
@@ -60,7 +60,7 @@ def part_of(contract: Contract, name: str) -> Any:
 
 
 def opprof(project: Project, *arguments: str) -> Any:
-    """What a command prints as JSON."""
+    """The JSON that a command prints."""
     return json.loads(project.python("-m", "pytest_opprof", *arguments, "--json").stdout)
 
 
@@ -267,7 +267,7 @@ def test_invalid_questions_are_one_sentence(
 
 
 def files_of(folder: Path) -> dict[Path, tuple[object, ...]]:
-    """All there is in a folder, and when it was changed."""
+    """All files of a folder with their modification times."""
 
     def state(path: Path) -> tuple[object, ...]:
         about = path.lstat()
@@ -279,7 +279,7 @@ def files_of(folder: Path) -> dict[Path, tuple[object, ...]]:
 
 @pytest.fixture(params=["as it is", "with baselines in git"])
 def watched(request: pytest.FixtureRequest, copied: Project) -> Iterator[Project]:
-    """A project whose files must stay as they are."""
+    """A project whose files must stay unchanged."""
     if request.param == "with baselines in git":
         copied.python("-m", "pytest_opprof", "baseline", "push", "--to=git:")
         ini = copied.folder / "pytest.ini"

@@ -17,7 +17,7 @@ TESTS = 500
 
 
 def many(*ops: str, count: int = 1, **others: Any) -> list[TestResult]:
-    """Tests that run these ops, in which a number stands for the test's."""
+    """Tests that run these ops, in whose names a number stands for the test's."""
     return [
         simple_test({op.format(at): count for op in ops}, node_id=f"t.py::test_{at}", **others)
         for at in range(TESTS)
@@ -26,7 +26,7 @@ def many(*ops: str, count: int = 1, **others: Any) -> list[TestResult]:
 
 @pytest.fixture(scope="module")
 def agent(make_project: MakeProject) -> Iterator[Agent]:
-    """Runs that are too large: by their tests, causes, steps, and by a single test."""
+    """Runs that are too large: in their tests, causes or steps, or by a single test."""
     values = Samples.of(range(1_000))
     hostile = simple_test({"aten::mul": 1}, unstable=tuple(f"{at}" * 200 for at in range(1_000)))
     long = simple_test({"aten::mul": 1}, steps=1_000, totals={"total.self_cpu_time_total": values})

@@ -1,4 +1,4 @@
-"""The memory of a test: shown, saved, held to a budget and to a baseline."""
+"""A test's memory: shown, saved, and compared with a budget and a baseline."""
 
 import pytest
 from e2e.conftest import MakeProject
@@ -88,7 +88,7 @@ SHARED = """\
 
 
 def test_first_test_to_run_code_has_no_extra_memory(make_project: MakeProject) -> None:
-    """The interpreter's own objects, of code that it has not specialized yet, are the process's, not the test's."""
+    """The interpreter's own objects, for code that it has not specialized yet, belong to the process."""
     project = make_project("shared")
     project.write("test_it.py", SHARED)
     assert project.pytest("--opprof-save=main").exit_code == 0

@@ -1,4 +1,4 @@
-"""``opprof merge``: the runs of real sessions that shared a project's tests."""
+"""``opprof merge``: runs of real sessions that divided a project's tests."""
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ def merge(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture
 def sharded(project: Project) -> Project:
-    """Two of three shards have run, as GitLab would run them."""
+    """Two of three shards have run, as on GitLab."""
     project.write("test_it.py", TEST)
     for shard in (1, 2):
         session = project.pytest(

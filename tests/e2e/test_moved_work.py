@@ -1,4 +1,4 @@
-"""Work that moves to a thread from before the steps: it is not gone, and nobody calls that better."""
+"""Work that moves to an older thread is not gone, and is not an improvement."""
 
 import pytest
 from e2e.project import Project

@@ -211,7 +211,7 @@ def test_assertions_explain_themselves(outcomes: Session) -> None:
 
 
 def test_output_is_captured_with_its_test(outcomes: Session) -> None:
-    assert outcomes.stdout.count("the test said this") == 3 + 2  # calls of the schedule, and counted ones
+    assert outcomes.stdout.count("the test said this") == 3 + 2  # calls of the schedule and counted calls
     outcomes.lines.fnmatch_lines(["*_ test_prints _*", "*Captured stdout call*", "the test said this"])
 
 
@@ -235,7 +235,7 @@ def test_warnings_are_the_tests_own(project: Project) -> None:
     )
     session = project.pytest("-W", "default")
     assert session.exit_code == 0
-    # Python shows a warning of one place once: that we ran the place four times is no news.
+    # Python shows each warning once per line, although we ran the line four times.
     session.lines.fnmatch_lines(["*2 passed, 1 warning in*"])
 
 

@@ -1,4 +1,4 @@
-"""The job that tries the wheel, in a clone of this repository: what it would fetch comes from this environment."""
+"""The job that tries the wheel, in a clone of this repository, with this environment's packages."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from support.forges.workflow_steps import REPOSITORY, Runner, jobs
 pytestmark = pytest.mark.slow
 
 CI = REPOSITORY / ".github" / "workflows" / "ci.yml"
-# A new environment sees what this one has, as far as packages go; nothing is asked of an index.
+# A new environment sees this one's packages; no index is asked.
 PYTHON = """\
 #!/bin/sh
 case "$1 $2" in
@@ -38,10 +38,10 @@ def runner(tmp_path: Path) -> Runner:
         PYTHON.format(python=sys.executable, packages=packages, version=version), encoding="utf-8"
     )
     shim.chmod(0o755)
-    tools = Path(sys.executable).parent  # cmake and ninja, where the machine has none
+    tools = Path(sys.executable).parent  # cmake and ninja, if the machine has none
     path = os.pathsep.join([str(shims), os.environ.get("PATH", ""), str(tools)])
     variables = environment({"PATH": path, "PIP_NO_INDEX": "1"})
-    # A project of its own sees all plugins, as a user's does.
+    # A separate project sees all plugins, as a user's does.
     del variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
     return Runner(folder=clone, temporary=temporary, variables=variables)
 

@@ -1,4 +1,4 @@
-"""Beside each of these plugins unchanged code passes, and one range more fails the session."""
+"""With each of these plugins, unchanged code passes and one more range fails the session."""
 
 import json
 from importlib import metadata

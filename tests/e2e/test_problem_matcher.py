@@ -1,4 +1,4 @@
-"""Editors and CI servers find the lines of a failure, with the matcher that is in templates/."""
+"""Editors and CI servers find the lines of a failure with the matcher in templates/."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def matcher(repository: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def regressed(make_project: MakeProject, torch_installed: None) -> Project:
-    """A project in which two tests clone what they did not."""
+    """A project in which two tests now clone."""
     project = make_project("matched")
     project.write(f"{FOLDER}/layer.py", LAYER)
     project.write("test_it.py", TESTS)
@@ -56,7 +56,7 @@ def regressed(make_project: MakeProject, torch_installed: None) -> Project:
 
 
 def problems(matcher: dict[str, Any], output: str) -> list[tuple[str, int, str]]:
-    """What a matcher finds, as GitHub's runner and VS Code look for it: line by line, and without colors."""
+    """A matcher's findings, matched as GitHub's runner and VS Code do: per line, without colors."""
     (pattern,) = matcher["pattern"]
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
     found = (re.search(pattern["regexp"], line) for line in plain.splitlines())

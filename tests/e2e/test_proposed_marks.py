@@ -87,7 +87,7 @@ def test_arguments_after_the_option_go_to_pytest(suite: Project) -> None:
     told = init(suite, "--try", "models", "-k", "test_one")
     assert "    models   # 2 tests" in told
     assert "mixed" not in told
-    assert "\nnext:\n    pytest --opprof-save=main" in told  # what is marked needs no mark
+    assert "\nnext:\n    pytest --opprof-save=main" in told  # marked tests need no further mark
 
 
 def test_without_the_option_no_test_is_run(suite: Project) -> None:

@@ -1,4 +1,4 @@
-"""The memory of tests without torch: that of their calls alone, the same in each step, and a gate."""
+"""The memory of tests without torch: that of their calls only, equal in each step, and gated."""
 
 import pytest
 from e2e.conftest import MakeProject
@@ -59,7 +59,7 @@ PLUGINS = ("asyncio", "benchmark")
 def sessions(
     request: pytest.FixtureRequest, make_project: MakeProject
 ) -> tuple[str, Session, Session, Session]:
-    """The source, a save, the same again, and once with one list more."""
+    """The source, a save, the same again, and a session with one more list."""
     for plugin in ("pytest_asyncio", "pytest_benchmark"):
         pytest.importorskip(plugin)
     project: Project = make_project(f"python {request.param}")
@@ -102,7 +102,7 @@ def test_more_python_memory_fails(sessions: tuple[str, Session, Session, Session
 
 @pytest.mark.parametrize("source", ["memory-python", "memory-malloc"])
 def test_session_option_records_memory_of_all_tests(project: Project, source: str) -> None:
-    """As Python calls are: the marker need not ask for it too."""
+    """As with Python calls, the marker need not ask for it."""
     project.write(
         "test_it.py",
         """\

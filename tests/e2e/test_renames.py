@@ -1,4 +1,4 @@
-"""A project in which stages and tests got other names: told in a row each, in whole sessions."""
+"""A project with renamed stages and tests: one row each, in whole sessions."""
 
 import pytest
 from e2e.conftest import MakeProject
@@ -43,7 +43,7 @@ MOVED = """\
 
 @pytest.fixture(scope="module")
 def sessions(make_project: MakeProject) -> tuple[Project, Session]:
-    """A project that was saved, and has changed since."""
+    """A saved project that has changed since."""
     project = make_project("renames")
     project.write("test_it.py", TESTS)
     project.write("test_old.py", MOVED)

@@ -1,4 +1,4 @@
-"""Machine instructions under QEMU: slower code that runs no Python instruction more fails its test."""
+"""Machine instructions under QEMU: code can be slower without running more Python instructions."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ def replayed(project: Project, *arguments: str, timeout: float = 300) -> Session
 
 
 def slowed(project: Project, kinds: list[str]) -> Session:
-    """What is said of code that became slower in these ways."""
+    """The report of code that became slower in these ways."""
     for kind in kinds:
         project.write(f"{kind}.py", SLOWER[kind][0])
     project.write("test_it.py", textwrap.dedent(TESTS.format(kinds=kinds)))
@@ -54,7 +54,7 @@ def test_loops_in_c_are_seen_and_their_functions_are_named(make_project: MakePro
         assert "machine instructions rose in " in section
     rows = session.result("test_kind[backtracking]").functions["native.instructions"]
     assert sum("libpython" in row or "python3" in row or "_sre" in row for row in rows) > 1
-    # What did not change passes, in a process with addresses of its own.
+    # Unchanged code passes in a process with other addresses.
     for kind in IN_C:
         project.write(f"{kind}.py", SLOWER[kind][0])
     same = replayed(project, "--opprof-baseline=native")
@@ -85,7 +85,7 @@ def test_strides_and_wider_types_are_seen_in_the_same_ops(make_project: MakeProj
     session = replayed(project, "--opprof-baseline=native")
     for name in slower:
         assert "all machine instructions" in session.failures[f"test_{name}"]
-    # The failure of float64 begins with its bytes, which rose too.
+    # The failure of float64 starts with its bytes, which also rose.
     assert "more machine instructions in each step" in session.failures["test_strides"]
     assert "libtorch_cpu.so" in session.failures["test_strides"]
 
@@ -108,7 +108,7 @@ def test_only_python_instructions_are_independent_of_the_cpu(
     assert here.pop(native) != there.pop(native)
     assert here == there
     assert found[0]["totals"]["python.instructions"] == found[1]["totals"]["python.instructions"] > 1_000
-    # Saved on the last of them, and compared on the first.
+    # saved on the last CPU, compared on the first
     other = replayed(project, "--opprof-baseline=cpu", "--opprof-fail-on=regressed,inconclusive")
     assert other.exit_code == 1
     assert "CPU of opprof replay" in other.stdout

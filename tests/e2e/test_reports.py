@@ -1,4 +1,4 @@
-"""Reports of a session, as files that others take, and the same from its comparison later."""
+"""Reports of a session as files, and the same reports from its comparison file later."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ EVERY_FORMAT = [f"--opprof-report={name}:out/{name}" for name in (*FORMATS, "jso
 
 @pytest.fixture(scope="module")
 def regressed(make_project: MakeProject) -> tuple[Project, Session]:
-    """A project whose test does its work once more than it did, and that was asked for everything."""
+    """A project whose test does its work once more than before, with every report requested."""
     project = make_project("reported")
     project.write("test_it.py", WORK_TWICE)
     project.pytest("--opprof-save=main", "--opprof-save-processes=1")
@@ -116,7 +116,7 @@ WORK = """\
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_github_gets_one_annotation_for_each_cause(project: Project, workers: tuple[str, ...]) -> None:
-    """In a job of GitHub Actions: at the line that they share, with what accepts them."""
+    """In a GitHub Actions job: at the line they share, with the command that accepts them."""
     plugins = ("xdist",) if workers else ()
     if workers:
         pytest.importorskip("xdist")
@@ -186,5 +186,5 @@ def test_fresh_processes_write_no_reports_of_the_ini_file(project: Project) -> N
     assert (
         (project.folder / "report.md").read_text(encoding="utf-8").startswith("### opprof: measured 1 test")
     )
-    # First the fresh process of the certificate, which takes back what the ini file asks for.
+    # First the certifying process, which must ignore the ini file's reports.
     assert (project.folder / "asked").read_text().splitlines() == ["['']", "None"]

@@ -1,4 +1,4 @@
-"""``opprof run``: programs behave as under Python alone, and what they did is told."""
+"""``opprof run``: programs behave as under plain Python, and their work is reported."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def fibonacci(n):
 
 print(fibonacci(9))
 """
-# Programs that say all they can see of how they were started, or end in each way that there is.
+# Programs that print everything about how they were started, or end in every possible way.
 PROGRAMS = {
     "names": "import sys; print(sys.argv, sys.path[0], sorted({*globals()} - {'sys', '__annotations__'}))\n"
     "print(__name__, __file__, __spec__ and __spec__.name, __package__, __builtins__)",
@@ -73,13 +73,13 @@ def opprof(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def rows(told: str) -> dict[str, str]:
-    """The rows of the table: the number of calls by the name."""
+    """The rows of the table: number of calls by name."""
     lines = re.split(r"\n-[- ]+\n", told)[2].splitlines()
     return {cells[0]: cells[-1] for line in lines if (cells := re.split(r"  +", line.strip()))}
 
 
 def without_table(told: str) -> str:
-    """What the program printed: what came before the line that says how much was recorded, and after the sum."""
+    """The output without the line that says how much was recorded and the table after it."""
     before, _, after = re.sub(r"(?m)^\S+: [\d,]+ events, .*\n", "\0", told).partition("\0")
     return before + after.partition("Self CPU time total")[2].partition("\n")[2]
 
@@ -145,7 +145,7 @@ def test_table_shows_functions(folder: Path) -> None:
     assert "<built-in function exec>" not in opprof(folder, "--rows=-1", "fib.py").stdout
 
 
-# What a script without torch has no use for, and what only other options of the command need.
+# Modules that a script without torch does not need, and those that only other options need.
 NOT_IMPORTED = {
     *("torch", "numpy", "pytest", "jsonschema_rs"),
     *("importlib.metadata", "email.message", "html", "fractions", "socket", "zipfile"),

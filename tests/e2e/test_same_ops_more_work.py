@@ -70,7 +70,7 @@ EDITS = {
     "x / 2": "x * 0.5",
     "KEPT[:] = [NET(data(8)).mean().detach()]": "KEPT.append(NET(data(8)).mean())",
 }
-# Of each test a total that rose, and the file that says where.
+# For each test: a total that rose, and the file of the cause.
 TOLD = {
     "test_batch": ("bytes given to ops", "model.py"),
     "test_no_grad": ("graph nodes", "model.py"),
@@ -108,6 +108,6 @@ def test_unchanged_test_passes(session: Session) -> None:
 
 
 def test_replaced_elementwise_op_is_not_more_work(session: Session) -> None:
-    """Torch's profiler counts FLOPs of `mul` and none of `div`."""
+    """Torch's profiler counts FLOPs of `mul` but none of `div`."""
     assert session.outcomes["test_half"] == "passed"
     assert "test_half (aten::div -> aten::mul)" in session.stdout

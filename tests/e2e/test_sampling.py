@@ -1,4 +1,4 @@
-"""A test whose ops are sampled: its numbers are called a sample, and gate nothing exact."""
+"""A test with sampled ops: its numbers are called a sample, and gate nothing exactly."""
 
 import pytest
 from e2e.conftest import MakeProject
@@ -46,7 +46,7 @@ def test_the_document_says_how_much_was_recorded(sessions: tuple[Session, Sessio
 
 def test_counts_of_a_sample_are_inconclusive(sessions: tuple[Session, Session]) -> None:
     _, compared = sessions
-    told = " ".join(compared.failures["test_sampled"].split())  # however its lines were broken
+    told = " ".join(compared.failures["test_sampled"].split())  # wherever its lines were wrapped
     assert "1% of the ops (sampling)" in told
     assert (
         "the limit on aten::neg.count cannot be judged: only 1% of the ops were recorded (sampling)" in told

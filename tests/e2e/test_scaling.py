@@ -1,4 +1,4 @@
-"""Growth with a size: work that grows too fast is over its limit, and the function that grows is named."""
+"""Growth with a size: too fast growth breaks its limit, and the growing function is named."""
 
 import pytest
 from e2e.project import Project

@@ -51,7 +51,7 @@ EDITS: dict[Verdict, tuple[tuple[str, str], ...]] = {
     Verdict.NEW: (("save(2)", "save(2)\n\n\ndef test_added():\n    load(1)"),),
     Verdict.PASS: (),
 }
-# What is of this run alone: times, the commit, the machine.
+# Parts that differ between runs: times, the commit, the machine.
 VARYING = (
     (r"\d+(?:\.\d+)? (?:ns|µs|ms|s)\b", "TIME"),
     (r"=+ (.*) in \d+\.\d+s =+", r"= \1 in TIME ="),
@@ -64,7 +64,7 @@ VARYING = (
 
 
 def screen(session: Session) -> str:
-    """The session as a user reads it, without what differs from run to run."""
+    """The session's output, without parts that differ between runs."""
     text = "\n".join(line.rstrip() for line in session.stdout.splitlines())
     for pattern, word in VARYING:
         text = re.sub(pattern, word, text, flags=re.MULTILINE)
@@ -74,7 +74,7 @@ def screen(session: Session) -> str:
 @pytest.fixture(scope="module")
 def saved(make_project: MakeProject) -> Project:
     project = make_project("screens")
-    # Each version of Python has other counts.
+    # Counts depend on the version of Python.
     project.write("pytest.ini", INI + "opprof_instructions = off\n")
     project.write("work.py", WORK)
     for verdict in Verdict:
@@ -107,6 +107,6 @@ def test_screen_matches_at_80_columns(saved: Project, verdict: Verdict) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(found, encoding="utf-8")
     assert found == path.read_text(encoding="utf-8")
-    # pytest writes warnings and the reason of an exit in one piece.
+    # pytest does not wrap warnings and exit reasons.
     lines = [line for line in found.splitlines() if not line.startswith(("opprof: ", "! "))]
     assert max(map(len, lines)) <= 80

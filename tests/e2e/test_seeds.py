@@ -1,4 +1,4 @@
-"""What measured tests draw: the same in each session and each call, and nobody else is touched."""
+"""Random draws of measured tests are equal in each session and call; other tests are not affected."""
 
 import gzip
 from pathlib import Path
@@ -55,7 +55,7 @@ MEASURED = ["test_call", "test_fixture", "test_steps", "test_seeds_itself"]
 
 
 def work(project: Project, *arguments: str) -> dict[str, int | None]:
-    """How often each test ran the range in a step; None where its steps differ."""
+    """How often each test ran the range in a step; None if its steps differ."""
     session = project.pytest(*arguments)
     assert session.exit_code == 0
     rows = {name: session.result(name).ops for name in MEASURED}
@@ -88,7 +88,7 @@ def test_first_call_and_other_tests_draw_as_without_the_plugin(project: Project)
 
     call, fixture, last = drawn("--opprof=off")
     calls = drawn()
-    # Four of the schedule, and two whose instructions are counted.
+    # four calls of the schedule, and two counted ones
     assert (calls[0], calls[6], calls[-1]) == (call, fixture, last)
     assert len(set(calls[1:6])) == len(set(calls[6:12])) == 1
     assert calls[1] != call

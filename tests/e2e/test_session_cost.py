@@ -1,4 +1,4 @@
-"""What a session costs: no more steps than its answer needs, and no window that pays for the heap."""
+"""The cost of a session: no more steps than needed, and no window that pays for the heap."""
 
 from collections import Counter
 
@@ -44,7 +44,7 @@ def test_instructions_take_two_agreeing_calls_then_one_unchanged(make_project: M
     project = make_project("counted")
     project.write("test_it.py", TESTS)
     assert project.pytest("--opprof-save=main").exit_code == 0
-    # Those of the schedule, then those that are counted; here, and in the process that confirms.
+    # calls of the schedule plus counted calls: here, and in the confirming process
     assert Counter(line.split()[0] for line in calls(project))["same"] == (4 + 2) + (1 + 1)
     assert project.pytest("--opprof-baseline=main").exit_code == 0
     assert Counter(line.split()[0] for line in calls(project))["same"] == 2 + 1
@@ -60,7 +60,7 @@ def saved(make_project: MakeProject) -> Project:
 
 
 def calls(project: Project) -> list[str]:
-    """The tests that were called since this was asked last, a line for each call."""
+    """The calls of tests since this was last asked, one line per call."""
     path = project.folder / "calls"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def test_fresh_process_confirms_at_the_first_equal_call(make_project: MakeProjec
     project.write("pytest.ini", UNCOUNTED)
     project.write("test_it.py", CONFIRMED)
     project.pytest("--opprof-save=main", env={"PYTHONHASHSEED": ""})
-    # Those here, and those there. What differs there is asked by all of its schedule.
+    # Calls here plus calls in the confirming process, where a differing test runs its whole schedule.
     assert Counter(calls(project)) == {
         "same": 4 + 1,
         "cached": 4 + 2,
@@ -187,7 +187,8 @@ def test_changed_test_is_measured_by_its_schedule_and_again(project: Project) ->
     assert session.exit_code == 1
     assert session.failures.keys() == {"test_more"}
     names = [line.split()[0] for line in calls(project)]
-    # One active step, all of the schedule, and both looks at it before it fails: here, and in a process of its own.
+    # One active step, the whole schedule, and both second looks before a failure: here and in a fresh
+    # process.
     assert names.count("same") == 2
     assert names.count("more") >= 2 + 4 + 4
     told = session.result("test_more")

@@ -7,7 +7,7 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project
 
-# By mode: plugins, options, and how many runs where not all are asked for.
+# By mode: plugins, options, and the number of runs unless all are requested.
 MODES = {
     "in order": (("opprof",), (), 1),
     "in random order": (("opprof", "randomly"), (), 1),

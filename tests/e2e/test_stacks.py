@@ -1,4 +1,4 @@
-"""Stacks in a user's project: a failed gate says the line, and what is counted stays the same."""
+"""Stacks in a user's project: a failed gate names the line, and counts stay unchanged."""
 
 import gzip
 import textwrap
@@ -107,7 +107,7 @@ def test_a_run_with_calls_compares_with_one_without(pipeline: Project) -> None:
 
 
 def test_time_shared_by_call_and_range_is_subtracted_once(project: Project) -> None:
-    """As torch's optimizers do: the range begins inside one call and ends inside another."""
+    """As torch's optimizers do: the range starts in one call and ends in another."""
     project.write(
         "test_it.py",
         """\
@@ -147,7 +147,7 @@ def test_time_shared_by_call_and_range_is_subtracted_once(project: Project) -> N
 
 
 def test_a_comment_above_a_function_changes_no_row(pipeline: Project) -> None:
-    """A gate on calls, of a function of the file and of a method."""
+    """For a gate on calls, of a function of the file and of a method."""
     pipeline.write("pipeline.py", PIPELINE)
     pipeline.write("pipeline.py", (pipeline.folder / "pipeline.py").read_text() + textwrap.dedent(CLASSES))
     pipeline.replace("test_it.py", "transform()\n", "transform()\n    Loader().read()\n")

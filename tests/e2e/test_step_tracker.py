@@ -1,4 +1,4 @@
-"""The process-wide step count, which a test must not leave behind."""
+"""The process-wide step count, which a test must not change for others."""
 
 from e2e.project import Project
 

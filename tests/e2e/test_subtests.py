@@ -1,4 +1,4 @@
-"""A test is called several times, and pytest hears of its subtests once."""
+"""A test is called several times, but pytest reports its subtests once."""
 
 import pytest
 from e2e.project import Project
@@ -28,7 +28,7 @@ KINDS = pytest.mark.parametrize("text", [UNITTEST, FIXTURE], ids=["unittest", "f
 
 @pytest.fixture
 def plugins() -> tuple[str, ...]:
-    """Older pytests need a plugin for subtests."""
+    """Older pytest releases need a plugin for subtests."""
     if pytest.version_tuple >= (9,):
         return ()
     pytest.importorskip("pytest_subtests")

@@ -1,4 +1,4 @@
-"""In pytest's own terms: a gate that fails is a test that fails, to each option and plugin that asks."""
+"""A failed gate is a failed test for every pytest option and plugin."""
 
 from xml.etree import ElementTree as ET
 
@@ -41,7 +41,7 @@ ALL = {name: "failure" if name in FAILED else "passed" for name in NAMES}
 
 
 def regressed(project: Project) -> Project:
-    """A project in which three tests of five have got more ops."""
+    """A project in which three of five tests run more ops."""
     project.write("test_it.py", TESTS)
     project.pytest("--opprof-save=main")
     text = (project.folder / "test_it.py").read_text()
@@ -53,7 +53,7 @@ def regressed(project: Project) -> Project:
 
 
 def verdicts(session: Session) -> dict[str, str]:
-    """Each test's verdict, from the properties of its report: of one that ran again, the last."""
+    """Each test's verdict, from the properties of its report; the last one for a rerun test."""
     return {
         case.attrib["name"].partition("@")[0]: one.attrib["value"]
         for case in ET.parse(session.junit).iter("testcase")  # noqa: S314  # pytest wrote it a moment ago
@@ -64,7 +64,7 @@ def verdicts(session: Session) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def shared(make_project: MakeProject) -> Project:
-    """A project to be looked at, and not changed."""
+    """A project to be read, and not changed."""
     return regressed(make_project("terms"))
 
 
@@ -124,7 +124,7 @@ def test_last_failed_are_exactly_the_failed_gates(project: Project) -> None:
     project.replace("test_it.py", "def test_third():\n    work(2)", "def test_third():\n    work(1)")
     again = project.pytest("--opprof-baseline=main", "--lf")
     assert again.outcomes == {"test_first": "failure", "test_third": "passed", "test_fourth": "failure"}
-    # Stepwise goes on from where it stopped.
+    # Stepwise continues where it stopped.
     stepwise = ("--opprof-baseline=main", "--sw")
     assert project.pytest(*stepwise).outcomes == {"test_first": "failure"}
     project.replace("test_it.py", "7))\n    work(2)", "7))\n    work(1)")
@@ -159,7 +159,7 @@ def test_last_rerun_counts(project: Project) -> None:
     project.replace(
         "test_it.py",
         "def test_second():\n    work(1)",
-        # The first run and what confirms it are eight calls, without those that are counted.
+        # The first run and its second look are eight calls, without the counted ones.
         "def test_second(calls=[]):\n    calls.append(1)\n    work(2 if len(calls) <= 8 else 1)",
     )
     project.replace("test_it.py", "7))\n    work(1)", "7))\n    work(2)")
@@ -252,7 +252,7 @@ def test_doctests_beside_profiled_tests_just_run(project: Project) -> None:
     assert session.exit_code == 0
     assert len(session.outcomes) == 4
     assert [test.node_id for test in session.run.tests] == ["test_it.py::test_doubled"]
-    # What a doctest calls is nobody's step, and another run finds nothing missing.
+    # A doctest's calls are no steps, and another run misses none.
     assert project.pytest(*arguments, "--opprof-baseline=main").exit_code == 0
     only = project.pytest(*arguments, "--opprof=only")
     assert only.outcomes == {"test_doubled": "passed"}

@@ -1,4 +1,4 @@
-"""``--opprof-timed-steps``: steps without the profiler, and the wall time that they tell."""
+"""``--opprof-timed-steps``: steps without the profiler, and their wall time."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def test_wall_time_limit_without_the_option_does_not_pass(project: Project) -> N
 
 @pytest.mark.slow
 def test_a_gate_on_wall_time_survives_its_document(project: Project, tmp_path: Path) -> None:
-    """Its values are not one for each active step."""
+    """Its values are not one per active step."""
     runs = [project.pytest("--opprof-timed-steps=5", "-k", "test_ends or test_it") for _ in range(2)]
     written = tmp_path / "comparison.json"
     compared = project.python(

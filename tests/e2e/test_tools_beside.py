@@ -1,4 +1,4 @@
-"""Profiled tests that use profilers, tracers and debuggers of their own: each works, and so does ours."""
+"""Profiled tests that use other profilers, tracers and debuggers: theirs and ours both work."""
 
 import sys
 
@@ -85,7 +85,7 @@ TESTS = """\
         work()
         assert "aten::add" in {row.key for row in profiler.key_averages()}
 """
-# On 3.11 there is one profile function for all, which these put in the place of ours.
+# Python 3.11 has a single profile function, and these tools replace ours.
 TAKES_THE_PROFILE_FUNCTION = {"test_cprofile", "test_profile_function", "test_viztracer"}
 TOOLS = [
     *("test_cprofile", "test_profile_function", "test_trace_function", "test_viztracer"),
@@ -98,7 +98,7 @@ TOOLS = [
     params=[pytest.param("ranges and ops", marks=pytest.mark.slow), "ranges, ops and python calls"],
 )
 def beside(request: pytest.FixtureRequest, make_project: MakeProject) -> Session:
-    """A session of tests that use other tools, in which the whole of pytest is debugged by faulthandler."""
+    """A session of tests that use other tools, with faulthandler enabled for the whole of pytest."""
     project: Project = make_project("beside")
     project.write("test_it.py", TESTS)
     variables = {"SOURCES": request.param, "OPPROF_TESTS_ALLOW_TORCH_PROFILER": "beside"}

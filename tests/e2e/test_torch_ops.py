@@ -1,4 +1,4 @@
-"""Torch's ops in a user's project: counted, saved, gated and named."""
+"""Torch ops in a user's project: counted, saved, gated and named."""
 
 import gzip
 import json
@@ -146,7 +146,7 @@ def test_environment_records_torch(torch_project: tuple[Project, Session, Sessio
     _, saved, _ = torch_project
     release, _, _ = saved.run.environment.fingerprint["torch"].partition(
         "+"
-    )  # which of its builds is not in its wheel's name
+    )  # the wheel's name does not say which build it is
     assert release == version("torch").partition("+")[0]
     assert saved.result("test_no_ops").totals["ops.count"].high == 0
 
@@ -195,7 +195,7 @@ def test_ops_that_cannot_be_observed_leave_a_test_inconclusive(
     project: Project, tmp_path: Path, compiler: str | None, said: str
 ) -> None:
     project.write("test_it.py", BASE)
-    # What the demo or another test has built lies in one of the other folders.
+    # The demo's or another test's build lies in one of the other folders.
     folders = dict.fromkeys(("OPPROF_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR"), str(tmp_path))
     program = tmp_path / "c++"
     if compiler is not None:

@@ -1,4 +1,4 @@
-"""One thing more in a step is found, whichever total it raises, in one process and in two workers."""
+"""One more of anything in a step is found, in every total, in one process and in two workers."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from e2e.project import CUDA_CONFTEST, Session
 
 from pytest_opprof.metrics import TOTALS, Source
 
-# Instructions have tests of their own (test_instructions.py, test_replay.py).
+# Instructions have their own tests (test_instructions.py, test_replay.py).
 COUNTED = {Source.INSTRUCTIONS, Source.REPLAY}
 GATED = {name for name, metric in TOTALS.items() if metric.watched and metric.source not in COUNTED}
 
-# What each test does, once more where MORE says so; copies by CUpti_ActivityMemcpyKind.
+# The work of each test, repeated if MORE says so; copies by CUpti_ActivityMemcpyKind.
 DEVICES = """\
     import os
     import pytest
@@ -221,7 +221,7 @@ def sessions(request: pytest.FixtureRequest, make_project: MakeProject) -> Sessi
 
 
 def totals_of(session: Session) -> list[str]:
-    """The totals that the tests of a session are named after."""
+    """The totals after which a session's tests are named."""
     return [name.partition("[")[2].rstrip("]") for name in session.outcomes]
 
 

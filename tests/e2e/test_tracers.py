@@ -1,4 +1,4 @@
-"""A tracer that the baseline was measured without, such as coverage's, makes no unchanged memory REGRESSED."""
+"""A tracer such as coverage's does not make memory REGRESSED whose baseline was measured without it."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ TESTS = """\
         for length in range(20 + MORE):
             found.append(row(length))
 """
-# Of Python, and so with allocations of its own at each line.
+# written in Python, so it allocates at each line
 TRACER = """\
     import os
     import sys
@@ -49,7 +49,7 @@ TRACER = """\
     def pytest_sessionfinish():
         sys.settrace(None)
 """
-# Else the interpreter makes numbers of lines and instructions for the tools that look at them.
+# Without this, the interpreter allocates line numbers and offsets for monitoring tools.
 IS_CERTAIN = sys.version_info < (3, 12)
 
 
@@ -75,7 +75,7 @@ def test_unchanged_memory_is_never_regressed(project: Project, tracer: str) -> N
     traced = run("--opprof-baseline=main", traced=True)
     told = f"trace function unknown -> {tracer}"
     for name, verdict in verdicts().items():
-        # Python 3.11 makes a method object for each call of a native method under a tracer.
+        # Under a tracer, Python 3.11 makes a method object for each call of a native method.
         is_certain = IS_CERTAIN and name != "test_methods"
         assert verdict in ({"pass"} if is_certain else {"pass", "inconclusive"}), name
     for failure in traced.failures.values():
@@ -93,7 +93,7 @@ def test_unchanged_memory_is_never_regressed(project: Project, tracer: str) -> N
 
 @pytest.mark.skipif(not IS_CERTAIN, reason="Python 3.12 and later record calls otherwise")
 def test_calls_and_memory_are_recorded_together(project: Project) -> None:
-    """Before Python 3.12 calls are recorded by a profile function, for which the interpreter allocates."""
+    """Before Python 3.12, calls are recorded by a profile function, for which the interpreter allocates."""
     project.write("test_it.py", TESTS)
     capture = "--opprof-capture=ranges,python,memory-python"
     saved = project.pytest("--opprof-save=main", capture)

@@ -1,4 +1,4 @@
-"""A baseline, a change, and every verdict there is: one save and one comparison, seen from all sides."""
+"""A baseline, a change, and every verdict: one save and one comparison, seen from all sides."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from e2e.project import Project, Session
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run, TestResult
 
-# How many processes have measured so far: 1 saves, 2 certifies, 3 compares.
+# The number of processes so far: 1 saves, 2 certifies, 3 compares.
 CONFTEST = """\
     from pathlib import Path
     import pytest
@@ -102,7 +102,7 @@ CHANGES = {
     "def test_removed(): work()": "def test_added(): work()",
     "def test_other_steps()": "@pytest.mark.profile(warmup=0, active=5)\ndef test_other_steps()",
     "def test_varies_now(): work(1)": "def test_varies_now(): STEPS.append(0); work(len(STEPS))",
-    # Twice the work in the first three calls of the process, and never again.
+    # Twice the work, but only in the process's first three calls.
     "def test_slow_start(): work()": "def test_slow_start(): LATER.append(0); work(1 + (len(LATER) <= 3))",
     "def test_gate_off(): work()": "def test_gate_off(): work(3)",
     "def test_gate_advisory(): work()": "def test_gate_advisory(): work(3)",
@@ -114,7 +114,7 @@ CHANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """What happened: a save, a change, a comparison."""
+    """A save, a change and a comparison."""
 
     project: Project
     saved: Session
@@ -122,11 +122,11 @@ class Story:
     compared: Session
 
     def stored(self, name: str) -> TestResult | None:
-        """What the baseline has of a test."""
+        """A test's result in the baseline."""
         return self.base.test(f"test_it.py::{name}")
 
     def verdict(self, name: str) -> str:
-        """The verdict that the summary prints beside a test."""
+        """The verdict beside a test in the summary."""
         _, _, summary = self.compared.stdout.partition("= opprof =")
         (found,) = (line.split()[1] for line in summary.splitlines() if line.startswith(f"{name} "))
         return found
@@ -297,7 +297,7 @@ def test_command_line_beats_marker_beats_ini_file(story: Story) -> None:
     ini = "opprof_gate=\n  ranges.count = 1%\n  inner.count = off\n  work.count = exact"
     by_ini = story.project.pytest("--opprof-baseline=main", "-o", ini, "-k", "gate or replaced")
     failed = {name for name, outcome in by_ini.outcomes.items() if outcome == "failure"}
-    # The markers' own rules on ranges.count and inner.count hold; work.count is nobody else's.
+    # The markers' own rules on ranges.count and inner.count hold; only the ini file has a rule on work.count.
     assert failed == {"test_gate_off", "test_gate_advisory", "test_gate_exact", "test_gate_tolerance"}
     by_hand = story.project.pytest(
         *("--opprof-baseline=main", "-o", ini, "-k", "gate or replaced"),

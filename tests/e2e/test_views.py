@@ -1,4 +1,4 @@
-"""Views launch and copy nothing: they are not ops, and what differs by them alone is CHANGED."""
+"""Views launch and copy nothing: they are not ops, and a test that differs only in them is CHANGED."""
 
 from dataclasses import dataclass, replace
 
@@ -68,7 +68,7 @@ FREE = (
     "test_backward",
     "test_two_gradients",
 )
-# Each with the op that its failure names.
+# each with the op that its failure names
 WORSE = {
     "test_contiguous": "aten::clone",
     "test_copying_reshape": "aten::clone",
@@ -88,7 +88,7 @@ class Story:
     compared: Session
 
     def judged(self, name: str) -> TestComparison:
-        """What the comparison says of a test."""
+        """A test's comparison."""
         return _judged(self.project, name)
 
 
@@ -182,7 +182,7 @@ def test_counts_do_not_depend_on_recording_options(story: Story, project: Projec
 
 @pytest.fixture(scope="module")
 def beside_older(story: Story, make_project: MakeProject) -> Story:
-    """The same beside a baseline of a release that counted views as ops."""
+    """The same against a baseline of a release that counted views as ops."""
     project = make_project("older")
     (stored,) = (story.project.folder / ".opprof" / "main").glob("*.json*")
     older = project.folder / ".opprof" / "main" / stored.name

@@ -1,4 +1,4 @@
-"""Tests that others end: the kernel for want of memory, a timeout, a program that takes the process over."""
+"""Tests ended by the kernel for lack of memory, by a timeout, or by a program that replaces the process."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def check_the_next_session_tells(project: Project, sessions: Path) -> None:
 
 @pytest.fixture
 def memory_group() -> Iterator[Path]:
-    """A control group of the kernel's that has room for an idle pytest and not for much more."""
+    """A kernel control group with memory for an idle pytest and little more."""
     mounted = Path("/sys/fs/cgroup/memory")
     group = (mounted if mounted.is_dir() else Path("/sys/fs/cgroup")) / f"opprof-tests-{os.getpid()}"
     limit = group / ("memory.limit_in_bytes" if mounted.is_dir() else "memory.max")
@@ -81,7 +81,7 @@ def test_out_of_memory_kill_is_reported(project: Project, sessions: Path, memory
 
 
 def test_timeout_that_ends_the_process_is_reported(project: Project, sessions: Path) -> None:
-    """pytest-timeout's other method, which makes a failure of the test, is in test_terms.py."""
+    """pytest-timeout's other method, which only fails the test, is in test_terms.py."""
     pytest.importorskip("pytest_timeout")
     project.write("test_it.py", ENDS.format(end="threading.Event().wait()"))
     session = project.pytest(
@@ -110,7 +110,7 @@ def test_pytest_exit_is_not_a_death(project: Project, sessions: Path, workers: t
 
 
 def test_timed_out_second_look_is_not_a_death(project: Project, sessions: Path) -> None:
-    """What this session killed itself did not die in a test."""
+    """A process that this session killed did not die in a test."""
     project.write(
         "conftest.py",
         """\
@@ -187,7 +187,7 @@ def test_a_session_folder_that_is_read_only_is_passed_over(project: Project, unw
 def pytest_without_shared_memory(
     project: Project, *arguments: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run pytest; shared memory is passed over, as a limit on a file's size leaves no room for the session's."""
+    """Run pytest without shared memory: a file size limit leaves no room for the session's file."""
     command = ["/bin/sh", "-c", 'ulimit -f 2048 && exec "$0" -m pytest "$@"', sys.executable, *arguments]
     return subprocess.run(
         [*command, "--opprof-json=run.json"],

@@ -1,4 +1,4 @@
-"""Under pytest-xdist every worker measures and judges, and the controller joins what they found."""
+"""Under pytest-xdist every worker measures and judges, and the controller joins the results."""
 
 import pytest
 from e2e.conftest import MakeProject
@@ -43,7 +43,7 @@ TESTS = """\
 
 @pytest.fixture(scope="module")
 def distributed(make_project: MakeProject) -> tuple[Project, Session]:
-    """A project that was saved by two workers, and has changed since."""
+    """A project that two workers saved, and that has changed since."""
     project = make_project("distributed")
     project.write("test_one.py", TESTS)
     project.write("test_two.py", TESTS.replace("def test_", "def test_two_"))
@@ -105,7 +105,7 @@ def test_as_many_fresh_processes_confirm_as_there_are_workers(
 
 @pytest.mark.parametrize(
     "mode",
-    # The others hand out tests by whole files, as they may come anyway.
+    # The other modes distribute whole files, which may happen anyway.
     [
         "load",
         "loadgroup",
@@ -138,7 +138,7 @@ def test_failures_of_workers_name_the_op(distributed: tuple[Project, Session]) -
     project, _ = distributed
     session = project.pytest("-n", "2", "--opprof-baseline=main", "-k", "more", plugins=XDIST)
     assert "REGRESSED: 1 more range in each step than main" in session.failures["test_more"]
-    # Both files were collected whole, so that what is gone is known to be gone.
+    # Both files were collected whole, so missing tests are known to be gone.
     assert any("test_removed" in line for line in session.told)
 
 

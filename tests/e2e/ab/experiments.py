@@ -37,7 +37,7 @@ TESTS = """\
     def test_unmarked():
         work.other()
 """
-# One process of this test ends, stops or changes things: the one whose number the environment gives.
+# One process of this test ends, stops or changes things; the environment gives its number.
 DISTURBING = """\
     import os, pathlib, signal
     import pytest
@@ -65,13 +65,13 @@ DISTURBING = """\
             pathlib.Path("work.py").write_text(pathlib.Path("work.py").read_text() + "\\n")
 """
 
-# Nothing that the machine does beside decides: a test a hundred times as slow is not a change here.
+# Load on the machine must not decide: here even a test a hundred times slower is not a change.
 NOT_BY_TIME = ("--min-effect=10000%", "--max-noise=10000%")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ab:
-    """How ``opprof ab`` ended, and what it said."""
+    """How ``opprof ab`` ended, and what it printed."""
 
     code: int
     stdout: str
@@ -79,7 +79,6 @@ class Ab:
 
     @property
     def lines(self) -> pytest.LineMatcher:
-        """Its output, to be matched line by line."""
         return pytest.LineMatcher(self.stdout.splitlines())
 
 
@@ -100,18 +99,18 @@ def ab(project: Project, *arguments: str, cwd: str = ".", env: dict[str, str] | 
 
 
 def temporary(project: Project) -> Path:
-    """Where it makes its work trees."""
+    """The folder of its work trees."""
     folder = project.folder.parent / "temporary"
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def nothing_left(project: Project) -> bool:
-    """Whether neither git nor the temporary folder knows of a work tree any more."""
+    """Whether neither git nor the temporary folder has a work tree left."""
     listed = project.git("worktree", "list", "--porcelain").count("worktree ")
     return listed == 1 and not list(temporary(project).glob("opprof-*"))
 
 
 def experiments(project: Project) -> list[Path]:
-    """The folders of kept experiments."""
+    """The folders of stored experiments."""
     return sorted(path.parent for path in (project.folder / ".opprof" / "ab").glob("*/plan.json"))

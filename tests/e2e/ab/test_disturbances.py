@@ -1,4 +1,4 @@
-"""What happens to an A/B whose processes hang or die, or whose files change meanwhile."""
+"""An A/B whose processes hang or die, or whose files change during the run."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each side of an A/B runs its own code, in an environment of its own where it asks for one."""
+"""Each side of an A/B runs its own code, in its own environment if requested."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def test_a_base_that_imports_the_heads_code_is_refused(project: Project) -> None
 
 
 def in_src(project: Project) -> None:
-    """Put the program where pytest does not find it by itself."""
+    """Put the program where pytest does not find it on its own."""
     (project.folder / "src").mkdir()
     project.git("mv", "work.py", "src/work.py")
     project.replace("pytest.ini", "pythonpath = .", "")
@@ -46,7 +46,7 @@ def in_src(project: Project) -> None:
 
 
 def installed(project: Project, folder: Path) -> dict[str, str]:
-    """Variables with which `work` is imported as installers leave it: a copy of what the project had."""
+    """Variables that import `work` as installers leave it: from a copy of the project."""
     info = folder / "work-1.0.dist-info"
     info.mkdir(parents=True)
     (folder / "work.py").write_text((project.folder / "src" / "work.py").read_text())

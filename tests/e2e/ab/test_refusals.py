@@ -1,4 +1,4 @@
-"""An A/B that has nothing to compare, or that was asked for what it cannot mean."""
+"""An A/B with nothing to compare, or with invalid arguments."""
 
 from pathlib import Path
 

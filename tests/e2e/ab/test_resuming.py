@@ -1,4 +1,4 @@
-"""An A/B that was interrupted, or that met a disturbed machine, goes on."""
+"""An A/B resumes after an interruption, and measures more on a disturbed machine."""
 
 import signal
 from dataclasses import replace
@@ -17,7 +17,7 @@ def test_interrupted_measurements_are_kept_and_resumed(project: Project, tmp_pat
     project.write("tests/test_it.py", DISTURBING)
     project.commit()
     counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": name}
-    # Two processes are tried first; the seventh to be measured is interrupted, the fourth killed.
+    # Two trial processes come first; the seventh measured one is interrupted, the fourth is killed.
     disturbed = counted | {"INTERRUPTED_AT": "9", "KILLED_AT": "6"}
     first = ab(
         project, "HEAD", "tests", "--processes=8", "--steps=2", "--seed=5", "--max-time=0", env=disturbed
@@ -33,7 +33,7 @@ def test_interrupted_measurements_are_kept_and_resumed(project: Project, tmp_pat
     other = ab(project, "HEAD", f"--resume={kept.name}", "--seed=6", env=counted)
     assert (other.code, "has another seed" in other.stderr) == (2, True)
     before = {path.name: path.stat().st_mtime_ns for path in kept.glob("first-*.json.gz")}
-    # No machine is so quiet.
+    # no machine is so quiet
     second = ab(project, "HEAD", f"--resume={kept.name}", "-v", "--max-noise=0%", env=counted)
     assert second.code == 1
     second.lines.fnmatch_lines(["test_other *INCONCLUSIVE *its base differs from itself by *"])
@@ -52,7 +52,7 @@ def test_tests_that_met_a_disturbed_machine_get_more_processes(project: Project,
     project.commit()
     counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": "SIGINT"}
     options = ("HEAD", "tests", "--processes=8", "--steps=2", "--max-time=0.1")
-    # Of 18 processes two are tried first; all but the last one of those to be measured are finished.
+    # Of 18 processes, two are trials; all but the last measured one are finished.
     ab(project, *options, env=counted | {"INTERRUPTED_AT": "18"})
     (kept,) = experiments(project)
     first = sorted(kept.glob("first-*.json.gz"))
@@ -60,7 +60,7 @@ def test_tests_that_met_a_disturbed_machine_get_more_processes(project: Project,
     for at, path in enumerate(first):
         run = read_run(path)
         (test,) = run.tests
-        # All but one of a side ran at a speed that no real machine has, so that no further one meets it.
+        # All but one of a side ran at a speed that no real machine has, so no further process matches it.
         timing = replace(test.timing, probe_ns=2 if at in {0, 1} else 1)
         write_run(path, replace(run, tests=(replace(test, timing=timing),)))
     second = ab(project, *options, "--resume", "--max-noise=10000%", env=counted)
@@ -88,7 +88,7 @@ def test_resume_finds_the_newest_same_plan_from_a_subfolder(project: Project, tm
     assert first.code == 128 + signal.SIGINT
     refused = ab(project, *options, "--setup=true", "--resume", cwd="tests", env=counted)
     assert (refused.code, "no unfinished experiment has these options" in refused.stderr) == (2, True)
-    # Ten times as slow is nothing here, and what the machine does beside cannot fail it.
+    # Even ten times slower is not a change here, so load on the machine cannot fail it.
     lenient = ("--min-effect=10000%", "--max-noise=10000%", "--fail-on=regressed")
     quiet = ab(project, *options, *lenient, "-q", "--resume", cwd="tests", env=counted)
     assert quiet.code == 0

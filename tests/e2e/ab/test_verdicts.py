@@ -1,4 +1,4 @@
-"""Whole runs of ``opprof ab``: what they find, and which gates hold."""
+"""Whole runs of ``opprof ab``: their findings and gates."""
 
 import json
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
     project.commit()
     project.replace("work.py", "for _ in range(1)", "for _ in range(4)")  # not committed
     written = tmp_path / "ab.json"
-    # What this machine does beside must not decide: a change of less than half is none here.
+    # Load on the machine must not decide: here a change of less than half does not count.
     quiet = ("--min-effect=50%", "--max-noise=99%")
     told = ab(
         project,

@@ -1,4 +1,4 @@
-"""``opprof accept`` in a project: its tests, the command, and what is on its list."""
+"""``opprof accept`` in a project: its tests, the command, and the list of accepted values."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def accepted(project: Project) -> list[dict[str, object]]:
 
 
 def merged(project: Project, branch: str, *, save: bool = True) -> None:
-    """Merge into main, and save there as CI does: nobody commits what the save changes."""
+    """Merge into main and save there as CI does; nobody commits the files that the save changes."""
     project.git("checkout", "-q", "main")
     project.git("merge", "-q", "--no-ff", "-m", "A merge", branch)
     if save:

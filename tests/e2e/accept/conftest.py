@@ -1,4 +1,4 @@
-"""The project in which a rise is meant."""
+"""A project with an intended rise."""
 
 import pytest
 from e2e.accept.acceptances import TEST
@@ -7,7 +7,7 @@ from e2e.project import Project
 
 @pytest.fixture
 def repository(project: Project) -> Project:
-    """A project under git with a baseline of main, and a topic branch on which a test does more."""
+    """A git project with a baseline of main, and a topic branch on which a test does more."""
     project.git("init", "-q", "-b", "main")
     project.write("test_it.py", TEST)
     project.commit()

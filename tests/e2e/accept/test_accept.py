@@ -1,4 +1,4 @@
-"""A rise that is meant: accepted with a reason, seen by who reviews it, and over when the baseline has it."""
+"""An intended rise: accepted with a reason, shown to reviewers, and over once the baseline has it."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ def test_a_rise_is_accepted_until_main_has_it(repository: Project) -> None:
         "Commit .opprof/accepted.json with the change",
         "    ranges.count up to 3",
     ]
-    # All that git sees of our folder is what a reviewer should.
+    # Git shows only the files in our folder that a reviewer should see.
     assert repository.git("status", "--porcelain", "-uall").splitlines() == [
         "M test_it.py",
         "?? .opprof/accepted.json",
@@ -144,7 +144,7 @@ def test_unwritable_project_is_still_compared(project: Project) -> None:
 
 
 def test_a_rise_beside_an_op_whose_memory_fell_is_accepted(project: Project) -> None:
-    """What an op takes less what it gives back may be negative: the comparison is written all the same."""
+    """An op's allocated less freed memory may be negative: the comparison is written all the same."""
     project.write(
         "test_it.py",
         """\

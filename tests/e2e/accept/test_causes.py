@@ -1,4 +1,4 @@
-"""All tests that regressed for one cause are accepted at once, and so are all causes."""
+"""Accepting all tests that regressed for one cause, and all causes, at once."""
 
 import pytest
 from e2e.accept.acceptances import REASON, accept
@@ -35,7 +35,7 @@ def several(project: Project) -> Project:
     """A project with three tests that fail for two causes."""
     project.git("init", "-q", "-b", "main")
     project.write("test_it.py", SEVERAL)
-    # With them a test without an op is compared too.
+    # with instructions, a test without ops would be compared too
     project.write("pytest.ini", INI + "opprof_instructions = off\n")
     project.commit()
     project.pytest("--opprof-save=main")
@@ -67,12 +67,12 @@ def test_one_command_accepts_all_tests_of_a_cause(several: Project, workers: tup
     failed.lines.fnmatch_lines(
         [*CAUSES[:-1], "    test_it.py::test_nothing", CAUSES[-1]] if not workers else CAUSES[:4]
     )
-    # Each command once, in the section of one test; the other section says where.
+    # Each command is printed once, in one test's section; the other section refers to it.
     sections = failed.stdout.partition("= opprof =")[0]
     assert sections.count('intended? opprof accept --cause 1 --reason "..."') == 1
     assert sections.count("intended? accept cause 1, see test_it.py::test_shared[") == 1
     assert sections.count('intended? opprof accept test_it.py::test_alone --reason "..."') == 1
-    # A JUnit report shows each test by itself.
+    # A JUnit report shows each test on its own.
     assert "opprof accept 'test_it.py::test_shared[a b]' --reason" in failed.failures["test_shared[a b]"]
 
     done = accept(several, "--cause", "1", "--reason", REASON)
@@ -105,7 +105,7 @@ def test_causes_have_the_same_numbers_everywhere(several: Project) -> None:
     compare = ("-m", "pytest_opprof.cli.main", "compare", "main", str(failed.document))
     done = several.python(*compare, "-o", "cmp.json")
     compared = [line for line in done.stdout.splitlines() if line.startswith("cause ")]
-    # Of two documents nobody knows which lines were edited.
+    # Two run files alone do not say which lines were edited.
     assert [line.partition(":")[0] for line in compared] == [line.partition(":")[0] for line in titles]
     command = 'opprof accept --comparison cmp.json --cause 1 --reason "..."'
     # In the section of the first test, and in the summary.
@@ -141,14 +141,14 @@ def test_invalid_acceptances_are_one_sentence(several: Project) -> None:
     assert one_of in told()
     assert one_of in told("--all", "--cause", "1")
     assert one_of in told("test_it.py::test_alone", "--all")
-    # A run of some tests takes the place of the one before, and has causes of its own.
+    # A run of some tests replaces the last comparison and has its own causes.
     several.pytest("--opprof-baseline=main", "-k", "alone")
     assert "--cause 2: there is no such cause" in told("--cause", "2")
     several.pytest("--opprof-baseline=main", "-k", "nothing")
     assert "nothing regressed and no test is missing in the comparison of" in told("--all")
     several.pytest("--opprof-baseline=main")
     several.commit()
-    # Committing what was measured makes it no other code; the next commit does.
+    # Committing the measured code does not change it; the next commit does.
     assert accept(several, "test_it.py::test_alone", "--reason", REASON).returncode == 0
     several.commit()
     assert "Run the tests again, or name a comparison file: --comparison FILE" in told("--all")

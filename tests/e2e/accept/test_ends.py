@@ -13,7 +13,7 @@ def accepted_rise(project: Project) -> None:
 
 
 def changed(project: Project, branch: str, before: int, after: int) -> None:
-    """Work on a branch of its own."""
+    """Work on a separate branch."""
     project.git("checkout", "-q", "-b", branch)
     project.replace("test_it.py", f"def test_it(): work({before})", f"def test_it(): work({after})")
     project.commit()
@@ -33,7 +33,7 @@ def test_an_acceptance_ends_once_main_was_measured_with_it(repository: Project) 
     words = " ".join(again.failures["test_it"].split())
     assert "REGRESSED: 1 more range in each step than main" in words
     assert f"no longer accepted up to 3 ({REASON}): the baseline already includes it" in words
-    # It can be accepted anew.
+    # It can be accepted again.
     accepted_rise(repository)
     assert repository.pytest("--opprof-baseline=main").exit_code == 0
 
@@ -90,6 +90,6 @@ def test_saving_counts_ends_an_acceptance_on_any_branch(repository: Project) -> 
     repository.replace("test_it.py", "def test_it(): work(2)", "def test_it(): work(3)")
     assert repository.pytest(store, "--opprof-baseline=main").exit_code == pytest.ExitCode.TESTS_FAILED
     assert accept(repository, "test_it.py::test_it", "--reason", REASON).returncode == 0
-    # The counts go with the change into main, and the entry would stay behind.
+    # The counts are merged with the change, and the entry would stay behind.
     repository.pytest(store, "--opprof-save=main")
     assert accepted(repository) == []

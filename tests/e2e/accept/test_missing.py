@@ -1,4 +1,4 @@
-"""Tests of the baseline that are gone or skipped: named, and accepted where it is meant."""
+"""Baseline tests that are gone or skipped: named, and accepted if intended."""
 
 import pytest
 from e2e.accept.acceptances import REASON, TEST, accept, accepted, merged
