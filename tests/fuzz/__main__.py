@@ -22,15 +22,15 @@ from fuzz.catalog import NAMES, target_of
 from fuzz.target import CORPORA
 
 _BUILD: Final = Path("build", "fuzz")
-# An input is a file or more: in memory where there is some.
+# An input is one or more files, in memory if possible.
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - the folder in it is made new
-# What no input may do: run for so long, have so much memory.
+# Limits of an input: its time and its memory.
 _MOST_SECONDS: Final = 20
 _MOST_MEGABYTES: Final = 1_024
 _LONGEST_INPUT: Final = 32_768
-# A table of names is one for a whole process, and never forgets: so many inputs later begins another process.
+# The table of names is process-wide and only grows, so a new process starts after this many inputs.
 _MOST_INPUTS: Final = 200_000
-# A reader that fell over goes on with other inputs; of one that does so each time, this is enough.
+# A crashed reader continues with other inputs; one that crashes each time is stopped here.
 _MOST_FINDINGS: Final = 3
 _IN_C: Final = {"trace-in-c": "trace", "session-in-c": "session"}
 _UNITS: Final = re.compile(r"^stat::number_of_executed_units:\s*(\d+)|^(\d+) inputs, ", re.MULTILINE)
@@ -43,7 +43,7 @@ _ERROR: Final = re.compile(
 
 @dataclass(slots=True, kw_only=True)
 class Tried:
-    """What came of one reader so far: the inputs, the places in the code that they reached, the findings."""
+    """The result of one reader so far: the inputs, the places in the code that they reached, the findings."""
 
     started: float = field(default_factory=time.monotonic)
     inputs: int = 0
@@ -52,7 +52,6 @@ class Tried:
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
         return time.monotonic() - self.started
 
 
@@ -100,7 +99,7 @@ def _one_input(names: Sequence[str], path: Path) -> int:
 
 
 def _tried(name: str, native: Path | None, seconds: float) -> Tried:
-    """One reader: begun again after each finding, while there is time."""
+    """Run one reader, again after each finding, while there is time."""
     folder, tried = (_BUILD / name).absolute(), Tried()
     (folder / "inputs").mkdir(parents=True, exist_ok=True)
     while seconds - tried.seconds > 0 and len(tried.findings) < _MOST_FINDINGS:
@@ -128,7 +127,7 @@ def _numbers(pattern: re.Pattern[str], told: str) -> Iterator[int]:
 
 
 def _run_in(name: str, folder: Path) -> Path | None:
-    """A program of our own leaves its finding where it runs."""
+    """The folder to run in: a program of ours leaves its finding there."""
     return folder if name in _IN_C else None
 
 

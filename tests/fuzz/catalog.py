@@ -1,4 +1,4 @@
-"""Every reader that is fuzzed, and where: a process that fuzzes one imports no other's."""
+"""Every reader that is fuzzed, and its module: a process that fuzzes one imports no other's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES: Final = tuple(name for names in _MODULES.values() for name in names)
 
 
 def target_of(name: str) -> Target:
-    """The target of a name.
+    """The target with a name.
 
     Raises:
         StopIteration: There is none.

@@ -36,7 +36,7 @@ class _Sources(MetaPathFinder):
 
 def main() -> None:
     name, *options = sys.argv[1:]
-    # Removed by whoever began this process: libFuzzer ends it without a return.
+    # The parent process removes it: libFuzzer ends this process without returning.
     folder = tempfile.mkdtemp()
     with atheris.instrument_imports(include=[_PACKAGE]) as imports:
         finders = [type(finder).__module__ for finder in sys.meta_path]
@@ -49,11 +49,11 @@ def main() -> None:
             target.attempt(data, Path(folder))
 
         def mutate(data: bytes, most: int) -> bytes:
-            # Looked up when it is called: until `Setup` there is another one here, which only complains.
+            # Looked up at the call: before `Setup`, this name is a function that only raises.
             mutated: bytes = atheris.Mutate(data, most)
             return mutated
 
-        # What is imported on the way is not to be counted as the first input's time.
+        # Imports must not count towards the first input's time.
         for path in target.corpus():
             attempt(path.read_bytes())
         mutator = JsonMutator(mutate, target.words)

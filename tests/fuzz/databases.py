@@ -1,4 +1,4 @@
-"""SQLite files of fuzzed contents: as bytes they are, or as tables in JSON, of which more are whole."""
+"""SQLite files of fuzzed contents: as raw bytes, or as tables in JSON, which are valid more often."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MOST_ROWS: Final = 200
 
 
 def write_database(path: Path, data: bytes) -> bool:
-    """Make the file; whether there is one.
+    """Make the file; return whether it exists.
 
     Args:
-        path: Replaced where it is there.
+        path: Replaced if it exists.
         data: A database's bytes, or JSON as `dump_database` writes it.
     """
     path.unlink(missing_ok=True)
@@ -37,7 +37,7 @@ def write_database(path: Path, data: bytes) -> bool:
             database.execute(f"PRAGMA user_version = {int(document.get('version', 0))}")
             database.execute("COMMIT")
     except (sqlite3.Error, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
-        return False  # it says nothing that SQLite could hold
+        return False  # SQLite cannot hold it
     return True
 
 

@@ -1,4 +1,4 @@
-"""Inputs changed at random, most of them so that they stay JSON: what is none gets no reader far."""
+"""Random mutations of inputs that mostly stay JSON: other bytes get no reader far."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 Mutate = Callable[[bytes, int], bytes]
-# Past so many places a document is changed in its first ones: to list them all takes longer than to read it.
+# Only the first places of a large file are changed: to list all would take longer than to read it.
 _MOST_PLACES: Final = 3_000
 _NUMBERS: Final = (
     *(0, 1, -1, 2, 3, 7, 255, 1_000, 2**31 - 1, 2**31, 2**32, 2**53 - 1, 2**53, 2**62, 2**63 - 1, 2**63),
@@ -36,11 +36,11 @@ _OTHERS: Final[tuple[Any, ...]] = (None, True, False, [], {}, [[]], {"": None})
 
 
 class JsonMutator:
-    """Changes values of JSON documents; what is not JSON, and one input in four, by their bytes.
+    """Changes values of JSON files; other inputs, and one input in four, are changed bytewise.
 
     Args:
-        mutate: Changes bytes, to so many at most: libFuzzer does it.
-        words: Texts beside those that mean trouble anywhere.
+        mutate: Changes bytes, up to a maximum length: libFuzzer does it.
+        words: Texts to insert besides those that are hostile anywhere.
     """
 
     def __init__(self, mutate: Mutate, words: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class JsonMutator:
         self._texts = (*_TEXTS, *words, *words)
 
     def __call__(self, data: bytes, max_size: int, seed: int) -> bytes:
-        """One more input, made of this one."""
+        """Another input, made from this one."""
         chance = random.Random(seed)  # noqa: S311 - no secret
         if chance.random() < 0.25:
             return self._mutate(data, max_size)
@@ -78,7 +78,7 @@ class JsonMutator:
             container[key] = self._value(container[key], chance)
 
     def _value(self, value: Any, chance: random.Random) -> Any:
-        """Mostly another one of its type: a wrong type is soon refused."""
+        """Mostly another value of the same type: a wrong type is soon refused."""
         if chance.random() < 0.15:
             return chance.choice(chance.choice((_NUMBERS, self._texts, _OTHERS)))
         if isinstance(value, bool):
@@ -93,7 +93,7 @@ class JsonMutator:
 
 
 def _places(document: list[Any]) -> list[tuple[Any, Any]]:
-    """Each value, as what has it and the index or key under which."""
+    """Each value, as its container and the index or key."""
     found: list[tuple[Any, Any]] = []
     queue: list[Any] = [document]
     while queue and len(found) < _MOST_PLACES:

@@ -44,11 +44,10 @@ from pytest_opprof.results.samples import Samples
 
 Seed = tuple[str, str, bytes]  # the target, the file's name, the input
 _THREAD = 0x0001_0002_3400_0011
-# What the demo changes in its examples, as far as these tests of them see it. A training step alone is longer than
-# an input may be.
+# The demo's changes to its examples that these tests notice. A training step is too long for an input.
 _CHANGES = ("clone", "layer", "stage")
 _UPLOADED = ("test_inference", "test_loudest_frequency", "test_report")
-# Only the largest is repeated too: what repeats it finds the others.
+# Only the largest is also grown: mutations find the others.
 _LARGEST = "layer"
 _GROWS: Final[Mapping[str, Mapping[str, str | int]]] = {
     "": {},
@@ -184,7 +183,7 @@ def _databases(folder: Path) -> Iterator[Seed]:
 
 
 def _as_file(folder: Path, dumped: bytes) -> bytes:
-    """The same as SQLite writes it, with small pages."""
+    """The same database as SQLite writes it, with small pages."""
     path = folder / "small.sqlite"
     assert write_database(path, dumped)
     return path.read_bytes()
@@ -221,8 +220,8 @@ def _left(folder: Path) -> Iterator[Seed]:
     (file,) = left_sessions([left])
     session = bytearray(file.path.read_bytes()[: 4_096 + 256 * 1_024])
     assert session.find(os.fsencode(file.names_path)) == PATHS_AT, "the header is another one"
-    session[PATHS_AT : PATHS_AT + 2_048] = bytes(2_048)  # the reader of it says where the files are
-    # One segment of one chunk is all that the input has of the pool.
+    session[PATHS_AT : PATHS_AT + 2_048] = bytes(2_048)  # its reader supplies the paths of the files
+    # The input holds only one segment, of one chunk, of the pool.
     names = file.names_path.read_bytes()
     yield "session", "killed", pieces((_with_one_chunk(session), names, b""))
     plan = Plan(
@@ -253,14 +252,14 @@ def _left(folder: Path) -> Iterator[Seed]:
 
 
 def _with_one_chunk(session: bytearray) -> bytes:
-    """The header, and in place of the pool's segments one that is as long as the largest chunk."""
+    """The header, with one segment as long as the largest chunk in place of the pool's segments."""
     session[20:24] = (1).to_bytes(4, "little")
     session[24:32] = (256 * 1_024).to_bytes(8, "little")
     return bytes(session)
 
 
 def _uploads(folder: Path) -> Iterator[Seed]:
-    """What pull requests that change the examples would upload, with the event and the comments around it."""
+    """Uploads of pull requests that change the examples, with the event and the comments around them."""
     full = _runs()["full"].tests
     marked = f"{Marker(key='0123456789abcdef', head=HEAD, run=4, attempt=1).line}\nnot of the job"
     suite = copied(folder / "project")
@@ -270,7 +269,7 @@ def _uploads(folder: Path) -> Iterator[Seed]:
         with contextlib.nullcontext() if mutation is None else suite.regressed(mutation):
             suite.pytest("-k", " or ".join(_UPLOADED), report=name)
         run = read_run(suite.reports / f"{name}.json")
-        # Of where it was measured no input depends.
+        # no input depends on where it was measured
         here = Environment(fingerprint={"python": "3.11", "torch": "2.13.0"})
         run = replace(run, tests=(*run.tests, *full), environment=here, commit=Commit(id=HEAD, dirty=False))
         document = json.loads(run_to_bytes(run, where=name))

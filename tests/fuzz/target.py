@@ -1,4 +1,4 @@
-"""What is fuzzed: one reader of ours, given bytes that somebody else wrote."""
+"""Fuzz targets: each is one reader of ours, given foreign bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from pytest_opprof.errors import OpprofError
 
 CORPORA: Final = Path(__file__).parent / "corpus"
-# What stands in a corpus because a reader once fell over it. All else there a reader accepts.
+# Prefix of inputs that once crashed a reader. The reader accepts all other inputs of a corpus.
 FOUND: Final = "found-"
 
 
@@ -45,12 +45,12 @@ class Target:
         return True
 
     def corpus(self) -> list[Path]:
-        """The inputs that the repository has."""
+        """The repository's inputs."""
         return sorted(path for path in (CORPORA / self.name).iterdir() if path.is_file())
 
 
 def put(folder: Path, name: str, data: bytes) -> Path:
-    """A file with these bytes, in place of the one before."""
+    """Write a file with these bytes, in place of the one before."""
     path = folder / name
     path.write_bytes(data)
     return path
@@ -58,11 +58,11 @@ def put(folder: Path, name: str, data: bytes) -> Path:
 
 @contextlib.contextmanager
 def bounded(*, seconds: float, mebibytes: int) -> Iterator[None]:
-    """What takes more processor time, or lets the process have more memory than it ever had, is a finding.
+    """Fail if the block takes too much processor time, or too much memory beyond the earlier peak.
 
     Args:
         seconds: Of all threads together: another process on the machine does not count.
-        mebibytes: More than the most that was resident before.
+        mebibytes: Above the highest resident memory so far.
 
     Raises:
         AssertionError: It took more.
@@ -80,6 +80,6 @@ def _most_kibibytes() -> int:
 
 @contextlib.contextmanager
 def refusals_end_here() -> Iterator[None]:
-    """What is done with a thing that was read may be refused too, without the rest being left out."""
+    """Using a value that was read may be refused as well, without skipping the other uses."""
     with contextlib.suppress(OpprofError):
         yield

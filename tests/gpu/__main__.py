@@ -1,4 +1,4 @@
-"""``python -m gpu``, which `make test-gpu` runs: compares on this machine's GPU, and prints docs/gpu-validation.md."""
+"""``python -m gpu``, run by `make test-gpu`: compares on this GPU and prints docs/gpu-validation.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def exit_code(lines: list[Line]) -> int:
-    """A line that was not run is said; that none ran is a failure."""
+    """A line that was not run is reported; a run without any line is a failure."""
     verdicts = {line.verdict for line in lines}
     if Verdict.FAILS in verdicts:
         return FAILED
@@ -71,7 +71,7 @@ def compared(
 
 
 def launches(both: Callable[[], tuple[float, float]]) -> Line:
-    """The line of what a launch costs."""
+    """The line of the cost of a launch."""
     what = f"recording a launch, at most {launch_cost.MOST} of torch.profiler's"
     try:
         ours, theirs = both()

@@ -1,4 +1,4 @@
-"""What devices did, as two profilers saw it in processes of their own."""
+"""Device work as two profilers recorded it, in separate processes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MARGIN_NS: Final = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What one window saw: how often each kernel, copy and fill ran, and the time of all.
+    """What one window recorded: how often each kernel, copy and fill ran, and their total time.
 
     Attributes:
-        unlaunched: How many of them no call on record has launched.
+        unlaunched: Number of these without a recorded launch call.
     """
 
     counts: dict[str, int]
@@ -34,7 +34,7 @@ class Seen:
 
 
 def seen_in(trace: Path) -> Seen:
-    """Reads a trace of either profiler."""
+    """Read a trace of either profiler."""
     events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
     calls = {event["args"]["correlation"] for event in events if event.get("cat") in CALLS}
     work = [event for event in events if event.get("ph") == "X" and event.get("cat") in WORK]
@@ -54,12 +54,12 @@ def from_json(windows: Sequence[dict[str, Any]]) -> list[Seen]:
 
 
 def least_ns(windows: Sequence[Seen]) -> int:
-    """The time of the least disturbed window: each ran the same."""
+    """The time of the least disturbed window: each ran the same work."""
     return min(window.device_ns for window in windows)
 
 
 def differences(ours: Sequence[Seen], theirs: Sequence[Seen]) -> list[str]:
-    """A sentence for each thing in which the two do not agree; none: they do."""
+    """A sentence for each difference; empty if there is none."""
     if not ours or not theirs or not theirs[0].counts:
         return ["torch.profiler saw nothing on the device: nothing can be compared"]
     expected = theirs[0].counts

@@ -1,4 +1,7 @@
-"""What recording adds to a launch, on each side in a process of its own: ``python -m gpu.launch_cost ours|torch``."""
+"""The cost that recording adds to a launch, per profiler, in separate processes.
+
+``python -m gpu.launch_cost ours|torch``.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from typing import Final
 from gpu.recorded import child, profiler_of
 
 MOST: Final = 0.8  # of torch.profiler's
-LAUNCHES: Final = 500  # fewer than a device queues: none of them waits
+LAUNCHES: Final = 500  # fewer than a device queues, so none of them waits
 ROUNDS: Final = 60
 
 
 def both() -> tuple[float, float]:
-    """Nanoseconds that a launch takes more under ours, and under torch.profiler."""
+    """Extra nanoseconds per launch under ours, and under torch.profiler."""
     ours, theirs = (float(child("launch_cost", side)) for side in ("ours", "torch"))
     return ours, theirs
 
@@ -38,7 +41,7 @@ def added_ns(launch: Callable[[], object], synchronize: Callable[[], object], si
         return (time.thread_time_ns() - start) / LAUNCHES
 
     round_ns()
-    plain = undisturbed([round_ns() for _ in range(ROUNDS)])  # before CUPTI is in the process
+    plain = undisturbed([round_ns() for _ in range(ROUNDS)])  # before CUPTI is loaded
     with make():
         round_ns()
     recorded = []

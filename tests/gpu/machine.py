@@ -16,7 +16,7 @@ PACKAGES: Final = ("pytest-opprof", "torch", "triton", "cupy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What a result depends on, for the page; a field that is not known is ""."""
+    """What a result depends on, for the page; an unknown field is ""."""
 
     gpu: str
     driver: str
@@ -26,7 +26,7 @@ class Machine:
 
 
 def lacks_gpu() -> str | None:
-    """Why nothing can run on a GPU here, in a sentence without its end; None where it can."""
+    """Why nothing can run on a GPU here, in a sentence without its full stop; None if it can."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -41,7 +41,7 @@ def lacks_gpu() -> str | None:
 
 
 def lacks_torch() -> str | None:
-    """Why torch cannot use the GPU; it is the other side of each comparison."""
+    """Why torch cannot use the GPU. Torch is the other side of each comparison."""
     if importlib.util.find_spec("torch") is None:
         return "no torch to compare with: install one that is built for CUDA"
     import torch
@@ -57,13 +57,13 @@ def lacks(
     gpu: Callable[[], str | None] = lacks_gpu,
     torch: Callable[[], str | None] = lacks_torch,
 ) -> str | None:
-    """The first thing that a workload lacks here; None where it can run."""
+    """The first thing that a workload lacks here; None if it can run."""
     absent = next((name for name in needs if importlib.util.find_spec(name) is None), None)
     return gpu() or torch() or (f"{absent} is not installed" if absent else None)
 
 
 def on_a_gpu(*needs: str) -> None:
-    """Skips the test that runs where there is no GPU, or none of these packages."""
+    """Skip the test without a GPU or without one of these packages."""
     reason = lacks(needs)
     if reason is not None:
         pytest.skip(reason)
@@ -81,13 +81,13 @@ def this_machine() -> Machine:
         gpu=fields["gpu_model"],
         driver=fields["gpu_driver"],
         cuda=fields["cuda"],
-        cupti=library().rpartition("/")[2],  # where it lies is nobody else's
+        cupti=library().rpartition("/")[2],  # its path is private
         versions={name: found for name in PACKAGES if (found := _version(name))},
     )
 
 
 def _version(name: str) -> str:
-    if name == "cupy":  # its wheels are named for the CUDA that they are built for
+    if name == "cupy":  # its wheels are named after their CUDA release
         names = ("cupy", "cupy-cuda12x", "cupy-cuda13x")
         return next((found for one in names if (found := _installed(one))), "")
     return _installed(name)

@@ -1,4 +1,4 @@
-"""The text of docs/gpu-validation.md: what ran on which hardware, or that nothing did."""
+"""The text of docs/gpu-validation.md: what ran on which hardware, or that nothing ran."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _HEADERS: Final = ("what", "ours", "torch.profiler", "holds")
 
 
 def page(machine: Machine | None, lines: Sequence[Line], *, day: date | None = None) -> str:
-    """The page of a run on this machine; without one, that of no run."""
+    """The page of a run on this machine, or the page without a run."""
     parts = [TITLE, INTRODUCTION]
     if machine is None:
         parts.append(NEVER_RUN)

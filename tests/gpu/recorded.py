@@ -1,4 +1,4 @@
-"""One side of a comparison: ``python -m gpu.recorded ours|torch WORKLOAD`` prints what each window saw."""
+"""One side of a comparison: ``python -m gpu.recorded ours|torch WORKLOAD`` prints each window's record."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TESTS: Final = Path(__file__).parents[1]
 WARM_STEPS: Final = 10
 STEPS: Final = 5
 WINDOWS: Final = 3
-ALLOW: Final = {"OPPROF_TESTS_ALLOW_TORCH_PROFILER": "oracle"}  # it is what ours is held to
+ALLOW: Final = {"OPPROF_TESTS_ALLOW_TORCH_PROFILER": "oracle"}  # ours is compared with it
 
 
 def child(module: str, *arguments: str) -> Any:
     """The JSON that ``python -m gpu.MODULE`` prints last.
 
     Raises:
-        RuntimeError: It failed; with what it said.
+        RuntimeError: It failed; the message holds its output.
     """
     path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
@@ -42,26 +42,26 @@ def child(module: str, *arguments: str) -> Any:
 
 
 def both(workload: str) -> tuple[list[Seen], list[Seen]]:
-    """What ours saw, and what torch.profiler did."""
+    """Our record, and torch.profiler's."""
     ours, theirs = (from_json(child("recorded", side, workload)) for side in ("ours", "torch"))
     return ours, theirs
 
 
 def profiler_of(side: str) -> Callable[[], Any]:
-    """Makes windows of that side, of ops and of CUDA."""
+    """Make windows of that side, of ops and of CUDA."""
     module: Any = importlib.import_module({"ours": "pytest_opprof", "torch": "torch.profiler"}[side])
     kinds = module.ProfilerActivity
     return lambda: module.profile(activities=[kinds.CPU, kinds.CUDA])
 
 
 def windows(make: Callable[[], Any], step: Step, synchronize: Callable[[], object]) -> list[Seen]:
-    """The step under some windows; it and the devices are warm before the first."""
+    """Run the step in several windows; step and devices are warmed up before the first."""
     for _ in range(WARM_STEPS):
         step()
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(WINDOWS):
-            synchronize()  # nothing of the last one runs into the next
+            synchronize()  # the next window must not contain work of this one
             with make() as profiler:
                 for _ in range(STEPS):
                     step()

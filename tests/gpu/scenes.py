@@ -1,4 +1,4 @@
-"""What a GPU has to show once: ``python -m gpu.scenes NAME`` plays it in a process of its own, and prints what it saw."""
+"""GPU behavior to show once: ``python -m gpu.scenes NAME`` runs it in its own process and prints it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MIB: Final = 1 << 20
 
 
 def taken_over() -> dict[str, Any]:
-    """torch.profiler starts while ours records; then each records alone."""
+    """torch.profiler starts while ours records; then each records on its own."""
     import torch
     from torch.profiler import profile as torch_profile
 
@@ -58,7 +58,7 @@ def captured() -> dict[str, Any]:
 
 
 def allocated() -> dict[str, Any]:
-    """What CuPy's allocators take of the device and give back, by range."""
+    """Memory that CuPy's allocators allocate and free on the device, by range."""
     import cupy
 
     import pytest_opprof
@@ -90,7 +90,7 @@ def allocated() -> dict[str, Any]:
 
 
 def unloaded() -> dict[str, Any]:
-    """Kernels of modules that are gone when their names are asked for."""
+    """Kernels of modules that are unloaded when their names are read."""
     import cupy
 
     import pytest_opprof
@@ -107,7 +107,7 @@ def unloaded() -> dict[str, Any]:
 
 
 def freed() -> dict[str, Any]:
-    """A tensor of before the recording is given back, under both profilers."""
+    """A tensor from before the recording is freed, under both profilers."""
     import torch
     from torch.profiler import profile as torch_profile
     from torch.profiler import record_function

@@ -1,4 +1,4 @@
-"""On a GPU: what CUPTI does where no other profiler could say what is right."""
+"""On a GPU: CUPTI's behavior where no other profiler can serve as a reference."""
 
 from __future__ import annotations
 

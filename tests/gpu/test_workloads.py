@@ -1,4 +1,4 @@
-"""On a GPU: what devices did is what torch.profiler saw of the same program, and what a test is gated on."""
+"""On a GPU: device work equals torch.profiler's record of the same program, and gates a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel in Triton, which is compiled from this file: imported only where Triton is."""
+"""A Triton kernel, which is compiled from this file: imported only if Triton is installed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What runs on the GPU while both profilers look on: each gives a step, warm and the same each time."""
+"""GPU programs that both profilers record: each gives a step, warmed up and the same each time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def graph() -> Step:
     given = torch.randn(256, 256, device="cuda")
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):  # a capture begins with everything in place
+    with torch.cuda.stream(side):  # everything must exist before a capture
         for _ in range(3):
             (given @ given).relu().sum()
     torch.cuda.current_stream().wait_stream(side)

@@ -1,4 +1,4 @@
-"""Anti-patterns are told where real code shows them, and not where it does something like them."""
+"""Anti-patterns are reported for real code that has them, and not for similar code."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -91,7 +91,7 @@ def added_in_place() -> object:
 
 
 def trained(around: Callable[..., Any]) -> None:
-    """A residual, whose gradients autograd adds up in place where nobody else holds them."""
+    """A residual whose gradients autograd adds in place if nothing else holds them."""
     hidden = torch.ones(8, 8, requires_grad=True) * 2
     inner = around(hidden)
     (hidden + inner @ X + inner @ X + inner @ X).sum().backward()

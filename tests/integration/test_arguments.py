@@ -20,10 +20,10 @@ from pytest_opprof import profile
 
 CALLS = public_calls()
 OWNERS: dict[str, Make] = {**PROFILERS, "Cycle": LastCycle, "TraceFile": Reread}
-# Of these a test gives the value alone.
+# Arguments whose value a test gives by position.
 FIRST = {"prof", "event", "intervals", "msg", "args", "kwargs", "name", "inputs", "length", "traced_data"}
 
-# Where another test shows it: that test must be there and must give the argument.
+# Arguments that another test covers: that test must exist and give the argument.
 SHOWN = {
     "_init_for_cuda_graphs.window": "test_profile.py::test_window_for_cuda_graphs_is_opened_when_asked_for",
     "map_recorded_events_to_aten_ops_with_stack_trace.traced_data": (
@@ -113,7 +113,7 @@ def is_shown_with_the_events(name: str, argument: str) -> bool:
 
 
 def proof_of(key: str) -> tuple[Proof | None, Make]:
-    """What shows an argument, and the profiler that it is shown with."""
+    """The proof of an argument, and the profiler to run it with."""
     name, _, argument = key.rpartition(".")
     owner = next((one for one in OWNERS if name == one or name.startswith(f"{one}.")), None)
     if owner is None:
@@ -137,7 +137,7 @@ def test_every_argument_has_an_effect(key: str, tmp_path: Path, monkeypatch: pyt
 
 
 def check_shown(place: str, argument: str) -> None:
-    """The test is there, and what it says names the argument, but for a first one, which has no name there."""
+    """The test exists, and its file names the argument, except for a positional one."""
     path, _, test = place.partition("::")
     text = (Path(__file__).parent / path).read_text(encoding="utf-8")
     assert f"def {test}(" in text, f"{place} is gone"
@@ -152,7 +152,7 @@ def test_proofs_name_existing_arguments() -> None:
 
 
 def test_no_public_call_is_overlooked() -> None:
-    """That what looks for them finds them: of each kind some."""
+    """The search finds some calls of each kind."""
     known = {
         "profile",
         "profile.step",
@@ -165,11 +165,11 @@ def test_no_public_call_is_overlooked() -> None:
     assert {f"{name}.key_averages" for name in (*OWNERS, "EventList")} <= CALLS.keys()
 
 
-# ---- that the proofs prove ----
+# ---- proofs of the proofs ----
 
 
 def optional_arguments() -> list[tuple[str, str, str]]:
-    """Of the profilers and their methods, what may be left out and has a proof of its own here."""
+    """Optional arguments of the profilers and their methods that have their own proof here."""
     found = []
     for key in public_arguments():
         name, _, argument = key.rpartition(".")
@@ -181,7 +181,7 @@ def optional_arguments() -> list[tuple[str, str, str]]:
 
 
 def deaf_to(owner: Any, method: str, argument: str) -> Any:
-    """The same profiler, but what this method is given as this argument makes no difference."""
+    """The same profiler, but the method ignores this argument."""
     original = getattr(owner, method)
     signature = inspect.signature(original)
 

@@ -1,4 +1,4 @@
-"""opprof attach: a process is recorded from outside of it."""
+"""opprof attach: a process is recorded from outside."""
 
 import contextlib
 import gzip
@@ -31,7 +31,7 @@ WORK = """
 
 @contextlib.contextmanager
 def process(program: str, folder: Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    """A process at work, killed in the end."""
+    """A working process, killed at the end."""
     started = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)],
         env=os.environ | {"OPPROF_DIR": str(folder)} | variables,
@@ -51,7 +51,7 @@ def process(program: str, folder: Path, **variables: str) -> Iterator[subprocess
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where both meet."""
+    """The folder where both meet."""
     monkeypatch.setenv("OPPROF_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -143,7 +143,7 @@ def test_forked_children_are_not_recorded(folder: Path, capsys: pytest.CaptureFi
         try:
             assert main(["attach", str(child)]) == 2
             assert "does not listen" in capsys.readouterr().err
-            os.kill(child, signal.SIGUSR2)  # from somebody else: nothing is asked of it
+            os.kill(child, signal.SIGUSR2)  # sent by another program, without a request
             assert main(["attach", str(parent.pid), "--seconds", "0", "-o", "trace.json"]) == 0
         finally:
             os.kill(child, signal.SIGKILL)

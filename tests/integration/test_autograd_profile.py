@@ -1,4 +1,4 @@
-"""The older profiler, torch.autograd.profiler.profile, and what goes with it."""
+"""The older profiler, torch.autograd.profiler.profile, and related functions."""
 
 import gc
 import json
@@ -34,7 +34,7 @@ def test_events_are_there_after_the_block(tmp_path: Path) -> None:
     assert prof.self_cpu_time_total > 0
     assert str(prof) == prof.table()
     assert "Self CPU time total" in prof.table(row_limit=1, header="a header")
-    for _ in range(2):  # torch's can be written once
+    for _ in range(2):  # torch's profile can be exported only once
         prof.export_chrome_trace(tmp_path / "trace.json", {"said": '"by the user"'})
     trace = json.loads((tmp_path / "trace.json").read_text())
     assert (trace["said"], trace["trace_id"]) == ("by the user", prof.trace_id)
@@ -98,7 +98,7 @@ def test_failure_in_the_block_keeps_the_results() -> None:
 
 
 def flags() -> tuple[bool, bool]:
-    """The flag by both of its names, which are looked up anew each time."""
+    """The flag under both of its names, looked up each time."""
     return autograd._is_profiler_enabled, pytest_opprof._is_profiler_enabled
 
 

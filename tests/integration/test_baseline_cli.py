@@ -16,7 +16,7 @@ from pytest_opprof.results.run import Commit, Environment, Outcome
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
-    """A store with two baselines, in the folder where commands are started."""
+    """A store with two baselines, in the folder where commands start."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
@@ -28,7 +28,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[str]:
-    """What a command prints."""
+    """A command's output."""
     assert main(["baseline", *arguments]) == code
     printed = capsys.readouterr()
     return (printed.err if code else printed.out).splitlines()

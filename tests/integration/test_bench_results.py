@@ -1,4 +1,4 @@
-"""What a run of the benches leaves: the file of which the docs are made."""
+"""Results of the benchmarks: the file that the docs are generated from."""
 
 import importlib
 from pathlib import Path
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module of that name; benches are not part of the package, and stand beside it."""
+    """The module of that name; benches are outside the package."""
     monkeypatch.syspath_prepend(ROOT)
     return importlib.import_module("benchmarks.results")
 

@@ -1,4 +1,4 @@
-"""Any program is recorded as it ran: made-up ones say beforehand what a recording should have."""
+"""Random programs are recorded as they ran: they predict what a recording should have."""
 
 import contextlib
 import functools
@@ -15,7 +15,7 @@ from pytest_opprof import record_function
 
 @dataclass(frozen=True)
 class Call:
-    """What a made-up function does: calls others, and then ends in one of many ways."""
+    """A generated function: it calls others, and then ends in one of many ways."""
 
     kind: str
     inner: tuple["Call", ...] = ()
@@ -33,7 +33,7 @@ def call_trees() -> st.SearchStrategy[Call]:
 
 
 def perform(call: Call, begun: list[str], around: str) -> None:
-    """Does what a call says, and notes each call that a recording should have, behind the one around it."""
+    """Execute a call, and log each call that a recording should have, after its caller."""
     match call.kind:
         case "C":
             begun.append(f"{around}/divmod")
@@ -127,6 +127,6 @@ def test_any_program_is_recorded_as_it_ran(call: Call) -> None:
         paths[event] = f"{around}/{name}" if name in _NOTED else around
         if name in _NOTED:
             found.append(paths[event])
-    # A generator without a handler is closed without being run from Python 3.13 on.
+    # From Python 3.13 on, a generator without a handler is closed without being resumed.
     assert [path for path in found if not path.endswith("/close/generating")] == begun
     assert_balanced(recording)

@@ -1,4 +1,4 @@
-"""From which line of the user's own code each op is called, noted while it runs."""
+"""The line of the user's own code from which each op is called, recorded while it runs."""
 
 import functools
 import importlib.util
@@ -103,14 +103,14 @@ def trained(x):
 
 
 def line_of(text: str) -> int:
-    """The number of the only line with this text in it."""
+    """The number of the only line that contains this text."""
     (number,) = (at for at, line in enumerate(SOURCE.splitlines(), start=1) if text in line)
     return number
 
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """A module of the user's own."""
+    """A module of the user."""
     path = tmp_path_factory.mktemp("own") / "modèle.py"
     path.write_text(SOURCE, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("modele", path)
@@ -128,7 +128,7 @@ def collector() -> Iterator[Collector]:
 
 
 def lines(recording: Recording, op: str) -> Counter[str]:
-    """By function and line in the user's module: how often the op was called."""
+    """How often the op was called, by function and line in the user's module."""
     places = places_of_sites(recording.called_from()).get(op, Counter())
     return Counter(
         {
@@ -206,7 +206,7 @@ def test_op_without_a_forward_has_the_engines_line(user: ModuleType, collector: 
 
 @pytest.mark.parametrize("most_events", [0, 5], ids=["rows", "sums"])
 def test_python_in_a_node_has_its_own_lines(user: ModuleType, collector: Collector, most_events: int) -> None:
-    """A `backward` of the user's own, a hook and a forward that is computed again; the nodes keep theirs."""
+    """A custom `backward`, a hook and a recomputed forward; the nodes keep their lines."""
     x = torch.ones(2, requires_grad=True)
 
     def step() -> None:
@@ -242,7 +242,7 @@ def test_nested_engine_has_the_line_that_runs_it(user: ModuleType, collector: Co
 
 @pytest.mark.parametrize("most_events", [0, 5], ids=["rows", "sums"])
 def test_callers_are_noted_on_demand(user: ModuleType, collector: Collector, most_events: int) -> None:
-    """Up to the test, through installed code, and through the engine to what runs it."""
+    """Up to the test, through installed code, and through the engine to its caller."""
     x = torch.ones(2, 4, requires_grad=True)
     model = torch.nn.Sequential(user.Block(), user.Block())
 
@@ -251,7 +251,7 @@ def test_callers_are_noted_on_demand(user: ModuleType, collector: Collector, mos
             model(x)
         user.checkpointed(user.Double.apply(x))
 
-    step()  # from here on gradients are added up
+    step()  # from here on gradients accumulate
     by_default = recorded(collector, step, most_events=most_events)
     assert callers_of_places(by_default.called_from()) == {}
     collector.open(sources=frozenset({"ranges", "ops", SITES, CALLERS}))
@@ -320,7 +320,7 @@ def test_generated_code_has_the_line_that_runs_it(user: ModuleType, collector: C
 
 
 def test_call_sites_agree_with_stacks(user: ModuleType, collector: Collector) -> None:
-    """Where calls are recorded, sites are not noted beside them, and the places are the same lines."""
+    """If calls are recorded, sites are not recorded as well, and the call sites are the same lines."""
     block, x = user.Block(), torch.ones(2, 4)
     noted = places_of_sites(recorded(collector, lambda: block(x)).called_from())
     collector.open(sources=frozenset({"ranges", "ops", "python", SITES}))

@@ -1,4 +1,4 @@
-"""A saved baseline is measured once more in a fresh process, whatever options the first one was given."""
+"""A saved baseline is measured again in a fresh process, whatever options the first one had."""
 
 import pytest
 from e2e.project import INI, Project
@@ -9,7 +9,7 @@ from pytest_opprof.results.run import Run
 
 @pytest.fixture
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project of this test's own."""
+    """This test's own project."""
     return Project(tmp_path_factory.mktemp("certify") / "project")
 
 

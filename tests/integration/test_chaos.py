@@ -1,4 +1,4 @@
-"""The chaos that `make chaos` makes: it sees what is wrong, and a few of its sessions hold."""
+"""`make chaos` detects faults, and a few of its sessions pass."""
 
 import random
 from pathlib import Path

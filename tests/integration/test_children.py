@@ -21,11 +21,11 @@ _SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
 class _Killed(BaseException):
-    """What our own handlers of SIGTERM raise, such as `opprof prepare`'s."""
+    """Raised by a SIGTERM handler, as by that of `opprof prepare`."""
 
 
 class _Hit(subprocess.Popen[Any]):
-    """A process during whose start, when it exists already, this process gets SIGTERM."""
+    """A process during whose start, once it exists, this process gets SIGTERM."""
 
     pids: list[int]
 
@@ -33,7 +33,7 @@ class _Hit(subprocess.Popen[Any]):
         super().__init__(*args, **options)
         self.pids.append(self.pid)
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0.2)  # it is heard before this returns
+        time.sleep(0.2)  # it is delivered before this returns
 
 
 @pytest.fixture

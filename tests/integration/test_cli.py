@@ -32,7 +32,7 @@ def run_of(count: int, **others: Any) -> Run:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two runs and a store, where commands are started."""
+    """A folder with two runs and a store, where commands start."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     write_run(tmp_path / "base.json", run_of(4))
@@ -176,7 +176,7 @@ def test_help_lists_every_command() -> None:
 
 
 def commands_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Every command, and every action of one."""
+    """Every command, and every action of a command."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():

@@ -1,4 +1,4 @@
-"""Each argument of each command of ``opprof`` makes a difference: one without a proof in support/proofs fails."""
+"""Each argument of each ``opprof`` command makes a difference: without a proof in support/proofs it fails."""
 
 import argparse
 import gzip
@@ -52,7 +52,7 @@ while True:
 
 
 def arguments_of(parser: argparse.ArgumentParser, command: tuple[str, ...] = ()) -> Iterator[str]:
-    """All that a parser and those below it take, by command and longest name."""
+    """All arguments of a parser and its subparsers, by command and longest name."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, below in action.choices.items():
@@ -64,7 +64,7 @@ def arguments_of(parser: argparse.ArgumentParser, command: tuple[str, ...] = ())
 
 
 def trace_of(ops: int) -> list[dict[str, Any]]:
-    """Two steps of so many ops, of a kind that all last the same and of another that is called once."""
+    """Two steps of N ops of a constant duration, and of another op that is called once."""
     row = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
     events: list[dict[str, Any]] = []
     for start in (0, 1000):
@@ -78,7 +78,7 @@ def trace_of(ops: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Runs, stores and traces, where commands are started."""
+    """Runs, stores and traces, where commands start."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
@@ -137,7 +137,7 @@ def risen(*, to: int) -> Comparison:
 
 
 def outcome(typed: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[object, ...]:
-    """The exit code, what is told, and the files that are there afterwards, without what is new each time."""
+    """The exit code, the output and the files afterwards, without varying parts."""
     code = main([word.replace("&", " ") for word in typed.split()])
     told = capsys.readouterr().out
     files = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
@@ -150,7 +150,7 @@ def test_every_argument_makes_a_difference(
     argument: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without, with_it = PROOFS[argument]
-    if not argument.startswith("init"):  # which leaves something behind
+    if not argument.startswith("init"):  # which leaves a file behind
         outcome(without, folder, capsys)
         assert outcome(without, folder, capsys) == outcome(without, folder, capsys)
     assert outcome(without, folder, capsys) != outcome(with_it, folder, capsys)
@@ -158,7 +158,7 @@ def test_every_argument_makes_a_difference(
 
 @pytest.fixture
 def listening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The number of a process that runs ops and can be attached to."""
+    """The pid of a process that runs ops and can be attached to."""
     pytest.importorskip("torch")
     monkeypatch.setenv("OPPROF_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -221,7 +221,7 @@ def test_every_proof_of_comment_is_there() -> None:
         text = (folder / file).read_text(encoding="utf-8")
         assert f"def test_{name}(" in text, name
         if "(job: Job)" in text:
-            text += job  # which gives what all of its comments take
+            text += job  # which gives the options of all of its comments
         assert argument.split()[1] in text.replace('"-o"', "--output"), argument
 
 

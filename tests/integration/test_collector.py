@@ -1,4 +1,4 @@
-"""The collector of this process: windows, what they cost, and that nothing is left behind."""
+"""The collector of this process: windows, their cost, and that nothing is left behind."""
 
 import gc
 import stat
@@ -18,7 +18,7 @@ from pytest_opprof.errors import CaptureBusyError, CollectorError, UsageError
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """Open, for ranges only; a window that a failed test left open is closed."""
+    """An open collector for ranges only. A window that a failed test left open is closed."""
     collector = Collector.instance()
     collector.open(sources=RANGES)
     yield collector
@@ -213,7 +213,7 @@ def test_threads_started_in_a_step_belong_to_it(collector: Collector) -> None:
         collector.step_end()
     recording = collector.stop()
     rows = {row.name: (row.background, row.steps["count"]) for row in recording.groups()}
-    # In the second step the thread is one that was there before.
+    # In the second step the thread already exists.
     assert rows == {"first step": (False, (1, 0)), "second step": (True, (0, 0))}
 
 
@@ -356,7 +356,7 @@ def test_process_may_end_while_a_window_is_open(tmp_path: Path) -> None:
 
 
 def holdings() -> tuple[int, int]:
-    """Open files, and mappings of memory."""
+    """Open files and memory mappings."""
     return len(list(Path("/proc/self/fd").iterdir())), len(Path("/proc/self/maps").read_text().splitlines())
 
 
@@ -376,7 +376,7 @@ def test_windows_leak_nothing(collector: Collector, large_counts: bool) -> None:
         one_window()
     gc.collect()
     files, mappings = holdings()
-    for _ in range(200 if large_counts else 40):  # each collects garbage, and torch's heap is large
+    for _ in range(200 if large_counts else 40):  # each collects garbage; torch's heap is large
         one_window()
     gc.collect()
     files_now, mappings_now = holdings()

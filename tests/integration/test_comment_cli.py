@@ -31,7 +31,7 @@ def comparison_of(before: int, after: int) -> Comparison:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Comparisons, and an environment that is of no job."""
+    """Comparisons, and an environment outside of any job."""
     for name in list(os.environ):
         if name.startswith(VARIABLES):
             monkeypatch.delenv(name)

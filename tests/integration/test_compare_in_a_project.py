@@ -1,4 +1,4 @@
-"""What `opprof compare` takes from the project around it: the commit a branch began from, and its configuration."""
+"""What `opprof compare` takes from the project around it: the merge base, and the configuration."""
 
 import subprocess
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ def git(*arguments: str) -> str:
 
 
 def run_of(count: int, commit: str, *, node_id: str = NEW) -> Run:
-    """What was measured at a commit, the later the less it does."""
+    """A run at a commit; later commits do less."""
     test = simple_test({"aten::mul": count}, node_id=node_id)
     created = datetime(2026, 1, 10 - count, tzinfo=UTC)
     return simple_run(test, run_id=f"run{count}", created=created, commit=Commit(id=commit, dirty=False))
@@ -30,7 +30,7 @@ def run_of(count: int, commit: str, *, node_id: str = NEW) -> Run:
 
 @pytest.fixture
 def began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The commit that a topic branch, which is checked out, has in common with main: main went on."""
+    """The merge base of main and the checked-out topic branch; main has moved on."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     git("init", "-q", "-b", "main")

@@ -1,4 +1,4 @@
-"""Shells complete what is typed after ``opprof``, with the script that it prints for them."""
+"""Shells complete ``opprof`` commands with the script that it prints for them."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from pytest_opprof.cli.main import COMMANDS, main
 
 SHELLS = ("bash", "zsh", "tcsh")
-# Bash as it is when somebody presses the tabulator, but for the terminal; one completion is printed a line.
+# Bash's completion on Tab, without the terminal; prints one completion per line.
 COMPLETE = """\
 source "$1"
 shift

@@ -1,4 +1,4 @@
-"""Counters of the processor and the kernel, by real system calls; where those are refused, why is told."""
+"""Counters of the processor and the kernel, by real system calls; if refused, the reason is reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def counting(*names: str, **arguments: Any) -> profile:
 
 
 def touch_pages(count: int) -> None:
-    """Each page of so much fresh memory faults once."""
+    """Cause one page fault per page of fresh memory."""
     with mmap.mmap(-1, count * mmap.PAGESIZE) as memory:
         memory.madvise(mmap.MADV_NOHUGEPAGE)
         for page in range(count):
@@ -149,9 +149,9 @@ def test_every_torch_op_is_counted(record_shapes: bool) -> None:
 
 @pytest.fixture
 def kernel_without_processor_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a virtual machine has; the kernel's own counters are the real ones."""
+    """As on a virtual machine, with the kernel's own counters."""
     real = counters.refusal
-    reason = counters._reason(errno.ENOENT)  # the sentence that a real refusal has
+    reason = counters._reason(errno.ENOENT)  # the sentence of a real refusal
     monkeypatch.setattr(counters, "refusal", lambda name: reason if name in HARDWARE else real(name))
 
 
@@ -182,7 +182,7 @@ def test_missing_counters_lose_no_event(monkeypatch: pytest.MonkeyPatch) -> None
 
 @counts
 def test_threads_without_descriptors_are_reported() -> None:
-    """The system's limit of open files, met after the window was opened."""
+    """The system's limit of open files is reached after the window was opened."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     prof = counting("task-clock")
     prof.start()

@@ -1,4 +1,4 @@
-"""C++ stacks: ops and ranges of real programs know the functions that they were begun in."""
+"""C++ stacks: ops and ranges of real programs know the functions that they started in."""
 
 import ctypes
 import importlib.util

@@ -1,4 +1,4 @@
-"""CUDA's activities through our profiler, over the fake libcupti: whose they are, where, and in what words."""
+"""CUDA activities in our profiler, over the fake libcupti: their owners, places and names."""
 
 import json
 from pathlib import Path

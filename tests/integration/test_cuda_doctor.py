@@ -1,4 +1,4 @@
-"""What ``opprof doctor`` says of CUDA: which libcupti it would use, or why there is none."""
+"""``opprof doctor`` on CUDA: the libcupti that it would use, or why there is none."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a profile lacks of CUDA, or cannot record of it at all, is said."""
+"""CUDA records that a profile lacks, or cannot record at all, are reported."""
 
 import pytest
 from support.cuda.profiled_cuda import PROGRAM, answer
@@ -124,7 +124,7 @@ def test_a_client_that_takes_over_is_noticed() -> None:
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_failed_flush_is_reported(nth: int) -> None:
-    """Which records it kept back nobody knows."""
+    """Nobody knows which records it kept back."""
     said = answer(
         f"""
     with warnings.catch_warnings(record=True) as caught:

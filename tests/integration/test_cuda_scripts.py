@@ -1,7 +1,7 @@
-"""Random scripts of CUDA activities, recorded: what they hold is what must come out.
+"""Random scripts of CUDA activities: a recording must hold exactly what they contain.
 
-The fake CUDA is in a process beside this one, which replays one script after the other; `test_cupti_scripts.c`
-does so with the native library alone.
+The fake CUDA is in a process beside this one, which replays one script after the other;
+`test_cupti_scripts.c` does so with the native library alone.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ Cell = tuple[str, int, str]  # a range or the whole, a step, a measure
 
 @pytest.fixture(scope="module", params=[12, 13])
 def replay(request: pytest.FixtureRequest, fake_cuda_variables: dict[str, str]) -> Iterator[Replay]:
-    """Replays a script over the fake CUDA of a version; says what was recorded."""
+    """Replay a script over the fake CUDA of a version; return the recording."""
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(REPLAYER), str(request.param)]
     with subprocess.Popen(
         command,
@@ -145,7 +145,7 @@ COUNTED = frozenset(MEASURES[: MEASURES.index("busy_ns")]) | {"memory"}
 
 
 def check_sums(said: dict[str, Any], expected: Expected) -> None:
-    """Counts and bytes to the last, times to two nanoseconds for each record: they come by way of ticks."""
+    """Counts and bytes are exact, times to two nanoseconds for each record: they are converted from ticks."""
     sums = sums_of(said)
     counts = Counter({cell: value for cell, value in sums.items() if cell[2] in COUNTED})
     wanted = Counter({cell: value for cell, value in expected.sums.items() if cell[2] in COUNTED})
@@ -210,7 +210,7 @@ failures = st.tuples(
         ]
     ),
     st.sampled_from([1, 7, 8, 15, 21, 35, 39, 999]),
-    st.integers(0, 8),  # the how many-th call fails; 0: each
+    st.integers(0, 8),  # the number of the call that fails; 0: each
 )
 
 

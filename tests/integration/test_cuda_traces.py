@@ -1,4 +1,4 @@
-"""Traces of what CUDA ran, recorded over the fake libcupti: Kineto's words, and who reads them."""
+"""Traces of CUDA work, recorded over the fake libcupti: Kineto's names, and readers of the traces."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from support.programs.children import answer_of
 
 from pytest_opprof import load_trace
 
-STEPS = 20  # HTA fails, in pandas, where numbers of calls fit a byte and those of rows do not
+STEPS = 20  # HTA fails in pandas if call numbers fit a byte and row numbers do not
 PROGRAM = """
     import json
     from support.cuda import fake_cuda
@@ -65,7 +65,7 @@ def events(trace: dict[str, Any], category: str) -> list[dict[str, Any]]:
 def test_work_has_kinetos_args(trace: dict[str, Any]) -> None:
     kernel = next(event for event in events(trace, "kernel") if event["name"] == "gemm")
     args = dict(kernel["args"])
-    assert args.pop("External id") == args.pop("correlation") - 2  # the range; the copy's call; its own
+    assert args.pop("External id") == args.pop("correlation") - 2  # the range's, the copy call's, its own
     assert args == {
         "device": 0,
         "stream": 7,
@@ -158,7 +158,7 @@ def test_holistic_trace_analysis_reads_the_trace(rows_and_trace: tuple[Any, Path
     )
     assert list(analysis.get_profiler_steps()) == list(range(1, 1 + STEPS))
     temporal = analysis.get_temporal_breakdown(visualize=False)
-    assert temporal["compute_time(us)"][0] > STEPS * 88  # it rounds to whole microseconds
+    assert temporal["compute_time(us)"][0] > STEPS * 88  # HTA rounds to whole microseconds
     idle, _ = analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
     assert set(idle["stream"]) >= {7, 13}
     kinds, kernels = analysis.get_gpu_kernel_breakdown(visualize=False)

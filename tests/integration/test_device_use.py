@@ -1,4 +1,4 @@
-"""What devices did, per op and step: the native sums against a plain reading of the same events."""
+"""Device work per op and step: the native sums against a plain reading of the same events."""
 
 import json
 from collections import defaultdict
@@ -40,7 +40,7 @@ works = st.tuples(
     st.integers(7, 8),  # stream
     st.integers(0, 90),
     lengths,
-    st.integers(0, 12),  # correlation; past the calls: not on record
+    st.integers(0, 12),  # correlation; past the calls: not recorded
 )
 programs = st.tuples(
     st.lists(hosts, max_size=8), st.lists(calls, max_size=8), st.lists(works, max_size=12), st.integers(0, 2)
@@ -69,7 +69,7 @@ def event(cat: str, name: str, *, pid: int, tid: int, ts: int, dur: int, **args:
 
 
 class PlainReading:
-    """The sums of one row, or of all, by going through everything again for it."""
+    """The sums of one row, or of all, computed by a full scan each time."""
 
     def __init__(self, recording: ImportedRecording) -> None:
         self.recording = recording
@@ -83,14 +83,14 @@ class PlainReading:
         return self.recording.step[launcher if launcher >= 0 else row]
 
     def around(self, row: int) -> list[int]:
-        """An event, and what is around it."""
+        """An event and its ancestors."""
         chain = [row]
         while (row := self.recording.parent[row]) >= 0:
             chain.append(row)
         return chain
 
     def inside(self, rows: set[int] | None) -> tuple[list[int], list[int]]:
-        """The work and the calls of some events; of all where there are none named."""
+        """The work and the calls inside some events; of all events by default."""
         calls = [row for row, kind in enumerate(self.kinds) if kind is EventKind.RUNTIME]
         if rows is None:
             return self.work, calls
@@ -100,7 +100,7 @@ class PlainReading:
         return mine, [row for row in calls if rows & self.charged(row)]
 
     def charged(self, call: int) -> set[int]:
-        """The op around a call, and what is around that; the call itself where there is no op."""
+        """The op around a call, with its ancestors; the call itself if there is no op."""
         chain = self.around(call)
         ops = [at for at, row in enumerate(chain) if self.kinds[row] in OPS]
         return set(chain[ops[0] :] if ops else chain)
@@ -138,7 +138,7 @@ class PlainReading:
             found[measure][step] += amount
 
     def covered(self, rows: list[int], device: int) -> set[int]:
-        """The nanoseconds that a device spends on work, by thousands."""
+        """The nanoseconds that a device works, in thousands."""
         spans = (
             range(
                 self.recording.start_ns[row] // 1000,
@@ -157,7 +157,7 @@ class PlainReading:
             )
 
     def idle(self, spans: list[tuple[int, int, int]]) -> Sums:
-        """Of spans, each with its step: how long they are, and how much of that no work runs."""
+        """For spans with their steps: their duration, and the part without work."""
         found: Sums = defaultdict(lambda: defaultdict(int))
         for device in set(self.device.values()):
             busy = self.covered(self.work, device)

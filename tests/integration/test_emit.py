@@ -1,6 +1,6 @@
-"""Ranges for other tools: a tool of our own writes down what it hears.
+"""Ranges emitted for other tools: a tool of our own logs what it receives.
 
-Each program is a process of its own, as a tool is looked for once.
+Each program is a separate process, because a tool is looked for once.
 """
 
 import importlib.util
@@ -26,7 +26,7 @@ Listen = Callable[..., Heard]
 
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The listening tool, in the protocols that there are."""
+    """The listening tool, in both protocols."""
     folder = tmp_path_factory.mktemp("tools")
     source, deaf = str(Path(__file__).with_name("listening_tool.c")), str(folder / "deaf.c")
     Path(deaf).write_text("int nothing_of_a_tool;\n")
@@ -39,7 +39,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def listen(tools: dict[str, Path], tmp_path: Path) -> Listen:
-    """Run a program beside the tool; what the tool heard of each thread, thread by thread."""
+    """Run a program with the tool; return the log of each thread."""
 
     def run(program: str, *, tool: str = "new", **more: str) -> Heard:
         log = tmp_path / "heard"
@@ -58,7 +58,7 @@ def listen(tools: dict[str, Path], tmp_path: Path) -> Listen:
 
 
 def begun(heard: Heard) -> list[str]:
-    """The names of the ranges; they must all have ended."""
+    """The names of the ranges, which must all have ended."""
     begins = [text for what, text in heard if what == "begin"]
     assert len(begins) == sum(what == "end" for what, _ in heard)
     return begins
@@ -121,7 +121,7 @@ def test_ranges_of_all_threads_are_emitted(listen: Listen) -> None:
 
 
 def test_range_handed_to_another_thread_keeps_both_stacks(listen: Listen) -> None:
-    """A tool's stack is its thread's: a pop there would end somebody else's range."""
+    """A tool's stack is per thread: a pop there would end another range."""
     heard = listen("""
         import threading
         from pytest_opprof import emit_itt, record_function
@@ -260,7 +260,7 @@ def test_our_own_collector_hears_what_is_emitted() -> None:
         """,
         environment={"INTEL_LIBITTNOTIFY64": str(library_path())},
     )
-    assert said == []  # torch's domain, and no torch: it was not asked for
+    assert said == []  # no domain of torch: it was not requested
 
 
 # ---- torch's ops ----
@@ -321,7 +321,7 @@ def test_nvtx_numbers_forward_and_backward(listen: Listen, arguments: str, shown
 
 
 def split_numbers(name: str) -> list[str]:
-    """A name in pieces, each a number after ``= `` or what lies between."""
+    """A name in pieces: each is a number after ``= `` or the text between."""
     pieces = []
     for piece in name.split("= "):
         head, comma, rest = piece.partition(",")
@@ -341,7 +341,7 @@ def test_itt_shows_sizes_when_asked(listen: Listen) -> None:
 @pytest.mark.slow
 @needs_torch
 def test_producers_are_of_living_tensors(listen: Listen) -> None:
-    """A tensor at the address of one that is gone does not come from where that one came."""
+    """A tensor at a reused address must not get the earlier tensor's producer."""
     names = begun(
         listen("""
         import torch

@@ -1,4 +1,4 @@
-"""What stores of all kinds promise alike."""
+"""Promises of stores of all kinds."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -107,7 +107,7 @@ def test_prune_drops_old_and_lost_commits(store: Archive) -> None:
     store.save("main", simple_run(A), collected=NOBODY)
     lost = {f"{1:040x}", f"{4:040x}"}
     gone = store.prune("main", keep=5, is_gone=lost.__contains__)
-    # 0 is the sixth; 1 is no more; 4 is newer than all commits that are known, and may not be fetched yet.
+    # 0 is the sixth; 1 no longer exists; 4 is newer than all known commits, and may not be fetched yet.
     assert {entry.key for entry in gone} == {key(n) for n in (0, 1)}
     assert keys(store) == [key(n) for n in (4, 3, 2)] + [f"20260102T000000.000000Z-abc_{FAMILY}"]
 

@@ -1,4 +1,4 @@
-"""Execution traces: on their own and beside a profile, with torch's names and files."""
+"""Execution traces: on their own and with a profile, with torch's names and files."""
 
 import gzip
 import json
@@ -12,7 +12,7 @@ from pytest_opprof.errors import CaptureBusyError
 
 
 def nodes_of(path: Path) -> list[Any]:
-    """All but the process and the threads."""
+    """All nodes except the process and the threads."""
     nodes: list[Any] = json.loads(path.read_bytes())["nodes"]
     return [node for node in nodes if not node["name"].startswith("[pytorch|profiler|")]
 

@@ -1,4 +1,4 @@
-"""What this machine's devices are, known before anything starts CUDA; over a management library of our own."""
+"""This machine's devices, known before CUDA starts, over a management library of our own."""
 
 import os
 import shutil
@@ -59,7 +59,7 @@ def test_devices_that_are_alike_are_expected(
         "MANAGED_DEVICES": devices,
         "CUDA_VISIBLE_DEVICES": visible,
     }
-    # What a run was measured on is only what CUDA has said.
+    # a run's environment only has what CUDA reported
     assert answer_of(ASK, environment=environment) == [expected, None]
 
 

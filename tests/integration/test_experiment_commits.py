@@ -1,4 +1,4 @@
-"""Which commits an A/B is about, and whose test files its sides have, by real git and files."""
+"""The commits of an A/B, and whose test files its sides have, with real git and files."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pytest_opprof.experiment.sides import copy_tests
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A repository with a commit on main, and one on a topic branch that is checked out."""
+    """A repository with a commit on main, and one on a checked-out topic branch."""
     for name, value in environment().items():
         if name.startswith("GIT_"):
             monkeypatch.setenv(name, value)
@@ -62,7 +62,7 @@ def test_digest_distinguishes_file_states(project: Project) -> None:
     seen.add(dirty.key)
     assert len(seen) == 5
     assert dirty.commit.short.endswith("+dirty")
-    # What a test writes beside its code is not a change of it.
+    # files that a test writes beside its code do not count
     project.write("results.txt", "42\n")
     assert head_of(project.folder) == dirty
     assert head_of(project.folder / ".git" / "..") == dirty

@@ -1,4 +1,4 @@
-"""Processes of an experiment that do not end, with real ones."""
+"""Real processes of an experiment that do not end."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import pytest
 from pytest_opprof.errors import UsageError
 from pytest_opprof.experiment import session
 
-# Says when it waits: what it is sent after that is what ends it.
+# Reports that it waits, so that a later signal ends it.
 WAITS = "print('waiting', flush=True); signal.pause()"
 DEAF = "[signal.signal(each, signal.SIG_IGN) for each in ({})]; "
 
@@ -66,7 +66,7 @@ def test_no_time_to_wait_is_refused(seconds: float) -> None:
 
 @pytest.mark.slow
 def test_second_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
-    """The second interrupt comes while a deaf process is given time to end by itself."""
+    """The second interrupt comes while a deaf process is given time to end on its own."""
     deaf = f"import signal; {DEAF.format('signal.SIGINT, signal.SIGTERM')}print(os.getpid(), flush=True); "
     deaf = deaf.replace("import signal", "import os, signal") + "open('deaf', 'w').close(); signal.pause()"
     impatient = f"""if True:

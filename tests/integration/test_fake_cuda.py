@@ -5,7 +5,7 @@ from support.programs.children import answer_of
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
-# A client of CUPTI in Python, which knows no record's layout but the place of its kind.
+# A CUPTI client in Python, which knows only where a record holds its kind.
 CLIENT = """
     import ctypes, json, threading
     from support.cuda import fake_cuda

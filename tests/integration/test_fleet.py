@@ -1,4 +1,4 @@
-"""Jobs of many ranks: read, shown and compared, with everything that may be wrong with a rank."""
+"""Jobs of many ranks: read, shown and compared, with everything that can be wrong with a rank."""
 
 import gzip
 import json

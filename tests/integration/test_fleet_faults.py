@@ -1,4 +1,4 @@
-"""What goes wrong where many machines read a job: each healthy rank counts, each other one is named."""
+"""Faults while many machines read a job: each healthy rank counts, each other rank is named."""
 
 import subprocess
 import threading
@@ -37,7 +37,7 @@ def manifest(tables: Path) -> list[RankFile]:
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Traces that take a moment to read."""
+    """Traces that take some time to read."""
     return write_job(tmp_path_factory.mktemp("job"), ranks=RANKS, muls=20_000)
 
 
@@ -186,5 +186,5 @@ def test_traces_and_tables_may_be_in_an_object_store(tmp_path: Path) -> None:
     assert all(one.etag for one in files)
     (window,) = windows_of(tables, "a")
     assert [one.ops for one in window.manifest()] == [one.ops for one in local]
-    # DuckDB reads them there too.
+    # DuckDB can read them there, too.
     assert summarize(window) == summarize(windows_of(str(tmp_path / "tables"), "a")[0])

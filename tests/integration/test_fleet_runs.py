@@ -1,4 +1,4 @@
-"""Jobs whose ranks wrote runs: what `torchrun -m pytest` leaves, in the tables beside traces."""
+"""Jobs whose ranks wrote runs, as with `torchrun -m pytest`, in the tables beside traces."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ EVAL = simple_test({"aten::mul": 1}, node_id="t.py::test_eval", steps=2)
 def job(
     tmp_path: Path, name: str, *tests: TestResult, other: Iterable[TestResult] = (), suffix: str = ""
 ) -> list[RankFile]:
-    """Each rank measures the same tests, but rank 3 the others where there are some."""
+    """Each rank measures the same tests, but rank 3 takes `others` if given."""
     folder = tmp_path / name
     folder.mkdir()
     for rank in range(RANKS):

@@ -32,7 +32,7 @@ def recorded(work: Callable[[], object]) -> profile:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """Closed again as it was."""
+    """A collector, closed again afterwards."""
     collector = Collector.instance()
     yield collector
     if collector.recording:
@@ -97,7 +97,7 @@ def test_flops_do_not_need_recorded_inputs(
     torch: Any, collector: Collector, program: str, most_events: int
 ) -> None:
     work = PROGRAMS.get(program, lambda torch: attend(torch, "FLASH_ATTENTION"))(torch)
-    work()  # the first gradients are put down, later ones are added to them
+    work()  # the first gradients are stored, later ones are added to them
     told = recorded(work).key_averages()
     collector.open(sources=frozenset({"ranges", "ops", WORK}))
     collector.start()
@@ -115,7 +115,7 @@ def test_flops_do_not_need_recorded_inputs(
 
 
 def test_vmap_counts_the_whole_batch(torch: Any, collector: Collector) -> None:
-    """Under vmap an op is shown one of them; the op inside has the whole batch."""
+    """The mapped op sees one element; the op inside has the whole batch."""
     one, many = torch.ones(8, 5), torch.ones(4, 3, 8)
     collector.open(sources=frozenset({"ranges", "ops", WORK}))
     collector.start()
@@ -136,7 +136,7 @@ def test_fused_attention_costs_its_two_products(torch: Any) -> None:
 
 
 def test_grouped_convolutions_cost_their_share(torch: Any) -> None:
-    """Torch's counter takes all channels for the weight's gradient; each group meets its own alone."""
+    """For the weight's gradient, torch's counter takes all channels; each group only uses its own."""
     whole, halves = (
         recorded(convolve(torch, 2, groups=groups)).key_averages().total_average().counted_flops
         for groups in (1, 2)

@@ -1,4 +1,4 @@
-"""Processes that are forked or started while a window is open: the child's affairs are its own."""
+"""Processes that are forked or started while a window is open."""
 
 import multiprocessing
 import subprocess
@@ -11,14 +11,14 @@ from support.programs.children import answer_of
 
 @pytest.fixture(autouse=True)
 def session_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the session files of all processes go: a child that leaves by os._exit leaves its own there."""
+    """The folder of all session files: a child that leaves by os._exit leaves its file there."""
     folder = tmp_path / "sessions"
     folder.mkdir()
     monkeypatch.setenv("OPPROF_DIR", str(folder))
     return folder
 
 
-# What a child says goes through a pipe: its standard output is its parent's.
+# A child answers through a pipe, because it shares its parent's standard output.
 PRELUDE = """
     import gc, json, os, sys, threading
     from pytest_opprof import range_pop, range_push, record_function
@@ -169,7 +169,7 @@ def test_fork_beside_recording_threads_leaves_the_parent_whole() -> None:
 
 
 def test_our_threads_are_gone_before_a_fork() -> None:
-    """From 3.12 on, os.fork() warns where other threads run; warnings are errors in this program."""
+    """From 3.12 on, os.fork() warns if other threads run; warnings are errors in this program."""
     said = answer_of(
         PRELUDE
         + """

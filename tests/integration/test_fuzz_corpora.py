@@ -1,4 +1,4 @@
-"""Each reader that is fuzzed takes what our writers write, and refuses in a sentence what once felled it."""
+"""Each fuzzed reader accepts our writers' files, and refuses in one sentence inputs that once crashed it."""
 
 from pathlib import Path
 

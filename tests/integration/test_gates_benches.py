@@ -1,4 +1,4 @@
-"""The benches of the gates: trials that are kept, gone on with, and told in a table."""
+"""The benches of the gates: trials are stored, resumed and shown in a table."""
 
 import importlib
 import subprocess
@@ -13,13 +13,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The function of that name; benches are not part of the package, and stand beside it."""
+    """The function of that name; benches are outside the package."""
     monkeypatch.syspath_prepend(ROOT)
     return importlib.import_module("benchmarks.gates.trials").trials
 
 
 class Squares:
-    """Trials that are quickly made, and counted."""
+    """Trials that are cheap to make, and counted."""
 
     def __init__(self) -> None:
         self.made: list[int] = []
@@ -45,7 +45,7 @@ def test_kinds_are_counted_apart(trials: Any, tmp_path: Path) -> None:
 
 
 def test_trials_of_other_files_count_too(trials: Any, tmp_path: Path) -> None:
-    """As of a second core; what is still missing goes to the first file."""
+    """As from a second core; missing trials go to the first file."""
     first, second, run = tmp_path / "0.jsonl", tmp_path / "1.jsonl", Squares()
     trials([first], kind="ab", count=2, run=run)
     trials([second], kind="ab", count=3, run=run)
@@ -105,6 +105,6 @@ def test_table_has_one_trial(bench: list[str], rows: list[str], tmp_path: Path) 
     file = tmp_path / "trials.jsonl"
     command = [sys.executable, "-m", f"benchmarks.gates.{bench[0]}", *bench[1:], "--trials=1"]
     done = subprocess.run([*command, f"--file={file}"], cwd=ROOT, capture_output=True, text=True, check=False)
-    # One trial may miss a bound: it is a draw from what full counts are about.
+    # A single random trial may miss a bound that holds for the full count.
     assert done.returncode in {0, 1}, done.stderr
     assert all(row in done.stdout for row in rows)

@@ -1,4 +1,4 @@
-"""Baselines in git refs: between repositories, without an identity, and where they went apart."""
+"""Baselines in git refs: between repositories, without an identity, and after diverging."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A bare repository with one commit, and nobody's configuration."""
+    """A bare repository with one commit, without user configuration."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     folder = tmp_path / "bare"
@@ -51,7 +51,7 @@ def test_work_tree_and_branches_stay_as_they_are(tmp_path: Path) -> None:
     assert git(folder, "status", "--porcelain") == ""
     assert git(folder, "branch", "--format=%(refname)") == "refs/heads/main"
     assert git(folder, "ls-tree", "--name-only", "refs/opprof/main") == f"{key(1)}.json"
-    # What was pruned is not kept by history.
+    # pruned runs are not reachable through the history
     store.save("main", run_of(2), collected=NOBODY)
     assert git(folder, "rev-list", "--count", "refs/opprof/main") == "1"
 
@@ -207,7 +207,7 @@ def test_remote_ref_with_a_non_text_name_is_skipped(tmp_path: Path, bare: Path) 
     push_refs(ours, ["main"], remote="origin")
     assert pull_refs(theirs, [], remote="origin") == ("main: 2 runs copied",)
     for folder in ("a", "b"):
-        # Git tells such a name as it is: read as text it would be an error here.
+        # Git prints such a name as raw bytes: decoding it as text would fail here.
         told = subprocess.run(
             ["git", "for-each-ref"], cwd=tmp_path / folder, check=True, capture_output=True
         ).stdout
@@ -240,7 +240,7 @@ def test_concurrent_push_is_merged(tmp_path: Path, bare: Path) -> None:
     ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
     ours.save("main", run_of(1), collected=NOBODY)
     theirs.save("main", run_of(2), collected=NOBODY)
-    # When the first push has fetched and is about to push, git itself lets the other one go first: once.
+    # Once, when the first push has fetched and is about to push, a git hook lets the other push go first.
     hook = tmp_path / "a" / ".git" / "hooks" / "pre-push"
     hook.parent.mkdir(exist_ok=True)
     other = f"GIT_DIR={tmp_path}/b/.git git push -q {bare} refs/opprof/main:refs/opprof/main"

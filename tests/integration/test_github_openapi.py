@@ -1,4 +1,4 @@
-"""Every request and every answer of success is as GitHub describes its API: the same cases, through Prism."""
+"""Every request and every successful answer matches GitHub's API description: all cases, through Prism."""
 
 import json
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def api(prism: Prism) -> Iterator[GitHubApi]:
 
 
 class TestThroughPrism(StickyComments):
-    """All cases, with GitHub's description between the client and the server."""
+    """All cases, with GitHub's description between client and server."""
 
     @pytest.fixture
     def stage(self, api: GitHubApi, prism: Prism) -> Stage:
@@ -109,7 +109,7 @@ def test_comment_from_an_event_asks_as_described(
 
 
 def test_prism_rejects_undescribed_requests(api: GitHubApi, prism: Prism) -> None:
-    """That the cases above could fail: in each direction something that GitHub does not describe."""
+    """The cases above can fail: in each direction, something that GitHub does not describe."""
     with open_github(prism.url, token=TOKEN, retry=RetryPolicy(tries=1)) as client:
         path = f"/repos/{REPOSITORY}/issues/{NUMBER}/comments"
         with pytest.raises(ForgeError, match="422"):

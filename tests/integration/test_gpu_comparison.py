@@ -1,4 +1,4 @@
-"""Our side of `make test-gpu`, over the fake CUDA; the command where there is no GPU."""
+"""Our side of `make test-gpu` over the fake CUDA, and the command without a GPU."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def test_windows_hold_the_device_work() -> None:
             "Memcpy HtoD": STEPS,
             "Memset": STEPS,
         }
-        # A record's times are as near as the clock ticks.
+        # a record's times are as exact as the clock's ticks
         assert window["device_ns"] == pytest.approx(STEPS * 24_000, abs=6 * STEPS)
 
 

@@ -1,4 +1,4 @@
-"""The devices of a process, by its driver; over the fake one, as programs that have started CUDA see it."""
+"""The devices of a process, from its driver: the fake one, in programs that have started CUDA."""
 
 import pytest
 from support.programs.children import answer_of

@@ -1,4 +1,4 @@
-"""A history with many writers, one that is killed, a full disk, a read-only one, and a repository."""
+"""A history with many writers, a killed writer, a full disk, a read-only disk, and a repository."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Sub-interpreters and free-threaded builds: in them we refuse to record, in one sentence; tests may run the former."""
+"""Recording in sub-interpreters and free-threaded builds is refused; tests may run sub-interpreters."""
 
 import importlib
 import json
@@ -15,7 +15,7 @@ from support.programs.children import run_python
 from pytest_opprof import _fast
 from pytest_opprof.capture.observer_build import library_folder
 
-# The module's names before Python 3.14 gave it public ones.
+# The module's private names before Python 3.14.
 PRELUDE = """
     import sys
 
@@ -36,7 +36,7 @@ KINDS = ["legacy", "isolated"]
 
 @pytest.fixture
 def interpreters() -> Any:
-    """Skips where Python has none."""
+    """Skip without sub-interpreters."""
     for name in ("_interpreters", "_xxsubinterpreters"):
         try:
             return importlib.import_module(name)
@@ -45,7 +45,7 @@ def interpreters() -> Any:
     pytest.skip("this Python makes no sub-interpreters")
 
 
-# By the module's file, as an editable install would build itself anew there.
+# by the module's file, because an editable install would rebuild itself there
 LOADS = """
 import importlib.machinery, importlib.util
 loader = importlib.machinery.ExtensionFileLoader("pytest_opprof._fast", {path!r})
@@ -115,7 +115,7 @@ def test_window_continues_around_a_sub_interpreter(kind: str) -> None:
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="its headers mean something else by Py_GIL_DISABLED")
 def test_free_threaded_build_is_refused(repository: Path, tmp_path: Path) -> None:
-    """As the module is when it was built for one; no such Python is needed to see what it says."""
+    """The module as built for one; no such Python is needed to see its message."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")

@@ -1,6 +1,6 @@
-"""ITT: torch's ops where nothing can be compiled, and the tasks of other libraries.
+"""ITT: torch ops without a compiler, and tasks of other libraries.
 
-Each test has a process of its own: libraries look for their ITT collector once, when they are first used.
+Each test has its own process: libraries look for their ITT collector once, when they are first used.
 """
 
 import importlib.util
@@ -55,7 +55,7 @@ def test_torch_ops_come_by_name() -> None:
     rows = said["rows"]
     assert rows[0] == ["step", None, 1, 7]
     assert ["aten::mul", "step", 3, 0] in rows
-    assert "aten::zeros" not in {name for name, *_ in rows}  # that came after the window
+    assert "aten::zeros" not in {name for name, *_ in rows}  # which started after the window
     wrapper = "autograd::engine::evaluate_function: MulBackward0"
     assert ["MulBackward0", wrapper, 3, 0] in rows
 
@@ -100,7 +100,7 @@ def test_reasons_are_given_without_compiler_and_itt(tmp_path: Path) -> None:
 
 
 def no_kept_observer(folder: Path) -> dict[str, str | None]:
-    """An environment in which no folder holds an observer that an earlier test compiled."""
+    """An environment in which no folder holds an observer of an earlier test."""
     return {"HOME": str(folder / "home"), "XDG_CACHE_HOME": None, "TMPDIR": str(folder)}
 
 

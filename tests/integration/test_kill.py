@@ -1,4 +1,4 @@
-"""Recordings of processes killed at random moments, against the logs that those processes kept."""
+"""Recordings of processes killed at random moments, against those processes' own logs."""
 
 import random
 import shutil
@@ -17,7 +17,7 @@ OPEN_FOREVER = 0  # the number of the range that each thread leaves open
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """What a thread said it was about to begin, and up to which number it had ended all of it."""
+    """What a thread announced before it started, and the last number of what had all ended."""
 
     tid: int = 0
     begun: list[str] = field(default_factory=list)  # "NUMBER NAME PARENT TEXT", the numbers from 0
@@ -30,7 +30,7 @@ class Recovered:
 
     start: int
     end: int
-    event: str  # as in a log
+    event: str  # as in the log
 
     @property
     def parent(self) -> int:
@@ -50,7 +50,7 @@ def log_bytes(folder: Path) -> int:
 def record_until_killed(
     programs: Path, folder: Path, *, signal_number: int, seed: int, log_size: int
 ) -> Path:
-    """The session file of a process that was killed when its logs had that size together."""
+    """The session file of a process that was killed when its logs reached that size together."""
     command = [str(programs / "kill_writer"), str(folder), str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -63,7 +63,7 @@ def record_until_killed(
 
 
 def read_log(path: Path) -> Log:
-    """The log's whole lines: the kill may have torn the last one."""
+    """The log's complete lines: the kill may have torn the last one."""
     log = Log()
     for line in path.read_text(errors="replace").split("\n")[:-1]:
         kind, _, rest = line.partition(" ")
@@ -92,7 +92,7 @@ def recover(programs: Path, session: Path) -> tuple[dict[int, list[Recovered]], 
 
 
 def check_thread(recovered: list[Recovered], log: Log) -> None:
-    """Everything read back was announced, in that order and without a gap; all that had ended is there."""
+    """All recovered events were announced, in order and without a gap; all ended events are there."""
     assert [one.event for one in recovered] == log.begun[: len(recovered)]
     assert len(recovered) > log.ended
     for one, following in pairwise(recovered):
@@ -106,7 +106,7 @@ def check_thread(recovered: list[Recovered], log: Log) -> None:
 
 
 def kill_and_check(programs: Path, folder: Path, *, signal_number: int, choice: random.Random) -> int:
-    """Kills one process and returns how much it had spilled."""
+    """Kill one process and return how much it had spilled."""
     seed, log_size = choice.randrange(2**32), choice.randrange(LARGEST_LOG)
     print(f"seed {seed}, killed at {log_size} bytes of log")
     session = record_until_killed(programs, folder, signal_number=signal_number, seed=seed, log_size=log_size)
@@ -132,4 +132,4 @@ def test_recorded_events_survive_a_kill(
         folder.mkdir()
         spilled += kill_and_check(programs, folder, signal_number=signal_number, choice=choice)
         shutil.rmtree(folder)
-    assert spilled > 0  # else the pool never wrapped, and nothing was shown
+    assert spilled > 0  # otherwise the pool never wrapped, and the test shows nothing

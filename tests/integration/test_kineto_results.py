@@ -28,7 +28,7 @@ TRACES = (
     "sampled_training_cuda.json.gz",
     "triton_kernel_cuda.json.gz",
 )
-MOST = 300  # events of a trace that are looked at one by one
+MOST = 300  # events of a trace that are checked one by one
 CALLS = (EventKind.RUNTIME, EventKind.DRIVER)
 
 

@@ -1,4 +1,4 @@
-"""What torch.compile's and Triton's launches are given by keyword, without torch's profiler beside us."""
+"""Keyword arguments of torch.compile's and Triton's launches, without torch's profiler."""
 
 import json
 import math
@@ -25,7 +25,7 @@ GIVEN: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def torch() -> Iterator[Any]:
-    """Torch, of which nobody thinks that a profiler is on afterwards."""
+    """Torch, without a profiler left on afterwards."""
     module = pytest.importorskip("torch")
     yield module
     assert not module.autograd._profiler_enabled()
@@ -62,7 +62,7 @@ def test_keywords_are_kept_with_shapes(torch: Any, tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept_without_shapes(torch: Any, tmp_path: Path) -> None:
-    """Torch does not tell then, nor does its own profiler keep any."""
+    """Torch does not report them then, and its own profiler keeps none."""
     prof = launched(torch, GIVEN)
     assert not launch_of(prof.events()).kwinputs
     assert trace_args(prof, tmp_path / "trace.json").keys().isdisjoint(GIVEN)

@@ -1,11 +1,11 @@
-"""More of everything than anybody has: what does not fit is counted, and nothing breaks."""
+"""More of everything than anybody has: the rest is counted, and nothing breaks."""
 
 from pathlib import Path
 
 import pytest
 from support.programs.children import answer_of
 
-MOST_NAMES = 2**20 - 2  # (overflow) is one of them, and one number stands for none
+MOST_NAMES = 2**20 - 2  # (overflow) is one of them, and one number means none
 DEEPEST = 2**16 - 1
 NOTHING_LOST = {"dropped": 0, "truncated": False, "overflowed": 0, "unfinished": 0}
 
@@ -34,7 +34,7 @@ PRELUDE = """
 
 @pytest.fixture(autouse=True)
 def session_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the session files go: nothing of them is left."""
+    """The folder of the session files, which must be empty afterwards."""
     monkeypatch.setenv("OPPROF_DIR", str(tmp_path))
 
 

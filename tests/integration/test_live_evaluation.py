@@ -1,4 +1,4 @@
-"""`BasicEvaluation` over kernels that were recorded live, from the fake CUDA: ours, and torch's own class."""
+"""`BasicEvaluation` over kernels recorded live from the fake CUDA: ours, and torch's own class."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def test_queue_depth_matches_the_launches(major: int) -> None:
         major=major,
     )
     deepest = said.pop("deepest")
-    assert deepest >= 3  # the graph's kernels, whatever else waits
+    assert deepest >= 3  # the graph's kernels, regardless of others in the queue
     inside = said.pop("inside")
     assert any("Launch" in name for name in inside)
     assert said == {"kernels": 9, "points": 16, "same": True, "last": 0, "after is idle": True}

@@ -1,4 +1,4 @@
-"""Machine instructions without QEMU: what code is called, and files that are not ours."""
+"""Machine instructions without QEMU: names of code, and foreign files."""
 
 import array
 import ctypes
@@ -41,7 +41,7 @@ def test_each_address_has_its_function_and_file() -> None:
 
 
 def test_non_code_addresses_have_no_name() -> None:
-    kept = ctypes.create_string_buffer(64)  # of the heap, which belongs to no file
+    kept = ctypes.create_string_buffer(64)  # on the heap, which belongs to no file
     assert names_of([16, ctypes.addressof(kept)]) == [("", ""), ("", "")]
 
 

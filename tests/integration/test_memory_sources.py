@@ -1,4 +1,4 @@
-"""Memory without torch: what Python's allocators and the malloc family take, in our recordings."""
+"""Memory without torch: allocations of Python's allocators and the malloc family, in our recordings."""
 
 import os
 import platform
@@ -29,7 +29,7 @@ def changes(recording: Recording) -> list[MemoryChange]:
 
 
 def large(recording: Recording) -> list[int]:
-    """What was taken and given back in blocks that nobody else would take."""
+    """Allocations and frees of blocks of a size that nothing else uses."""
     return [change.nbytes for change in changes(recording) if abs(change.nbytes) >= LARGE]
 
 
@@ -54,7 +54,7 @@ def test_blocks_are_seen_and_credited(sources: frozenset[str], source: str) -> N
 
 
 def test_a_large_object_is_one_block() -> None:
-    """Python takes it from its allocator of objects, which takes it from that of raw memory."""
+    """Python's object allocator allocates it from the raw allocator."""
     with Window(sources=RANGES, profile_memory=True) as window:
         block = bytes(LARGE)
     assert len(large(window.recording)) == 1
@@ -102,7 +102,7 @@ def test_nothing_is_seen_in_a_window_without_memory(sources: frozenset[str]) -> 
 
 
 def test_equal_steps_take_equal_memory() -> None:
-    """What was taken before the window has no part in it, so that the first step is as the others."""
+    """Memory from before the window does not count, so the first step equals the others."""
     collector = Collector.instance()
     collector.open(sources=RANGES)
     held = bytearray(LARGE)

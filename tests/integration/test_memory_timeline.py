@@ -1,4 +1,4 @@
-"""The memory of tensors over time, by what each of them is for."""
+"""The memory of tensors over time, by their purpose."""
 
 import gzip
 import json
@@ -150,7 +150,7 @@ def test_inputs_say_which_tensors_they_are(torch: Any) -> None:
 
 
 def test_unknown_storages_do_not_spoil_the_rest(torch: Any) -> None:
-    """Memory of one window that another gives back, and tensors that no storage is known of."""
+    """Memory that another window frees, and tensors without a known storage."""
     held: list[Any] = []
     recorded(lambda: held.append(torch.ones(128)))
 

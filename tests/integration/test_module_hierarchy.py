@@ -1,4 +1,4 @@
-"""In which torch modules an op ran: in its args of a trace, as Kineto tells it of TorchScript's modules."""
+"""The torch modules in which an op ran: in its args of a trace, as Kineto has them for TorchScript."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def net(torch: Any) -> Any:
 
 
 def op_args(prof: Any, path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The ops of a trace, in the order of begin, each with its args."""
+    """The ops of a trace by start, each with its args."""
     prof.export_chrome_trace(str(path))
     rows = [row for row in json.loads(path.read_text())["traceEvents"] if row.get("cat") == "cpu_op"]
     rows.sort(key=lambda row: (row["ts"], -row["dur"]))
@@ -69,7 +69,7 @@ def test_modules_are_not_recorded_by_default(torch: Any, tmp_path: Path) -> None
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")  # from Python 3.14 on
 def test_modules_are_not_inputs(torch: Any, tmp_path: Path) -> None:
-    """They stand where keywords do, between an overload and the inputs."""
+    """They are stored where keywords are, between an overload and the inputs."""
     batch = torch.ones(1, 2)
     model = torch.jit.trace(net(torch), batch)
     config = _ExperimentalConfig(capture_overload_names=True)

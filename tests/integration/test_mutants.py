@@ -1,4 +1,4 @@
-"""The detectors that `make mutants` silences: each is where it is said to be, and so is its test."""
+"""The detectors that `make mutants` silences: each detector and its test exist."""
 
 import ast
 import subprocess
@@ -21,7 +21,7 @@ LAST_LINE = next(detector for detector in DETECTORS if detector.name == "samples
 
 @pytest.mark.parametrize("layer", Layer)
 def test_silenced_text_occurs_once(layer: Layer, repository: Path) -> None:
-    """What becomes of it still is Python: it is to fail of what it says, and not of how it is written."""
+    """The edited file is still Python: the test must fail for the missing check, not a syntax error."""
     for detector in DETECTORS:
         if detector.layer is layer:
             text = detector.edited(repository)
@@ -49,7 +49,7 @@ def test_every_detectors_test_exists(repository: Path) -> None:
 
 
 def functions_of(path: Path) -> list[str]:
-    """The tests of a file that pytest finds: none of ours is in a class."""
+    """The tests of a file that pytest finds; none is in a class."""
     body = ast.parse(path.read_text(encoding="utf-8")).body
     return [one.name for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
 

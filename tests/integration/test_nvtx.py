@@ -1,6 +1,6 @@
 """NVTX ranges of other libraries, through the nvtx package.
 
-Each test has a process of its own: the package looks for its tool once, when it is imported.
+Each test has its own process: the package looks for its tool once, when it is imported.
 """
 
 import importlib.util

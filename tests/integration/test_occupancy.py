@@ -1,4 +1,4 @@
-"""How far kernels fill their device, as our traces tell it, against traces that Kineto wrote on an A100."""
+"""Kernel occupancy in our traces, against traces that Kineto wrote on an A100."""
 
 import gzip
 import json
@@ -99,8 +99,8 @@ def test_a_device_of_an_unknown_architecture_has_none(tmp_path: Path) -> None:
         (7, 0, ((8000, 1, 1), (32, 1, 1), 16, 0), 50),  # 32 blocks of 1 warp of 64
         (7, 5, ((8000, 1, 1), (32, 1, 1), 16, 0), 25),  # 16 blocks
         (8, 9, ((8000, 1, 1), (32, 1, 1), 16, 0), 38),  # 24 blocks
-        (9, 0, ((8000, 1, 1), (32, 1, 1), 16, 227 << 10), 2),  # all of a block's shared memory: 1 block
-        (9, 0, ((8000, 1, 1), (1024, 1, 1), 65, 0), 0),  # more registers than there are: it could not run
+        (9, 0, ((8000, 1, 1), (32, 1, 1), 16, 227 << 10), 2),  # each block needs all shared memory: 1 block
+        (9, 0, ((8000, 1, 1), (1024, 1, 1), 65, 0), 0),  # more registers than there are: it cannot run
         (6, 0, ((8000, 1, 1), (64, 1, 1), 104, 0), 28),  # 9 warps in each half, not 4 in each quarter
         (9, 0, ((66, 1, 1), (1024, 1, 1), 16, 0), 25),  # a block for every other multiprocessor
     ],

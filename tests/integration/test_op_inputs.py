@@ -1,4 +1,4 @@
-"""What torch's ops are given: sizes, strides and types, where they are asked for."""
+"""Inputs of torch's ops: sizes, strides and types, if requested."""
 
 from typing import Any
 

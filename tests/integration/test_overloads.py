@@ -1,4 +1,4 @@
-"""Overloads of torch's ops: recorded when asked for, and told by events, rows, tables and traces."""
+"""Overloads of torch's ops: recorded on request, and shown by events, rows, tables and traces."""
 
 import json
 from pathlib import Path

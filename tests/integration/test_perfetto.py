@@ -50,7 +50,7 @@ def from_base(recording: Recording) -> int:
 
 
 def test_dropped_slices_would_be_seen(tmp_path: Path) -> None:
-    """That the check of the tests below can fail."""
+    """The check of the tests below can fail."""
     path = tmp_path / "overlap.json"
     place = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
     events = [{**place, "name": "a", "ts": 0, "dur": 10}, {**place, "name": "b", "ts": 5, "dur": 10}]
@@ -61,7 +61,7 @@ def test_dropped_slices_would_be_seen(tmp_path: Path) -> None:
 
 
 def test_perfetto_drops_no_range(tmp_path: Path) -> None:
-    """Ranges without length, side by side, nested deeply, open, overlapping, of several threads."""
+    """Ranges of zero length, side by side, deeply nested, open, overlapping, on several threads."""
 
     def nest(depth: int) -> None:
         with record_function(f"level {depth}"):
@@ -128,7 +128,7 @@ def test_perfetto_draws_every_arrow(tmp_path: Path) -> None:
 
 
 def test_perfetto_shows_both_sides_of_a_merged_trace(tmp_path: Path) -> None:
-    """Ranges in two threads, some of them asynchronous, and steps that take longer on one side."""
+    """Ranges on two threads, some of them asynchronous, and steps that take longer on one side."""
     traces = []
     for side, most in (("base", 3), ("head", 5)):
         with Window(sources=RANGES) as window:

@@ -22,7 +22,6 @@ PRELUDE = """
 
 @pytest.fixture(autouse=True)
 def session_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the session files of all processes go."""
     folder = tmp_path / "sessions"
     folder.mkdir()
     monkeypatch.setenv("OPPROF_DIR", str(folder))
@@ -77,7 +76,7 @@ def test_a_process_may_end_in_a_window(session_folder: Path, ending: str) -> Non
 
 
 def test_a_process_may_be_replaced_in_a_window(session_folder: Path) -> None:
-    """The program that takes its place has its descriptors closed, and its files are those of a dead process."""
+    """The new program has its descriptors closed, and its files are those of a dead process."""
     program = """
     from pytest_opprof.recovery.sessions import left_sessions
     from pathlib import Path
@@ -113,7 +112,7 @@ STARTS = {
     [start if start == "subprocess" else pytest.param(start, marks=pytest.mark.slow) for start in STARTS],
 )
 def test_programs_started_in_a_window_leave_it_whole(session_folder: Path, start: str) -> None:
-    """subprocess takes vfork where it can, and posix_spawn and the shell always do: no handler of a fork runs."""
+    """subprocess uses vfork if it can, and posix_spawn and the shell always do: no fork handler runs."""
     said = answer_of(
         PRELUDE
         + f"""

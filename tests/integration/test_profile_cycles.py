@@ -1,4 +1,4 @@
-"""The cycles of a profile's schedule: which steps each records, and which of them are kept."""
+"""The cycles of a profile's schedule: the steps that each records, and which cycles are kept."""
 
 import pytest
 from support.programs.profiled_steps import names, plan, run_steps, work

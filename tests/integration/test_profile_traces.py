@@ -1,4 +1,4 @@
-"""The traces that a profile exports: of each cycle, with what the user adds, and under which number."""
+"""The traces that a profile exports: of each cycle, with the user's additions, and with which id."""
 
 import gzip
 import json
@@ -78,5 +78,5 @@ def test_distributed_jobs_are_named_in_the_trace(tmp_path: Path) -> None:
     finally:
         distributed.destroy_process_group()
     assert loaded(tmp_path / "a.json")["distributedInfo"] == {"backend": "gloo", "rank": 0, "world_size": 1}
-    # HTA finds the rank by this very spelling.
+    # HTA finds the rank by exactly this spelling.
     assert '"rank": 0' in (tmp_path / "a.json").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A proof that the docs name and that was skipped: the run is not green, and says which."""
+"""If a proof that the docs name is skipped, the run fails and names it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Python and C calls as the interpreter makes them, on every version that it is run with."""
+"""Python and C calls as the interpreter makes them, on every supported version."""
 
 import asyncio
 import functools
@@ -27,7 +27,7 @@ from pytest_opprof.traces.kineto import load_trace
         (program.measure_length, ["measure_length", ".len"]),
         (program.catch_here, ["catch_here", ".fail", ".leaf"]),
         (program.catch_from_c, ["catch_from_c", ".fail_in_c", "..divmod", ".leaf"]),
-        # A generator's every stretch is a call, as for every profiler of Python.
+        # Each resumption of a generator is a call, as for every Python profiler.
         (program.drain, ["drain", ".count_to", "..leaf", ".count_to", "..leaf", ".count_to"]),
         (
             program.throw_into_generator,
@@ -109,7 +109,7 @@ def test_coroutines_and_async_generators_are_balanced() -> None:
     recording = recorded(lambda: asyncio.run(program.add_up()))
     assert_balanced(recording)
     names = [short(recording.name(event)) for event in rows(recording)]
-    # Each of the two items is paused for once, and the last stretch finds that there are no more.
+    # It pauses once for each of the two items, and the last resumption finds no more.
     assert (names.count("add_up"), names.count("pause")) == (3, 4)
 
 
@@ -122,7 +122,7 @@ def test_a_range_that_outlives_its_call_keeps_what_runs_in_it() -> None:
 
 @pytest.mark.parametrize("run", [program.work_in_managed, program.work_after_managed])
 def test_ranges_are_the_same_without_calls(run: Callable[[], object]) -> None:
-    """Their names, order, parents and kinds, with the calls between them left out."""
+    """Their names, order, parents and kinds, without the calls between them."""
 
     def ranges(sources: frozenset[str]) -> list[tuple[str, str | None, int]]:
         recording = recorded(run, sources=sources)
@@ -225,7 +225,7 @@ def test_windows_one_after_another_start_afresh() -> None:
 
 
 def test_short_lived_functions_keep_their_names() -> None:
-    """A code object may take the place of one that is gone."""
+    """A code object may reuse the address of an earlier one."""
 
     def run() -> None:
         for number in range(300):
@@ -302,7 +302,7 @@ def test_a_call_that_outlasts_a_pause_keeps_the_tree() -> None:
 
 
 def test_windows_come_and_go_while_threads_call() -> None:
-    """Nothing of a window is left on a thread's stack for the next."""
+    """Nothing of a window may remain on a thread's stack."""
     stop = threading.Event()
 
     def spin() -> None:

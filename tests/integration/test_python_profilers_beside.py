@@ -1,4 +1,4 @@
-"""Recording Python's calls beside other profilers and tools of monitoring: they go on, and stay as they were."""
+"""Recording Python calls with other profilers and monitoring tools: they continue, unchanged."""
 
 import cProfile
 import functools

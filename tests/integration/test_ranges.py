@@ -33,7 +33,7 @@ def test_generators_may_be_interleaved() -> None:
         assert list(zip(numbers("a"), numbers("b"), strict=True)) == [(1, 1), (2, 2)]
     ended_early = dict(zip(names(window.recording), asynchronous(window.recording), strict=True))
     assert ended_early == {"a": True, "b": False, "inside a": False, "inside b": False}
-    # `a` ended before `b`, which it had begun around: it is nobody's parent.
+    # `a` ended before `b`, which started inside it, so it is not its parent.
     assert dict(zip(names(window.recording), callers(window.recording), strict=True)) == {
         "a": None,
         "b": None,
@@ -56,7 +56,7 @@ def test_abandoned_generator_ends_its_range() -> None:
         gc.collect()
     assert names(window.recording) == ["user", "abandoned"]
     assert unfinished(window.recording) == [False, False]
-    # `user` ended while `abandoned`, begun later, was open.
+    # `user` ended while the later `abandoned` was open.
     assert asynchronous(window.recording) == [True, False]
 
 
@@ -197,7 +197,7 @@ def test_range_may_end_after_its_thread() -> None:
 
 
 def test_a_thread_never_ends_the_range_of_another() -> None:
-    """It entered the shared range before the window, so there is no record of its own to end."""
+    """It entered the shared range before the window, so it has no record of its own to end."""
     shared = record_function("shared")
     entered, recorded = threading.Event(), threading.Event()
 

@@ -15,7 +15,7 @@ TASKS = 50
 
 
 def test_tasks_end_their_own_ranges() -> None:
-    """Task k runs k more turns than the first, so that they end in the order in which they began."""
+    """Task k runs k more turns than the first, so they end in the order in which they started."""
     ended: list[int] = []
 
     async def work(number: int) -> None:
@@ -78,7 +78,7 @@ def test_cancelled_coroutine_ends_its_range() -> None:
 
 @record_function("conversation")
 async def conversation(log: list[str]) -> AsyncGenerator[str, str]:
-    """Answers what it is sent, and logs how it ends."""
+    """A generator that answers what it is sent, and logs how it ends."""
     said = "hello"
     try:
         while said != "stop":
@@ -129,7 +129,7 @@ async def abandon(log: list[str]) -> list[str]:
     heard = [await anext(conversation(log))]
     gc.collect()
     for _ in range(3):
-        await asyncio.sleep(0)  # the loop closes what was dropped
+        await asyncio.sleep(0)  # the loop closes dropped generators
     return heard
 
 

@@ -99,7 +99,7 @@ def test_second_future_is_refused() -> None:
         scope._call_end_callbacks_on_future(future)
         with pytest.raises(RuntimeError, match=r"_call_end_callbacks_on_future can only be called once\."):
             scope._call_end_callbacks_on_future(future)
-    with scope:  # once for each time that it is entered
+    with scope:  # once per enter
         scope._call_end_callbacks_on_future(future)
 
 

@@ -1,6 +1,6 @@
-"""Traces that torch's profiler wrote: read, written again, and read once more.
+"""Traces that torch's profiler wrote: read, rewritten, and read again.
 
-Those of other people's programs on real accelerators lie beside the repository, where there are any.
+Those of other people's programs on real accelerators lie outside the repository, if there are any.
 """
 
 import gzip
@@ -21,7 +21,7 @@ from pytest_opprof.errors import DocumentError
 from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
 
-# What each file has, counted in it by its category: work of the host, work of devices.
+# The events of each file, counted by category: on the host, on devices.
 OWN = {
     "calls-torch2.13.0.json.gz": (85, 0),
     "threads-torch2.13.0.json.gz": (69, 0),
@@ -68,14 +68,14 @@ def columns(recording: ImportedRecording) -> dict[str, list[int]]:
 
 
 def as_decimals(path: Path) -> Any:
-    """The file as Python reads it, every number by its decimal text."""
+    """The file as Python reads it, with numbers as decimal text."""
     data = path.read_bytes()
     text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
 
 
 def event_counts(document: Any) -> Counter[str]:
-    """How often each event occurs, whatever its order among the events and its members' among themselves."""
+    """How often each event occurs, regardless of the order of events and members."""
     return Counter(repr(sorted(_normal(event).items())) for event in document["traceEvents"])
 
 
@@ -191,7 +191,7 @@ def test_other_files_are_refused_with_the_reason(traces: Path, name: str, proble
 
 @pytest.mark.slow
 def test_perfetto_sees_the_same_again(traces: Path, tmp_path: Path) -> None:
-    """What it drops of the file too (in which slices overlap) it drops of ours, and nothing else."""
+    """Perfetto drops the same slices (overlapping ones) of our trace as of the file."""
     packed = traces / "alexnet_inference_cuda.json.gz"
     plain, again = tmp_path / "plain.json", tmp_path / "again.json"
     plain.write_bytes(gzip.decompress(packed.read_bytes()))
@@ -232,7 +232,7 @@ def test_holistic_trace_analysis_finds_the_same_again(traces: Path, tmp_path: Pa
 
 @pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
 def test_device_time_is_as_holistic_trace_analysis_breaks_it_down(traces: Path) -> None:
-    # Of traces in whole microseconds: of others HTA drops the rest, event by event.
+    # Only traces in whole microseconds: HTA rounds each event down.
     trace_analysis = pytest.importorskip(
         "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"
     )

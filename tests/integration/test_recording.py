@@ -1,4 +1,4 @@
-"""What a recording says: columns, forests, rows and call paths of what really ran."""
+"""Recordings of real programs: columns, forests, rows and call paths."""
 
 import gc
 import time

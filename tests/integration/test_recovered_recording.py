@@ -1,4 +1,4 @@
-"""What the session file of a killed process says of its recording: its share of ops, its counters by name."""
+"""A killed process's session file: its share of ops, and its counters by name."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which stored run a session is compared with, in real repositories."""
+"""The stored run that a session is compared with, in real repositories."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ class Project:
     def save(
         self, name: str, commit: str | None, *, dirty: bool = False, environment: Environment = HERE
     ) -> None:
-        """Keep a run; each is measured a day after the one before."""
+        """Save a run; each is measured a day after the one before."""
         self._saved += 1
         self.store.save(
             name,
@@ -130,7 +130,7 @@ def test_candidates_come_nearest_first_and_unread(project: Project) -> None:
     project.save("main", other)
     project.save("main", None)
     for entry in project.store.entries("main"):
-        os.truncate(entry.place, 200)  # enough to tell its time, and not to be read
+        os.truncate(entry.place, 200)  # enough to know its time, but unreadable
     found = list(candidates(project.store, "main", repository=project.folder, here=HERE))
     assert [(one.entry.commit, one.entry.is_dirty, one.relation) for one in found] == [
         (second, False, "merge-base"),
@@ -143,7 +143,7 @@ def test_candidates_come_nearest_first_and_unread(project: Project) -> None:
 
 
 def test_given_start_replaces_the_checked_out_commit(project: Project) -> None:
-    """In a job for somebody else's work the branch that it would be merged into is checked out."""
+    """A job for a foreign pull request has its target branch checked out."""
     first, second, third = (project.commit(text) for text in ("one", "two", "three"))
     for commit in (first, third):
         project.save("main", commit)
@@ -288,7 +288,7 @@ def test_no_commit_is_missing_if_git_fails(
     project.commit("one")
     assert CommitsAtHand(project.folder).lacks("f" * 40)
     programs = tmp_path_factory.mktemp("programs")
-    # First there is no git any more, then one that is killed.
+    # First git is missing, then it is killed.
     for program in (None, "#!/bin/sh\nkill -9 $$\n"):
         history = CommitsAtHand(project.folder)
         with monkeypatch.context() as broken:
@@ -301,7 +301,7 @@ def test_no_commit_is_missing_if_git_fails(
 
 
 def test_imported_counts_are_chosen_last(project: Project) -> None:
-    """In a folder, refs or objects they stay as they were pushed, and costs may have fallen since."""
+    """In a folder, refs or objects they stay as pushed, and costs may have fallen since."""
     commit = project.commit("one")
     counts = open_store("counts:ci", root=project.folder)
     counts.save("main", simple_run(simple_test({"aten::mul": 9})), collected=Collected())

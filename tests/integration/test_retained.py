@@ -1,4 +1,4 @@
-"""What steps leave in use, where nothing else of memory is recorded."""
+"""Memory that steps leave in use, if no other memory is recorded."""
 
 import ctypes
 import threading
@@ -30,7 +30,7 @@ def collector() -> Iterator[Collector]:
 def recorded(
     collector: Collector, step: Callable[[], object], *, memory: bool = False, most_events: int = 0
 ) -> Recording:
-    """A window of two steps, after one that nobody records: what a step replaces is there in both."""
+    """A window of two steps, after one unrecorded step, so that both replace something."""
     step()
     collector.start(profile_memory=memory)
     for number in range(2):
@@ -41,7 +41,7 @@ def recorded(
 
 
 def retained(recording: Recording) -> dict[str, tuple[int, ...]]:
-    """By op and step."""
+    """Retained memory by op and step."""
     return {
         group.name: tuple(group.steps["retained"])
         for group in recording.groups()

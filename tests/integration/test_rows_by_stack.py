@@ -1,4 +1,4 @@
-"""Rows by stack and by overload: the collector's own sums are those of the events one by one."""
+"""Rows by stack and by overload: the collector's own sums equal those of the single events."""
 
 import contextlib
 import threading
@@ -21,7 +21,7 @@ DEPTHS: Final = (1, 2, 3, 7, 1 << 16)
 
 
 class OneByOne:
-    """A recording whose rows by stack and overload the events themselves have to tell."""
+    """A recording whose rows by stack and overload are computed from its events."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -37,7 +37,7 @@ class OneByOne:
 
 
 def told(rows: Sequence[FunctionEventAvg]) -> list[object]:
-    """All that a row says; what it takes from its first event as far as that."""
+    """All values of a row, and those that it takes from its first event."""
     return [
         (
             *(row.key, row.name, row.count, row.stack, row.overload_name, row.input_shapes, row.scope),
@@ -57,7 +57,7 @@ def assert_rows_are_those_of_events(recording: Recording, **options: Any) -> Non
     assert told(average([EventForest(ours)], grouping)) == told(average([EventForest(theirs)], grouping))
 
 
-# ---- programs made up ----
+# ---- random programs ----
 
 
 def run_all(inside: Sequence["Program"]) -> None:
@@ -130,7 +130,7 @@ def test_rows_of_random_programs_match_the_events(program: Program, depth: int, 
 def test_rows_of_abnormal_calls_match_the_events(depth: int) -> None:
     def run() -> None:
         for program in (call_programs.drain, call_programs.throw_into_generator, call_programs.fail_in_c):
-            with contextlib.suppress(Exception):  # that it fails is its purpose
+            with contextlib.suppress(Exception):  # it is meant to fail
                 program()
         call_programs.work_in_managed()
         call_programs.recurse(30)
@@ -143,7 +143,7 @@ def test_rows_of_abnormal_calls_match_the_events(depth: int) -> None:
 
 @pytest.fixture(scope="module")
 def trained(torch: Any) -> Recording:
-    """Two steps of a model, forward and backward, with all that is recorded of ops."""
+    """Two steps of a model, forward and backward, with every recording option of ops."""
     from support.programs import stack_model as model  # it is a model of torch's
 
     net, x = model.Net(), torch.ones(3, 2)

@@ -1,4 +1,4 @@
-"""The bench of ``opprof run``: which rows it has, of times that are given, and what it says of absent peers."""
+"""The bench of ``opprof run``: its rows for given times, and its report on missing peers."""
 
 import importlib
 import importlib.util
@@ -14,7 +14,7 @@ SECONDS = {"cProfile": 4.0, "pyinstrument": 6.0, "viztracer": 16.0, "--no-stack"
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module, for which every process takes as long as its profiler says; plain Python a second."""
+    """The module, with fake durations for each profiler; plain Python takes a second."""
     monkeypatch.syspath_prepend(ROOT)
     module = importlib.import_module("benchmarks.run_scripts")
 
@@ -26,7 +26,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
-    """Have some modules not installed."""
+    """Make some modules look uninstalled."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else name)
 
 

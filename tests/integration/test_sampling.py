@@ -1,4 +1,4 @@
-"""One op in so many, by torch's own sampling: what is recorded, and who says that it is a sample."""
+"""Torch's own sampling of ops: what is recorded, and where it is reported."""
 
 import gzip
 import json
@@ -39,7 +39,7 @@ def count_of(prof: profile, name: str) -> int:
 
 
 def expect_near(count: int, *, expected: float) -> None:
-    """Within seven standard deviations of a binomial: one run in 10^11 is not."""
+    """Within seven standard deviations of a binomial: 1 run in 10^11 is not."""
     assert abs(count - expected) < 7 * math.sqrt(expected)
 
 
@@ -71,7 +71,7 @@ def test_ranges_are_all_recorded() -> None:
     prof = sampled(0.01, work)
     assert (count_of(prof, "ours"), count_of(prof, "torch's")) == (200, 200)
     recording = prof.cycles[-1].recording
-    # What is recorded lies in what is recorded around it, though the op between may be missing.
+    # A recorded op is inside its recorded ancestors, though an op between may be missing.
     inside = [recording.parent[event] for event in range(len(recording)) if recording.scope[event] == 0]
     assert {recording.name(parent) for parent in inside} <= {"torch's", "aten::ones"}
 

@@ -76,7 +76,7 @@ def test_a_seed_draws_the_same_edits_again(repository: Path) -> None:
 
 
 def test_an_edit_is_tried_with_the_tests_of_its_line(tmp_path: Path) -> None:
-    """The module's own file comes first, and whole: nobody measured its newest tests."""
+    """The module's own test file comes first, and whole: its newest tests are in no measurement."""
     own = "tests/unit/compare/test_a.py"
     seconds = {f"{own}::test_own": 3.0, "fast": 1.0, "slow": 9.0, "other": 0.1}
     lines = {2: ["fast", f"{own}::test_own", "slow"], 5: ["other"]}

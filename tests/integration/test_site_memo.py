@@ -1,4 +1,4 @@
-"""What is remembered of code and frames never stands for others at their addresses."""
+"""Memos of code and frames never apply to others at reused addresses."""
 
 import json
 import random
@@ -39,7 +39,7 @@ def test_reused_code_addresses_are_distinguished(collector: Collector, tmp_path:
 
 
 def functions(file: str, names: Iterable[str]) -> dict[str, Callable[[list[Any]], None]]:
-    """Functions alike but for their names and their file: each calls the first of others, or has a range."""
+    """Functions that differ only in name and file: each calls the first of others, or has a range."""
     text = "def {}(others):\n  if others: others[0](others[1:])\n  else:\n    with mark('ends'): pass\n"
     found: dict[str, Any] = {"mark": record_function}
     for name in names:
@@ -48,7 +48,7 @@ def functions(file: str, names: Iterable[str]) -> dict[str, Callable[[list[Any]]
 
 
 def test_reused_frame_addresses_are_distinguished(collector: Collector, tmp_path: Path) -> None:
-    """Frames of one size, at the same addresses time and again, of an installed package's or the user's."""
+    """Equally large frames, repeatedly at the same addresses, of an installed package or the user."""
     own = functions(str(tmp_path / "own.py"), [f"own{i}" for i in range(4)])
     every = [*own.items(), *functions(LIBRARY, [f"lib{i}" for i in range(12)]).items()]
     draw = random.Random(0)  # noqa: S311  # no secret

@@ -1,4 +1,4 @@
-"""The soak in small: nothing grows from one window to the next, and no event is lost in silence."""
+"""A short soak test: nothing grows between windows, and no event is lost silently."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stacks of events, and the files made of them, from recordings of a real model."""
+"""Stacks of events, and files made of them, from recordings of a real model."""
 
 import contextlib
 import gzip
@@ -45,7 +45,7 @@ def frames(event: FunctionEvent) -> list[str]:
 
 
 def outermost() -> str:
-    """How this process's first frame is called: pytest's own program's, or runpy's."""
+    """The name of this process's first frame: pytest's own program's, or runpy's."""
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
@@ -65,7 +65,7 @@ def test_an_op_has_the_lines_that_were_running(trained: profile) -> None:
 
 
 def test_an_operator_has_its_line_too(trained: profile) -> None:
-    """No call says where `x * 2` stands: the frame is asked."""
+    """No call records the line of `x * 2`, so the frame is asked."""
     forward = next(event for event in named(trained, "aten::mul") if frames(event))
     assert frames(forward)[0] == f"{FILE}({model.line_of('x * 2')}): inner"
 
@@ -203,7 +203,7 @@ def test_stacks_are_folded_with_their_nanoseconds(trained: profile, tmp_path: Pa
         assert stack not in costs
         assert " " not in stack
         costs[stack] = int(cost)
-    # Nothing is lost or counted twice: with stacks, every event of a thread that had calls is in the sum.
+    # Nothing is lost or counted twice: every event of a thread with calls is in the sum.
     total = sum(round(event.self_cpu_time_total * 1000) for event in trained.events())
     assert sum(costs.values()) == total
     deepest = max(costs, key=lambda stack: stack.count(";"))
@@ -259,7 +259,7 @@ def test_a_place_that_cannot_be_written_is_an_error(trained: profile, tmp_path: 
 
 
 def spans(thread: Any, frame_names: list[str]) -> list[tuple[str, int]]:
-    """What a flame graph shows: each span's name and length; the events must nest and go forward."""
+    """Each span's name and length in a flame graph; the events must nest and be in order."""
     found, is_open, at = [], [], 0
     for event in thread["events"]:
         assert thread["startValue"] <= at <= event["at"] <= thread["endValue"]
@@ -281,7 +281,7 @@ def test_speedscope_has_every_event_as_it_nests(trained: profile, tmp_path: Path
     shown = [span for thread in written["profiles"] for span in spans(thread, frame_names)]
     recording = trained.cycles[-1].recording
     expected = [(recording.name(row), recording.duration_ns[row]) for row in range(len(recording))]
-    # The window cuts off what was open at its ends: here, and in threads of other tests' servers.
+    # The window cuts off calls that were open at its ends: here, and in other tests' server threads.
     cut = {call.name for call in recording.open_calls} | {name for name, length in expected if length < 0}
     whole, told = ([span for span in spans if span[0] not in cut] for spans in (shown, expected))
     assert len(whole) > len(cut)
@@ -310,7 +310,7 @@ def test_speedscope_keeps_order_where_a_range_outlives_its_call(tmp_path: Path) 
 
 
 def test_slices_of_a_track_nest(tmp_path: Path) -> None:
-    """Also where a range outlives the call that began it: that call is drawn beside its track."""
+    """Even if a range outlives the call that started it: that call is drawn on a separate track."""
     with profile(with_stack=True) as prof:
         call_programs.work_after_managed()
     prof.export_chrome_trace(tmp_path / "trace.json")
@@ -340,7 +340,7 @@ def test_ids_of_calls_are_numbers(trained: profile, tmp_path: Path) -> None:
 
 
 def test_stack_lines_exist_in_their_files(tmp_path: Path) -> None:
-    """Our own functions are left out of stacks, and so are the lines that they are at."""
+    """Our own functions are left out of stacks, as are their lines."""
     program = tmp_path / "short.py"
     program.write_text(
         "from pytest_opprof import profile, record_function, schedule\n"

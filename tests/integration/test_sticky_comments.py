@@ -1,4 +1,4 @@
-"""One comment on a pull request, at GitHub and at GitLab, on servers that keep their rules."""
+"""One comment on a pull request, at GitHub and at GitLab, on servers that enforce their rules."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,7 +54,7 @@ def gitlab() -> Iterator[Stage]:
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest) -> Stage:
-    """The forge that a class of cases is about."""
+    """The forge of a class of cases."""
     found: Stage = request.getfixturevalue(request.cls.FORGE)
     return found
 
@@ -88,7 +88,7 @@ def test_own_comments_of_a_persons_token_are_found_by_number(github: Stage) -> N
 
 
 def test_unnamed_app_ends_with_one_comment(github: Stage) -> None:
-    """An app's token may not ask who it is: its comment says so, once it is written."""
+    """An app's token may not ask who it is: its comment shows that once it is written."""
     assert isinstance(github.api, GitHubApi)
     github.api.writer = ("my-app[bot]", 5)
     github.keep(body_of("one"))

@@ -1,4 +1,4 @@
-"""Stores on a full disk, a read-only one, an object store that is gone; killed, and with two saves at once."""
+"""Stores on a full disk, a read-only disk and a lost object store; killed saves and concurrent saves."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Run
 
 ALL_OF_IT = Collected(whole_paths=frozenset({"."}))
-# How many of the places where a save can be killed are tried, unless all are (`make test-all`).
+# The number of kill points that are tried, unless all are (`make test-all`).
 SAMPLE = 5
 
 
@@ -58,7 +58,7 @@ def test_full_disk_leaves_the_earlier_run(small_disk: Archive, tmp_path: Path) -
     before = small_disk.store.read(entry)
     room = os.statvfs(tmp_path / "disk")
     write_bytes(tmp_path / "disk" / "filler", b"x" * (room.f_bavail * room.f_frsize - 8192))
-    # Git packs what it writes: what the disk must not hold is what is left when each name is another.
+    # Git compresses what it writes; distinct names leave more than the disk can hold.
     with pytest.raises(StoreError, match=r"the disk is full\. Free some space and run again"):
         small_disk.save("main", large_run(2, tests=400), collected=NOBODY)
     assert small_disk.entries("main") == (entry,)
@@ -124,7 +124,7 @@ class Saver:
         self._given, self._told = self._parent.stdin, self._parent.stdout
 
     def save(self, *expressions: str) -> str:
-        """Have a run saved, with what strace shall do; what it saw."""
+        """Save a run under strace with these options; return strace's log."""
         self._give(FORK)
         child = self._told.readline().decode().strip()
         command = ["strace", "-f", "-o", str(self._log), "-p", child]
@@ -158,7 +158,7 @@ def saver(place: Place) -> Iterator[Saver]:
 
 
 def calls_in(log: str) -> list[tuple[str, int]]:
-    """Each system call of any process of a save, as its name and which one of them it was in its process."""
+    """Each system call of a save's processes: its name and its index in its process."""
     seen: Counter[tuple[str, str]] = Counter()
     found: dict[tuple[str, int], None] = {}
     for process, name in re.findall(r"^(\d+) +(\w+)\(", log, re.MULTILINE):
@@ -168,7 +168,7 @@ def calls_in(log: str) -> list[tuple[str, int]]:
 
 
 def test_killed_save_leaves_the_earlier_run(place: Place, saver: Saver, *, large_counts: bool) -> None:
-    # The run that is saved is of the same commit: it takes the place of the earlier one, whose test it keeps.
+    # The saved run is of the same commit: it replaces the earlier one, whose test it keeps.
     calls = calls_in(saver.save())
     store = place.archive()
     (entry,) = store.entries("main")
@@ -184,7 +184,7 @@ def test_killed_save_leaves_the_earlier_run(place: Place, saver: Saver, *, large
         assert run.test(A.node_id) == A or run.test(SAVED), f"killed at {name} {count}"
         assert {test.node_id for test in run.tests} in ({A.node_id}, {A.node_id, SAVED})
         for lock in place.folder.glob(".git/**/*.lock"):
-            lock.unlink()  # git says so itself where one is left
+            lock.unlink()  # git itself reports a leftover lock
     assert killed > len(chosen) // 2
 
 
@@ -195,7 +195,7 @@ def test_object_store_that_is_gone_is_one_sentence(
     for uri, problem in (("s3://nowhere/x", "cannot be written"), ("s3://baselines/x", "cannot be read")):
         if problem == "cannot be read":
             monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-            fsspec.get_filesystem_class("s3").clear_instance_cache()  # it was told of the other server
+            fsspec.get_filesystem_class("s3").clear_instance_cache()  # it has the other server's address
         store = open_store(uri, root=tmp_path)
         with pytest.raises(StoreError, match=rf"^{uri} {problem}: .*The store is unchanged$"):
             store.save("main", run_of(1), collected=NOBODY)

@@ -1,4 +1,4 @@
-"""Of more events than are to be kept the sums stay, and these are what all events would have given."""
+"""Past the number of kept events only sums remain, and they equal those of all events."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def model() -> torch.nn.Module:
 
 
 def both(model: torch.nn.Module) -> tuple[Recording, Recording]:
-    """One window twice: all of it, and its sums."""
+    """One window twice: all events, and only the sums."""
     collector = Collector.instance()
     collector.open(sources=frozenset({"ranges", "ops"}))
     collector.start()

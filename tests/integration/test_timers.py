@@ -1,9 +1,9 @@
-"""The clock that waits for devices, in programs of their own."""
+"""The clock that waits for devices, in separate programs."""
 
 import pytest
 from support.programs.children import answer_of, run_python
 
-# A torch whose devices need no libcuda, as on ROCm: what the clock asks it for, and nothing else.
+# A fake torch whose devices need no libcuda, as on ROCm, with only what the clock uses.
 ROCM = """
     import json, sys, types
 

@@ -1,4 +1,4 @@
-"""While our capture is tested, torch's own profiler raises: here and in the processes that tests start."""
+"""In tests of our capture, torch's own profiler raises: here and in child processes."""
 
 import subprocess
 import sys

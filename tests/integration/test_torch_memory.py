@@ -1,4 +1,4 @@
-"""The memory of tensors in our recordings: every block, on all threads, credited to the op that took it."""
+"""Tensor memory in our recordings: every block, on all threads, credited to the op that allocated it."""
 
 import gc
 import threading
@@ -31,7 +31,7 @@ def changes(recording: Recording) -> list[MemoryChange]:
 
 
 def own_bytes(recording: Recording) -> dict[str, int]:
-    """By name, the bytes that events took themselves."""
+    """The bytes that events allocated themselves, by name."""
     own: dict[str, int] = {}
     for event, nbytes in enumerate(recording.self_cpu_memory):
         if nbytes:
@@ -78,7 +78,7 @@ def test_a_free_is_credited_where_it_happens(torch: Any) -> None:
 
 
 def test_every_free_matches_an_allocation(torch: Any) -> None:
-    """O5: over a window that keeps nothing, the bytes of each address come to nothing."""
+    """O5: over a window that keeps nothing, the bytes of each address sum to zero."""
     linear = torch.nn.Linear(32, 32)
     batch = torch.ones(8, 32)
     linear(batch).sum().backward()
@@ -116,7 +116,7 @@ def test_threads_keep_their_own_memory(torch: Any) -> None:
 
 
 def test_memory_is_not_recorded_by_default(torch: Any) -> None:
-    """Our state stays on the thread between windows: it must not go on reporting."""
+    """Our state stays on the thread between windows, but must not continue to report."""
     with memory_window():
         torch.empty(8)
     with Window(sources=RANGES_AND_OPS) as window:
@@ -178,7 +178,7 @@ def test_profile_shows_memory_in_events_and_table(torch: Any) -> None:
 
 
 def test_memory_leaves_shapes_unchanged(torch: Any) -> None:
-    """With memory each tensor is followed by which one it is: that is not a shape, and no value."""
+    """With memory, each tensor is followed by its id, which is neither a shape nor a value."""
     ones = torch.ones(2, 3)
     plain = Window(sources=RANGES_AND_OPS, record_shapes=True)
     for window in (plain, both := memory_window(record_shapes=True)):

@@ -1,4 +1,4 @@
-"""Torch's ops in our recordings: on all threads, forwards and backwards, and whatever goes wrong."""
+"""Torch ops in our recordings: on all threads, forward and backward, and with faults."""
 
 import threading
 from collections import Counter
@@ -26,7 +26,7 @@ from pytest_opprof.kinds import EventKind
 pytestmark = pytest.mark.usefixtures("torch_collector")
 
 
-# ---- what is seen ----
+# ---- recorded ops ----
 
 
 def test_ops_nest_in_ranges(torch: Any) -> None:
@@ -155,7 +155,7 @@ def test_backward_carries_the_numbers_of_forward(torch: Any) -> None:
 
 
 def test_backward_belongs_to_the_step_of_its_forward(torch: Any) -> None:
-    """Also when it runs on a thread that has been there before, and while another step is open."""
+    """Even on a thread that existed before, and while another step is open."""
     weights = torch.ones(2, requires_grad=True)
     collector = Collector.instance()
     with ThreadPoolExecutor(1) as pool:
@@ -190,7 +190,7 @@ def test_backward_on_another_thread_names_the_forward_thread(torch: Any) -> None
     assert recording.forward_thread[backward] > 0
 
 
-# ---- trouble ----
+# ---- faults ----
 
 
 def test_windows_open_and_close_beside_running_ops(torch: Any) -> None:
@@ -232,7 +232,7 @@ PRELUDE = """
 
 
 def test_threads_without_room_go_on(torch: Any) -> None:
-    """Their first op finds that the budget is spent; none of them may touch a chunk that it has not."""
+    """Their first op finds the budget spent; none may touch a chunk that it does not have."""
     said = answer_of(
         PRELUDE
         + """
@@ -275,7 +275,7 @@ def test_collector_never_imports_torch() -> None:
     print(json.dumps([imported, *seen]))
     """
     )
-    # Torch that comes while a window is open is seen from the next one on.
+    # Torch imported while a window is open is recorded from the next window on.
     assert said == [False, [False, False], [False, False], [True, True]]
 
 
@@ -341,7 +341,7 @@ def test_observer_reuses_memory_of_ended_threads(torch: Any) -> None:
     before = resident_bytes()
     for _ in range(4):
         one_window()
-    # A table of contexts is some 20 KiB a thread: 1,200 threads that kept theirs would hold 24 MiB.
+    # A table of contexts is about 20 KiB per thread: 1,200 threads that kept theirs would hold 24 MiB.
     assert resident_bytes() - before < 6 << 20
 
 

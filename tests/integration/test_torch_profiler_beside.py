@@ -1,4 +1,4 @@
-"""Our windows and torch's own profiler in one process: each sees what is its own, and neither harms the other."""
+"""Our windows and torch's profiler in one process: each records its own events, unharmed."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ def theirs(profiler: Any) -> list[str]:
 
 @pytest.fixture(params=["main-thread", "other-thread"])
 def on_thread(request: pytest.FixtureRequest) -> Iterator[Callable[[Callable[[], Any]], Any]]:
-    """Calls something on this thread, or on one that has been there since before."""
+    """Call something on this thread, or on an older one."""
     if request.param == "main-thread":
         yield lambda function: function()
         return
@@ -75,14 +75,14 @@ def test_overlapping_windows_keep_torch_profilers_flag(torch: Any) -> None:
     profiler.start()
     with ops_window() as window:
         profiler.stop()
-        flags.append(torch.autograd.profiler._is_profiler_enabled)  # ours goes on
+        flags.append(torch.autograd.profiler._is_profiler_enabled)  # ours continues
         torch.ones(2)
     flags.append(torch.autograd.profiler._is_profiler_enabled)
     assert "aten::ones" in names(window.recording)
     other = torch_profiler(torch)
     with ops_window():
         other.start()
-    flags.append(torch.autograd.profiler._is_profiler_enabled)  # theirs goes on
+    flags.append(torch.autograd.profiler._is_profiler_enabled)  # theirs continues
     other.stop()
     flags.append(torch.autograd.profiler._is_profiler_enabled)
     assert flags == [True, False, True, False]
@@ -90,7 +90,7 @@ def test_overlapping_windows_keep_torch_profilers_flag(torch: Any) -> None:
 
 @pytest.mark.usefixtures("torch_profiler_allowed")
 def test_torch_profiler_may_start_wherever_our_window_was(torch: Any) -> None:
-    """Our state lies on each thread that ran an op, until that thread runs one in a later window."""
+    """Our state stays on each thread that ran an op, until it runs one in a later window."""
     profiler = torch_profiler(torch)
 
     def profiled() -> list[str]:

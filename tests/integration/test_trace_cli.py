@@ -17,7 +17,7 @@ def slice_(name: str, start_us: float, duration_us: float, **members: Any) -> di
 
 
 def training(*, steps: int, ops: int, kernel_us: float = 30) -> list[dict[str, Any]]:
-    """Steps of a millisecond: so many ops in each, of which the first launches a kernel."""
+    """Steps of a millisecond with N ops each, the first of which launches a kernel."""
     events = []
     for step in range(steps):
         start_us = step * 1000
@@ -32,7 +32,7 @@ def training(*, steps: int, ops: int, kernel_us: float = 30) -> list[dict[str, A
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two traces, where commands are started."""
+    """A folder with two traces, where commands start."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     (tmp_path / "before.json").write_text(json.dumps(training(steps=2, ops=3)), encoding="utf-8")
@@ -42,13 +42,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def cells_of(text: str) -> list[list[str]]:
-    """The cells of a table's lines."""
     lines = [line.split("  ") for line in text.splitlines()]
     return [[cell.strip() for cell in line if cell.strip()] for line in lines]
 
 
 def rows_of(text: str) -> dict[str, list[str]]:
-    """The same by their first."""
+    """The same rows, by their first cell."""
     return {row[0]: row[1:] for row in cells_of(text) if row}
 
 
@@ -113,7 +112,7 @@ def test_a_trace_becomes_a_run(files: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def launching(*, kernels: int, seen: int | None = None, waits: int = 0) -> list[dict[str, Any]]:
-    """Two steps of one op that launches so many kernels, of which so many are on record, and waits."""
+    """Two steps of one op that launches N kernels, some of them recorded, and waits."""
     events = []
     for step in range(2):
         start_us = 1000 * step
@@ -219,7 +218,7 @@ def test_hostile_names_are_escaped(files: Path, capsys: pytest.CaptureFixture[st
 
 
 def nccl(duration_us: float, *, rank: int) -> dict[str, Any]:
-    """A rank that waits so long for the others."""
+    """A rank that waits this long for the others."""
     name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     args = {"Collective name": "allreduce", "In msg nelems": 250_000, "Group size": 2, "dtype": "Float"}
     events = [

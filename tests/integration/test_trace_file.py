@@ -1,4 +1,4 @@
-"""Chrome traces: files that every reader opens, whatever the names are, written whole or not at all."""
+"""Chrome traces: valid for every reader, whatever the names are, written whole or not at all."""
 
 import gzip
 import json
@@ -49,7 +49,7 @@ def trace_of(recording: Recording, folder: Path, **options: Any) -> Any:
 
 
 def slices(trace: Any) -> list[Any]:
-    """The window's own slice is not an event."""
+    """All slices but the window's own, which is not an event."""
     return [event for event in trace["traceEvents"] if event["ph"] == "X" and event["cat"] != "Trace"]
 
 
@@ -67,7 +67,7 @@ def window_start(trace: Any) -> int:
 
 
 def as_utf8(text: str) -> str:
-    """The text with its lone surrogates written out: they have no UTF-8."""
+    """The text with its lone surrogates escaped, because they have no UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -258,7 +258,7 @@ def test_folder_in_its_place_is_an_os_error(recording: Recording, tmp_path: Path
 
 
 def test_pipe_is_written_into(recording: Recording, tmp_path: Path) -> None:
-    """A device or pipe stays what it is: as root, a file could take the place of /dev/null."""
+    """A device or pipe is not replaced: as root, a file could replace /dev/null."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []

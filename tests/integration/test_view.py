@@ -1,4 +1,4 @@
-"""``opprof view``: which traces it shows, and that a page can fetch them."""
+"""``opprof view``: the traces that it shows, and that a page can fetch them."""
 
 import gzip
 import json
@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shown:
-    """Runs the command, and gives the ops of the trace that the page it opens has fetched."""
+    """Run the command, and return the ops of the trace that the opened page fetched."""
 
     def show(*arguments: str) -> set[str]:
         fetched: list[bytes] = []
@@ -154,7 +154,7 @@ def test_unshowable_trace_is_reported(
 
 @pytest.mark.slow
 def test_perfetto_reads_the_served_trace(folder: Path) -> None:
-    """The page that the command names, in a real browser: it fetches the trace and shows both sides."""
+    """The command's page in a real browser: it fetches the trace and shows both sides."""
     trace = folder / ".opprof" / "traces" / f"{trace_stem(X)}.base.json.gz"
     with served(wheel_ui(), trace) as ui, browser() as page:
         command = [sys.executable, "-m", "pytest_opprof.cli.main", "view", X, "--no-browser", f"--ui={ui}"]

@@ -1,4 +1,4 @@
-"""How much torch's ops are given, and the nodes that they add to autograd's graph."""
+"""The bytes of torch ops' inputs, and the nodes that they add to autograd's graph."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -76,7 +76,7 @@ def test_nodes_match_the_autograd_graph(collector: Collector) -> None:
         return layer(x).relu().sum()
 
     def graph(node: object) -> int:
-        """Its nodes but for those that keep a gradient."""
+        """The graph's nodes except those that store a gradient."""
         seen, waiting = set(), [node]
         while waiting:
             one = waiting.pop()
@@ -129,7 +129,7 @@ def test_summed_recordings_have_the_same_work(collector: Collector) -> None:
         for _ in range(20):
             layer(x).relu().sum().backward()
 
-    step()  # the first gradients are put down, later ones are added to them
+    step()  # the first gradients are stored, later ones are added to them
     collector.start()
     collector.step_begin(0)
     step()

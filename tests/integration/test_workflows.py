@@ -1,4 +1,4 @@
-"""Workflows and actions of this repository: what they may do, what they name, and what reaches a shell."""
+"""Workflows and actions of this repository: their permissions, the things they name, and shell inputs."""
 
 import re
 import shutil
@@ -45,7 +45,7 @@ SCRIPTS = [
 ]
 PINNED = re.compile(r"^[\w.-]+/[\w./-]+@[0-9a-f]{40}$")
 USES = re.compile(r"^\s*(?:- )?uses:\s*(\S+)(.*)$", re.MULTILINE)
-# Whoever opens a pull request chooses these.
+# The author of a pull request chooses these.
 CHOSEN_BY_OTHERS = ("head_ref", "github.event", "head_branch", "github.actor", "inputs.", "head.ref")
 ACTION_OF_HERE = "./.github/actions/"
 
@@ -69,7 +69,7 @@ def test_workflow_starts_without_permissions(path: Path) -> None:
 @pytest.mark.parametrize(("path", "job"), JOBS)
 def test_jobs_declare_permissions_and_timeout(path: Path, job: Mapping[str, Any]) -> None:
     assert isinstance(job["permissions"], dict)
-    # Nobody waits for what only the clock starts.
+    # nobody waits for a scheduled job
     nobody_waits = parsed(path)["on"].keys() <= {"schedule", "workflow_dispatch"}
     assert job["timeout-minutes"] <= (350 if nobody_waits else 45)
 
@@ -148,7 +148,7 @@ def test_a_shell_gets_values_from_its_environment_alone(step: Mapping[str, Any])
 def test_attacker_controlled_values_stay_out_of_steps(path: Path) -> None:
     document = parsed(path)
     del document["concurrency"]
-    allowed = {"github.event.pull_request.head.sha"}  # a hash, which GitHub has looked at
+    allowed = {"github.event.pull_request.head.sha"}  # a hash that GitHub has validated
     for job in document["jobs"].values():
         for step in job["steps"]:
             found = {each for each in expressions(step) if any(chosen in each for chosen in CHOSEN_BY_OTHERS)}

@@ -1,4 +1,4 @@
-"""A commit's files in a folder of their own, by real git."""
+"""A commit's files in a separate folder, with real git."""
 
 import os
 import signal
@@ -45,13 +45,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def known(project: Project) -> list[str]:
-    """The work trees that git knows of, beside the project's own."""
+    """Git's work trees besides the project's own."""
     listed = project.git("worktree", "list", "--porcelain").splitlines()
     return [line for line in listed if line.startswith("worktree ")][1:]
 
 
 def left(tmp_path: Path) -> list[Path]:
-    """What lies in the temporary folder."""
+    """Entries of the temporary folder."""
     return list((tmp_path / "temporary").iterdir())
 
 
@@ -60,7 +60,7 @@ def test_worktree_holds_the_commits_files_and_is_removed(project: Project, tmp_p
         assert (worktree.folder / "file.py").read_text() == "old\n"
         assert worktree.folder.name == "project"
         assert top_folder(worktree.folder) == worktree.folder
-        # What is changed or made in it is no reason to keep it.
+        # changed and new files do not keep it
         (worktree.folder / "file.py").write_text("changed")
         (worktree.folder / "more").mkdir()
         (worktree.folder / "more" / "made.txt").write_text("made")

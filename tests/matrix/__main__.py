@@ -1,4 +1,4 @@
-"""``python -m matrix``, which `make test-matrix` runs: torch × Python, and prints docs/compatibility.md."""
+"""``python -m matrix``, run by `make test-matrix`: torch × Python, and prints docs/compatibility.md."""
 
 from __future__ import annotations
 

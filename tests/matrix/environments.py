@@ -1,4 +1,4 @@
-"""Making each row's environment, once: a virtual environment, on this machine or in a Debian in a folder."""
+"""Makes each row's environment, once: a virtual environment, on this machine or in a Debian folder."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from matrix.rows import Row
 
 REPOSITORY: Final = Path(__file__).parents[2]
 STOPPED: Final = 124  # as of timeout(1)
-# What a newcomer installs on Debian, by the README.
+# what a newcomer installs on Debian, as in the README
 _README_PACKAGES: Final = ("build-essential", "git", "python3-dev", "python3-venv", "ca-certificates")
-# This machine's, put there once ca-certificates is installed, which writes the bundle anew.
+# This machine's bundle, copied after ca-certificates is installed, which rewrites it.
 _NETWORK_FILES: Final = ("etc/ssl/certs/ca-certificates.crt", "etc/hosts", "etc/resolv.conf")
-# In a name space of its own, so that nothing stays mounted.
+# in its own namespace, so that nothing stays mounted
 _ENTER: Final = (
     'mount --rbind /proc "$0/proc" && mount --rbind /dev "$0/dev" && mount -t tmpfs none "$0/dev/shm" '
     '&& exec chroot "$0" "$@"'
@@ -46,11 +46,11 @@ class Environment:
 
     @property
     def place(self) -> Path:
-        """The folder as the commands in it see it."""
+        """The folder as its commands see it."""
         return Path("/") / self.folder.relative_to(self.root) if self.root else self.folder
 
     def run(self, command: str, log: Path, *, limit_s: float | None = None) -> int:
-        """Run a shell's command in the checkout; its output goes to a log."""
+        """Run a shell command in the checkout; its output goes to a log."""
         script = f"cd {shlex.quote(str(self.place / 'checkout'))} && {command}"
         words = ["bash", "-eu", "-o", "pipefail", "-c", script]
         with log.open("wb") as out:
@@ -80,7 +80,7 @@ class Environment:
             and not name.startswith("OPPROF_")
         }
         variables |= {"PATH": f"{venv / 'bin'}:{variables.get('PATH', os.defpath)}"}
-        if self.root:  # nothing of this machine's folders is in it
+        if self.root:  # it contains none of this machine's folders
             kept = {
                 name: value
                 for name, value in variables.items()
@@ -120,7 +120,7 @@ def environment_of(row: Row, base: Path) -> Environment:
 
 
 def _root(row: Row, base: Path) -> Path:
-    """A distribution in a folder, with what the README names."""
+    """A distribution in a folder, with the packages that the README names."""
     if os.getuid() != 0 or not shutil.which("debootstrap"):
         raise UnavailableError("debootstrap is not installed here, or this user is not root")
     root = base / row.name
@@ -139,7 +139,7 @@ def _root(row: Row, base: Path) -> Path:
 
 
 def _uv(base: Path) -> Path:
-    """The installer: its cache shares the files of equal packages between all environments."""
+    """The installer: its cache shares equal packages between all environments."""
     tools = base / "tools"
     if not (tools / "bin/uv").exists():
         _do([sys.executable, "-m", "venv", str(tools)])
@@ -148,7 +148,7 @@ def _uv(base: Path) -> Path:
 
 
 def _install(row: Row, environment: Environment, *, uv: Path) -> None:
-    """torch, what the tests import, and the package, built here from the checkout."""
+    """Install torch, the tests' requirements, and the package, built here from the checkout."""
     interpreter = f"python{row.python}"
     if (
         environment.root is None
@@ -177,7 +177,7 @@ def _install(row: Row, environment: Environment, *, uv: Path) -> None:
 
 
 def requirements(row: Row) -> list[str]:
-    """What the dev extra has, but for CUDA's headers: torch has its own releases of those."""
+    """The dev extra without CUDA's headers: torch has its own releases of those."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     asked = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     torch = [f"torch=={row.torch}"] if row.torch else []

@@ -1,4 +1,4 @@
-"""What was found, kept on disk after each column, so that a run that was stopped goes on."""
+"""Results on disk, saved after each column so that a stopped run can resume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from matrix.environments import REPOSITORY, STOPPED
 
-# What the answers depend on; a change of the documentation asks nothing anew.
+# Files that the answers depend on; a change of the documentation repeats nothing.
 _SOURCES: Final = (
     "native",
     "pytest_opprof",
@@ -55,7 +55,7 @@ class Answers:
 
 
 def read(code: int, log: Path) -> Result:
-    """The cell of a command that has ended, from its exit code and the last lines of its log."""
+    """The cell of a finished command, from its exit code and the last lines of its log."""
     if code == STOPPED:
         return Result(holds=False, detail="stopped: too slow")
     text = log.read_text(encoding="utf-8", errors="replace")
@@ -69,12 +69,11 @@ def read(code: int, log: Path) -> Result:
 
 
 def commit() -> str:
-    """The commit that is tried."""
     return _git("rev-parse", "--short=9", "HEAD")
 
 
 def sources() -> str:
-    """Tells the sources of this commit from any other's."""
+    """A digest of this commit's sources."""
     return " ".join(_git("rev-parse", *(f"HEAD:{folder}" for folder in _SOURCES)).split())
 
 
@@ -89,7 +88,7 @@ def load(folder: Path) -> dict[str, Answers]:
 
 
 def save(folder: Path, row: str, answers: Answers) -> None:
-    """Keep a row's answers in a file of its own, so that runs of other rows may go on beside it."""
+    """Save a row's answers in its own file, so that runs of other rows can run concurrently."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{row}.json").write_text(json.dumps(asdict(answers), indent=1), encoding="utf-8")
 

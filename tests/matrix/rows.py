@@ -1,4 +1,4 @@
-"""What is tried: one environment a row, one question a column."""
+"""The matrix: one environment per row, one question per column."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ class Row:
 
     @property
     def name(self) -> str:
-        """A word for it, in folders and on the command line."""
+        """Its name in folders and on the command line."""
         torch = f"torch{self.torch}" if self.torch else ""
         parts = [self.suite, f"py{self.python}", torch, "fresh" if self.whole else ""]
         return "-".join(filter(None, parts))
 
     @property
     def has_torch(self) -> bool:
-        """There is a torch in it."""
         return bool(self.torch) or "python3-torch" in self.packages
 
 
@@ -76,7 +75,7 @@ ROWS: Final = (
 
 _PYTEST: Final = "pytest -q -p no:cacheprovider -p no:randomly "
 _SEQUENCE: Final = "tests/oracle/test_torch_sequence.py"
-# The rows beside torch's profiler, and an exit code of theirs: what depends on the machine's clock says
+# Only rows that compare with torch.profiler decide the exit code: others depend on the machine's clock and say
 # nothing about a torch.
 _COST: Final = (
     "{ python -m benchmarks --only capture || true; } | "

@@ -37,7 +37,7 @@ _TEXTS: Final = (
 
 
 def show(comparison: Comparison | TimeComparison) -> None:
-    """All that any command makes of a comparison."""
+    """Run every use that a command makes of a comparison."""
     for report in FORMATS.values():
         with refusals_end_here():
             report(comparison).encode("utf-8")

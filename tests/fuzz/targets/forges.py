@@ -38,16 +38,16 @@ from pytest_opprof.results.upgrade import upgraded
 _NOW: Final = datetime(2026, 1, 3, tzinfo=UTC)
 _ZIP: Final = b"PK"
 _RUN: Final = 90
-# GitHub takes no longer comment, and no longer summary of a job.
+# GitHub's maximum lengths of a comment and of a job's summary.
 _LONGEST_COMMENT: Final = 65_536
 _LONGEST_SUMMARY: Final = 1_024 * 1_024
-# An input that is honest takes a tenth of this, with each line of the package watched.
+# An ordinary input takes a tenth of this, with each line of the package traced.
 _MOST_SECONDS: Final = 10.0
 _MOST_MEBIBYTES: Final = 256
-# Rows that a run is repeated to, as many as a tree may have, and how often a part of it is repeated.
+# How many rows a run may grow to, as many as a tree may have, and how often a part is repeated.
 _MOST_ROWS: Final = 2_000
 _MOST_TIMES: Final = 100
-# What a pull request may be held to: as it is, with many ops in each test, with many tests.
+# Baselines: as it is, with many ops in each test, with many tests.
 _BASES: Final[Mapping[str, Mapping[str, int]]] = {
     "main": {},
     "wide": {"ops": 24, "nodes": 24},
@@ -68,7 +68,7 @@ def _times(grow: Any, name: str) -> int:
 
 
 def _repeated(part: Any, times: int, key: str) -> Any:
-    """A list of objects so often, each with a name of its own; anything else as it is."""
+    """A list of objects repeated, each with its own name; anything else unchanged."""
     if not isinstance(part, list) or not all(isinstance(each, dict) for each in part):
         return part
     times = max(min(times, _MOST_ROWS // max(len(part), 1)), 1)
@@ -88,7 +88,7 @@ def _renamed(each: dict[str, Any], key: str, *, number: int, offset: int) -> dic
 
 
 def grown(run: Any, grow: Any) -> Any:
-    """A run with some of it repeated, up to so many rows in all."""
+    """A run with some parts repeated, up to a maximum number of rows."""
     if not isinstance(run, dict) or not isinstance(run.get("tests"), list):
         return run
     rows, tests = 0, []
@@ -107,7 +107,7 @@ def grown(run: Any, grow: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """What the job is about: GitHub's event, what was uploaded, what others commented, the baseline's name."""
+    """A job's input: GitHub's event, the upload, others' comments, the baseline's name."""
 
     upload: bytes
     event: Any = field(default_factory=workflow_run_event)
@@ -124,12 +124,12 @@ class _Stage:
 
     @property
     def written(self) -> list[str]:
-        """The comments of the job, which writes as nobody else."""
+        """The comments of the job, which has its own author."""
         login, _ = self.api.writer
         return [each["body"] for each in self.api.comments if each["user"]["login"] == login]
 
     def ask(self, given: _Given) -> None:
-        """Be asked about this, and nothing from before."""
+        """Set up this input, and forget earlier ones."""
         api = self.api
         for past in (api.comments, api.artifacts, api.zips, api.server.asked):
             past.clear()
@@ -142,7 +142,7 @@ class _Stage:
             (self.folder / name).unlink(missing_ok=True)
 
     def comment(self, base: str) -> Done:
-        """What the job's step does."""
+        """Run the job's step."""
         job = GitHubJob(
             api_url=self.api.server.url,
             token="secret",  # noqa: S106  # of a server that asks for none
@@ -177,7 +177,7 @@ def _stage(folder: Path, base: str) -> _Stage:
 
 
 def _judge(data: bytes, folder: Path) -> None:
-    """Whatever was uploaded, the job ends with one comment of ours, soon."""
+    """Whatever was uploaded, the job soon ends with one comment of ours."""
     given = _given(data)
     stage = _stage(folder, given.base)
     stage.ask(given)
@@ -186,7 +186,7 @@ def _judge(data: bytes, folder: Path) -> None:
             done = stage.comment(given.base)
             _hold(stage, done)
     except OpprofError as error:
-        # GitHub writes the event, and what it answers here is sound: nothing else may end the job.
+        # GitHub writes the event, and its answers here are valid: nothing else may end the job.
         if isinstance(error, ForgeError | UsageError) and given.event != workflow_run_event():
             raise
         raise AssertionError(f"the job does not hold: {type(error).__name__}: {error}") from error
@@ -195,7 +195,7 @@ def _judge(data: bytes, folder: Path) -> None:
 
 
 def _given(data: bytes) -> _Given:
-    """What an input says; a zip, and a run alone, are what was uploaded."""
+    """An input's parts; a zip, or a run alone, is the upload."""
     if data.startswith(_ZIP):
         return _Given(upload=data)
     try:
@@ -215,8 +215,8 @@ def _given(data: bytes) -> _Given:
 
 
 def _hold(stage: _Stage, done: Done) -> None:
-    """What must be true of the job's end, whatever it was about."""
-    # A net catches what the comparison or the page raises: no run that the schema takes may get there.
+    """Invariants of the job's end, for any input."""
+    # The catch-all for errors of the comparison or the page: no run that the schema accepts may reach it.
     assert "cannot be compared (" not in done.told, f"the job does not hold: {done.told}"
     bodies = stage.written
     summary, comparison = stage.folder / "summary.md", stage.folder / "comparison.json"
@@ -233,7 +233,7 @@ def _hold(stage: _Stage, done: Done) -> None:
 
 
 def _hidden(markdown: str) -> set[int]:
-    """How many comments the page has that Markdown becomes, by each renderer; in a code span there is none."""
+    """How many hidden comments each renderer makes of the Markdown; a code span has none."""
     return {len(comments(page)) for page in pages(markdown)}
 
 

@@ -29,7 +29,7 @@ def _empty(folder: Path) -> Path:
 
 
 def _look(log: HistoryLog) -> None:
-    """What ``opprof history`` does with each test."""
+    """Run every query of ``opprof history`` on each test."""
     reader = HistoryReader(log)
     assert all(reader.notes)
     for node_id in reader.tests():

@@ -1,4 +1,4 @@
-"""What ended processes leave: session files, and the states of experiments and bisections."""
+"""Leftovers of ended processes: session files, and states of experiments and bisections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PIECE: Final = struct.Struct("<BxHI")
 _HEADER_BYTES: Final = 4_096
 _CHUNK_BYTES: Final = 256 * 1_024
 SIZES: Final = (_HEADER_BYTES + _CHUNK_BYTES, 65_536, 65_536)
-# Where the header says the paths of the two others.
+# Offsets in the header of the two other files' paths.
 PATHS_AT: Final = 120
 _PATH_BYTES: Final = 1_024
 QUESTION: Final = Question(
@@ -34,7 +34,7 @@ QUESTION: Final = Question(
 
 
 def pieces(files: tuple[bytes, bytes, bytes]) -> bytes:
-    """An input of three files; zeros are left out."""
+    """An input for three files; zeros are left out."""
     found = []
     for number, data in enumerate(files):
         at = 0
@@ -85,7 +85,7 @@ def _read_session(data: bytes, folder: Path) -> None:
 
 
 def _read_plan(data: bytes, folder: Path) -> None:
-    """A plan, and after a line of its own what died."""
+    """A plan, and after a separate line the list of deaths."""
     experiment = folder / ".opprof" / "ab" / "20260102-030405-1a2b"
     shutil.rmtree(experiment, ignore_errors=True)
     experiment.mkdir(parents=True)

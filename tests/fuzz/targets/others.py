@@ -1,4 +1,4 @@
-"""What other programs write: pytest-benchmark's files, GitHub's events and zips, comments of anybody."""
+"""Files of other programs: pytest-benchmark's files, GitHub's events and zips, anybody's comments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _read_artifact(data: bytes, _: Path) -> None:
 def _read_event(data: bytes, folder: Path) -> None:
     match read_event(put(folder, "event.json", data)):
         case Opened(repository=repository, head=head) | Completed(repository=repository, head=head):
-            # They stand in the paths of requests.
+            # they are part of request paths
             assert head.isalnum()
             assert not set(repository.split("/")) & {"", ".", ".."}
             assert repository.count("/") == 1

@@ -1,4 +1,4 @@
-"""Baselines where they lie: in folders, as reviewed counts, in refs of git."""
+"""Stored baselines: in folders, as reviewed counts, in git refs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXTS: Final = ("main", "aten::clone", "counts", "created", "ops.count")
 
 
 def _look(archive: Archive) -> None:
-    """What ``opprof baseline`` and a gate do with a store."""
+    """Run every use that ``opprof baseline`` and a gate make of a store."""
     for summary in summaries(archive):
         assert summary_to_document(summary)["name"] == summary.name
     for name in archive.names():
@@ -48,7 +48,7 @@ def _read_counts(data: bytes, folder: Path) -> None:
     put(folder / "store", "main.counts.json", data)
     archive = open_store("counts:store", root=folder)
     _look(archive)
-    # What is kept of counts is the same when it is kept once more.
+    # storing counts twice gives the same file
     copy = open_store("counts:copy", root=folder)
     copy.take(archive, ["main"])
     kept = folder / "copy" / "main.counts.json"
@@ -66,7 +66,7 @@ def _repository(folder: Path) -> Path:
 
 
 def _read_ref(data: bytes, folder: Path) -> None:
-    """The first line is the ref's name and the file's, with a tabulator between; then comes the file."""
+    """The first line holds the ref's and the file's name, separated by a tab; the file follows."""
     line, _, blob = data.partition(b"\n")
     ref, _, name = line.decode("utf-8", "surrogateescape").partition("\t")
     if "\0" in line.decode("latin-1"):

@@ -58,7 +58,7 @@ _CUPTI: Final = (
 
 
 def use_events(events: EventList) -> None:
-    """What users do with events."""
+    """Use events as users do."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for by_shapes, stack in ((False, 0), (True, 3)):

@@ -1,4 +1,4 @@
-"""A job that comments on what a fork's job has uploaded."""
+"""A job that comments on the upload of a fork's job."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

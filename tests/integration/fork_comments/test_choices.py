@@ -1,4 +1,4 @@
-"""The artifact of a fork's job chooses nothing: no pull request, baseline, gate, limit or acceptance."""
+"""A fork's artifact chooses nothing: no pull request, baseline, gate, limit or acceptance."""
 
 import json
 import subprocess
@@ -59,7 +59,7 @@ def test_artifact_cannot_choose_the_baseline_by_name(job: Job) -> None:
 
 
 def test_artifact_cannot_choose_the_baseline_by_its_environment(job: Job) -> None:
-    """An older baseline is from where the artifact says that it ran, and allows more."""
+    """An older baseline is from the environment that the artifact claims, and allows more."""
     git = ["git", "-c", "init.defaultBranch=main"]
     subprocess.run([*git, "init", "-q"], check=True)
     commits = []

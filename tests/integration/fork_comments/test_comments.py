@@ -1,4 +1,4 @@
-"""What a fork's job has uploaded, judged and shown by a job of ours, with the baselines and gates of our side."""
+"""Uploads of a fork's job, judged and shown by a job of ours, with our baselines and gates."""
 
 import pytest
 from support.forges.fork_jobs import RUN, Job, uploaded

@@ -1,4 +1,4 @@
-"""What the event is about: a pull request that is open, and an artifact of the run that ended."""
+"""The event's subject: an open pull request, and an artifact of the finished run."""
 
 from typing import Any
 

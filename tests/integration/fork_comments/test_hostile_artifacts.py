@@ -1,4 +1,4 @@
-"""Artifacts that were made to harm are refused in a sentence, and fetched from where they lie alone."""
+"""Malicious artifacts are refused in one sentence, and fetched only from their storage."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_artifact_cannot_choose_a_path(job: Job, name: str) -> None:
 
 
 def stored(text: str) -> bytes:
-    """An artifact with this text, not packed, so that nothing but the text is out of the ordinary."""
+    """An uncompressed artifact with this text, so that only the text is unusual."""
     return zip_of((DOCUMENT, text.encode()), method=0)
 
 

@@ -26,7 +26,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def tab(browser: Browser, small: str) -> Iterator[Tab]:
-    """The list of the small comparison; what the page did not like fails the test."""
+    """The list of the small comparison; any complaint of the page fails the test."""
     found = Tab(browser)
     found.open(small)
     yield found

@@ -1,4 +1,4 @@
-"""A pull request's comment as a browser shows it, with the measures of GitHub's own style."""
+"""A pull request's comment in a browser, with the dimensions of GitHub's style."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from benchmarks.browser import Browser, Tab
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.report.markdown import markdown_comment
 
-# Of a comment: its margins, its type, and tables that scroll where they are wider than it.
+# A comment's margins and font, and tables that scroll if they are wider.
 STYLE = """
 body { margin: 0; font: 14px/1.5 -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; }
 .comment { margin: 0 16px 0 72px; padding: 16px; border: 1px solid; }
@@ -24,7 +24,7 @@ ENGINE = "autograd::engine::evaluate_function: NativeLayerNormBackward0"
 
 
 def risen() -> Comparison:
-    """Ops with names as long as torch has them, in tests with long names."""
+    """Ops with names as long as torch's, in tests with long names."""
     ops = {ENGINE: 120, "aten::_scaled_dot_product_flash_attention_for_cpu_backward": 4_321}
     tests = [
         f"test_a_training_step_of_the_whole_model[{dtype}-compiled]" for dtype in ("float32", "bfloat16")
@@ -45,7 +45,7 @@ def test_no_column_of_a_comment_is_off_the_screen(browser: Browser, tmp_path: Pa
         )
     )
     assert ENGINE in texts(tab, "table code")
-    # What is folded away may scroll.
+    # folded content may scroll
     shown = "[...document.querySelectorAll('table')].filter((one) => !one.closest('details'))"
     assert tab.run(f"{shown}.length") == 1
     assert tab.run(f"{shown}.filter((one) => one.scrollWidth > one.clientWidth).length") == 0

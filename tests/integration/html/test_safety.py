@@ -1,4 +1,4 @@
-"""What a page of a document that somebody else wrote can do: nothing; and what everybody can do with one."""
+"""A page of a foreign comparison can do nothing; and the page is usable by everybody."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from pytest_opprof.units import Unit, format_change, format_precise_duration, fo
 AXE = Path(__file__).parents[3] / "build/browser/node_modules/axe-core/axe.min.js"
 MANY = 20_000 if os.environ.get("OPPROF_COUNTS") == "all" else 300
 UNPRINTABLE = (0, 9, 10, 13, 0x1B, 0x7F, 0xA0, 0x85, 0x200B, 0x202E, 0x2028, 0x2066, 0xD800, 0xFEFF, 0xE0041)
-# Where the next unit begins, and what lies in the middle between two roundings.
+# Boundaries between units, and values halfway between two roundings.
 NEAR_A_BORDER = (
     0,
     1,
@@ -105,7 +105,7 @@ def test_damaged_file_is_reported(browser: Browser, tmp_path: Path) -> None:
 def test_axe_finds_nothing(browser: Browser, small: str, scheme: str, width: int) -> None:
     tab = Tab(browser, width=width, scheme=scheme)
     tab.open(small)
-    # As DevTools would: the page's own policy has no say in it, and axe makes elements of its own.
+    # As DevTools does, bypassing the page's policy, because axe makes its own elements.
     tab.run(AXE.read_text(encoding="utf-8"))
     for place in ("", "#test-0"):
         tab.run(f"location.hash = '{place}'")

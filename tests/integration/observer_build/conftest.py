@@ -1,4 +1,4 @@
-"""A cache that is empty, a compiler that logs, a finished build, and a torch to be changed."""
+"""An empty cache, a logging compiler, a finished build, and a torch to modify."""
 
 import shutil
 from pathlib import Path
@@ -28,7 +28,7 @@ def logging_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Logging
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder with nothing in it but the finished build that the whole test run shares."""
+    """A cache folder that holds only the finished build shared by the whole test run."""
     if CXX is None:
         pytest.skip("no C++ compiler")
     library = observed(pytest.importorskip("torch")).path
@@ -36,7 +36,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = library.with_suffix(".sha256")
     shutil.copy(library, folder)
     digest, _, _ = record.read_text().partition("\n")
-    (folder / record.name).write_text(digest)  # of no compiler in particular: these tests name others
+    (folder / record.name).write_text(digest)  # without a compiler, because these tests name others
     return folder
 
 

@@ -1,4 +1,4 @@
-"""The compiler that builds an observer: which one it is, and how it fails in one sentence."""
+"""The compiler that builds an observer: which one it is, and its failures in one sentence."""
 
 import importlib.util
 from dataclasses import replace

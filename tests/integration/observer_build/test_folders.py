@@ -1,4 +1,4 @@
-"""Which folders an observer is kept in, and which are passed over."""
+"""Folders that an observer is kept in, and folders that are skipped."""
 
 import importlib.util
 import os
@@ -79,7 +79,7 @@ def test_no_folder_is_one_sentence(cache: Path, tmp_path: Path, monkeypatch: pyt
 
 
 def test_nameless_user_has_folders_too(cache: Path) -> None:
-    """In a container, a user may have no entry in the password file, no home, and a folder that is gone."""
+    """In a container, a user may have no password entry, no home, and a folder that no longer exists."""
     done = run_python(
         """
     import os, sys

@@ -1,4 +1,4 @@
-"""The torch observer is built once for each torch, by one process, kept, and checked before it is loaded."""
+"""The torch observer is built once per torch, by one process, stored, and checked before it is loaded."""
 
 import importlib.util
 import os
@@ -67,7 +67,7 @@ def test_damaged_observer_is_rebuilt(
     (library,) = cache.glob("*.so")
     (record,) = cache.glob("*.sha256")
     sound = library.read_bytes()
-    # The compiler's work is known from the other tests: here it copies what it made for them.
+    # The other tests cover the compiler: here it copies the build it made for them.
     logging_compiler.path.write_text(copying_compiler(built, log=logging_compiler.path.with_name("calls")))
     match damage:
         case "changed":

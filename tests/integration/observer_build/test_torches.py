@@ -1,4 +1,4 @@
-"""The torch that an observer is built for: unpacked elsewhere, damaged, of a release that nobody tried."""
+"""The torch that an observer is built for: unpacked elsewhere, damaged, or of an untested release."""
 
 import importlib.util
 import shutil
