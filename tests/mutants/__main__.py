@@ -1,4 +1,4 @@
-"""``python -m mutants``, which `make mutants` runs: each detector silenced in turn. Does a test notice?"""
+"""``python -m mutants``, run by `make mutants`: silences each detector in turn; a test must fail."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Book:
         self._path.write_text(json.dumps(document, indent=1), encoding="utf-8")
 
     def close(self) -> None:
-        """All is done: the next run begins anew."""
+        """Start afresh next time: everything is done."""
         self._path.unlink(missing_ok=True)
 
 
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _sampled(many: int, *, seed: int) -> int:
-    """Try single edits, two at a time; those that nobody noticed are told, and how many of all were."""
+    """Try single edits, two at a time; report those that no test noticed, and the total."""
     trees = [Tree(_REPOSITORY, folder=_FOLDER / name) for name in ("left", "right")]
     for tree in trees:
         tree.prepare()
@@ -109,7 +109,7 @@ def _sampled(many: int, *, seed: int) -> int:
 
 
 def _holds(tree: Tree, tests: Iterable[str], book: Book) -> bool:
-    """Whether the tests hold of the sources as they are: one that fails anyway notices nothing."""
+    """Whether the tests pass on unedited sources: one that fails anyway notices nothing."""
     print("the tests, of the sources as they are:", flush=True)
     named = list(dict.fromkeys(tests))
     unknown = [test for test in named if book[test] is None]
@@ -144,7 +144,7 @@ def _silenced(tree: Tree, detector: Detector, *, is_skipped: bool) -> Ended:
         return Ended.SKIPPED
     with tree.without(detector):
         trial = tried(tree, detector.test)
-    # A test that skips itself because of the edit notices nothing.
+    # a test that skips itself because of the edit notices nothing
     ended = Ended.HELD if trial.ended is Ended.SKIPPED else trial.ended
     where = trial.where or detector.test
     why = f": {trial.why}" if ended is Ended.BROKE else ""

@@ -1,4 +1,4 @@
-"""What the collector notices of a recording, in C."""
+"""Detectors of the collector for a recording, in C."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from mutants.single_edits import SingleEdit
 from mutants.tree import Tree
 
 _TESTS: Final = ("tests/unit", "tests/e2e", "tests/integration")
-# The configuration file names it, so that what a test starts is counted as the test's.
+# The configuration file names it, so that child processes of a test count as the test's.
 _TEST: Final = "MUTANTS_TEST"
 _SECONDS: Final = "MUTANTS_SECONDS"
 _FIRST: Final = 60
@@ -46,7 +46,7 @@ class Covering:
             longest_s: Seconds that all of them took together at most.
         """
         lines = self.tests.get(edit.file, {})
-        # A statement of several lines may be known by its first alone.
+        # coverage may know a statement of several lines only by its first
         line = max((known for known in lines if known <= edit.line), default=0)
         _, room, module = Path(edit.file).with_suffix("").parts[-3:]
         own = f"tests/unit/{room}/test_{module}.py"
@@ -98,7 +98,7 @@ def _read(folder: Path, root: Path) -> Covering:
     seconds: dict[str, float] = {}
     for line in (folder / "seconds").read_text(encoding="utf-8").splitlines():
         test, took_s = json.loads(line)
-        if str(root.parent) not in test:  # a parameter that another copy has not
+        if str(root.parent) not in test:  # a parameter that another copy lacks
             seconds[test] = took_s
     tests: dict[str, dict[int, list[str]]] = {}
     for path in data.measured_files():
@@ -116,7 +116,7 @@ def _read(folder: Path, root: Path) -> Covering:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Counts what runs from here on as this test's; for pytest, to which `covering` gives this module."""
+    """Attribute what runs from here on to this test; `covering` gives pytest this module."""
     os.environ[_TEST] = item.nodeid
     if (running := coverage.Coverage.current()) is not None:
         running.switch_context(item.nodeid)
@@ -124,7 +124,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Notes how long a test took that passed."""
+    """Note the duration of a passed test."""
     if report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
         with Path(os.environ[_SECONDS]).open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps([report.nodeid, report.duration])}\n")
@@ -132,7 +132,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
-    """Keeps what was measured: a worker of xdist's ends without a word."""
+    """Store the measurement, because an xdist worker ends without notice."""
     if (running := coverage.Coverage.current()) is not None:
         running.stop()
         running.save()

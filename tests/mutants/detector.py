@@ -1,4 +1,4 @@
-"""A detector: a place in the code that notices that something is missing, or says so."""
+"""A detector: a place in the code that notices or reports that something is missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Layer(enum.Enum):
-    """Where a detector stands on the way from what happened to who reads of it."""
+    """Where a detector is on the way from an event to its reader."""
 
     RECORDING = "What is noticed while recording"
     DOCUMENT = "What documents say"
@@ -22,15 +22,15 @@ class Layer(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detector:
-    """One place that tells of a loss, the edit that silences it, and the test that fails of that.
+    """One place that reports a loss, the edit that silences it, and the test that fails then.
 
     Attributes:
-        name: Short, and of this detector alone.
-        layer: Where it stands.
+        name: Short and unique.
+        layer: Where it is.
         tells: What is known because of it.
-        file: Where it is, from the repository's root.
-        text: A piece of that file that is there once.
-        without: The same piece, but silent.
+        file: Its path from the repository's root.
+        text: A piece of that file that occurs once.
+        without: The same piece, silenced.
         test: ``tests/unit/x.py::test_y``, or ``native/tests/test_x.c::a_check``.
     """
 

@@ -1,4 +1,4 @@
-"""What the collector notices of what CUPTI hands over, in C."""
+"""Detectors of the collector for CUPTI's records, in C."""
 
 from __future__ import annotations
 

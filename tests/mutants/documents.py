@@ -1,4 +1,4 @@
-"""What is passed on into documents: of a recording, of a second look, of what others left."""
+"""Detectors in JSON files: of losses of a recording, of a second look, of other programs' files."""
 
 from __future__ import annotations
 

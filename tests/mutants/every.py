@@ -1,4 +1,4 @@
-"""All detectors, in the order in which something that is lost meets them."""
+"""All detectors, in the order in which a loss meets them."""
 
 from __future__ import annotations
 

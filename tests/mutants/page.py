@@ -1,4 +1,4 @@
-"""docs/detectors.md: each detector, what it tells, and the test that fails without it."""
+"""docs/detectors.md: each detector, what it reports, and the test that fails without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample of all single edits, tried one after the other: how many of them does a test notice?"""
+"""A sample of all single edits, tried one after the other: how many of them a test notices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SOURCES: Final = (
     *(f"pytest_opprof/{room}/*.py" for room in ("compare", "plugin", "forge", "baselines", "results")),
     "native/src/cuda/cuda*.c",
 )
-# What runs the CUDA sources: the C tests over the fake libcupti, and the programs that load it.
+# Tests that run the CUDA sources: the C tests over the fake libcupti, and the programs that load it.
 _PROGRAMS: Final = "cuda|cupti|device|fake|trace|flows|lanes"
 _NATIVE_TESTS: Final = tuple(
     f"tests/integration/test_{name}.py" for name in ("cuda", "cuda_traces", "cuda_scripts", "occupancy")
@@ -34,14 +34,14 @@ _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULT
 
 
 class Book(Protocol):
-    """What noticed each edit that was tried already; ``""`` where nothing did."""
+    """Which test noticed each edit that was tried; ``""`` if none did."""
 
     def __getitem__(self, name: str) -> str | None: ...
     def __setitem__(self, name: str, by: str) -> None: ...
 
 
 def digest_of_sources(repository: Path) -> str:
-    """Changes when an edit may be another one, or a line may have other tests; not with a test."""
+    """Changes if an edit or the tests of a line may differ; a change of a test alone does not matter."""
     digest = hashlib.sha256()
     for pattern in ("pytest_opprof/**/*.py", "native/**/*.[ch]", "native/**/*.cpp"):
         for path in sorted(repository.glob(pattern)):
@@ -51,7 +51,7 @@ def digest_of_sources(repository: Path) -> str:
 
 
 def drawn(repository: Path, *, many: int, seed: int) -> list[SingleEdit]:
-    """So many of all edits of the sources that are sampled."""
+    """A random sample of all edits of the sampled sources."""
     files = sorted(path for pattern in _SOURCES for path in repository.glob(pattern))
     edits = [edit for path in files for edit in single_edits(repository, str(path.relative_to(repository)))]
     return random.Random(seed).sample(edits, many)  # noqa: S311  # nobody is to be kept from guessing it
@@ -94,7 +94,7 @@ def survivors(
 
 
 def noticed_by(tree: Tree, edit: SingleEdit, covered: Covering) -> str:
-    """What noticed an edit; ``""`` where nothing did."""
+    """The test that noticed an edit; ``""`` if none did."""
     text = (tree.root / edit.file).read_text(encoding="utf-8")
     is_python = edit.file.endswith(".py")
     with tree.edited(edit.file, edit.applied(text)):
@@ -121,7 +121,7 @@ def _first_failing(tree: Tree, tests: list[str]) -> str:
 
 
 def _failing(tree: Tree, tests: Sequence[str]) -> set[str]:
-    """Those that fail in a copy that is not edited."""
+    """The tests that fail in an unedited copy."""
     if not tests:
         return set()
     done = tree.pytest([*_OPTIONS, *dict.fromkeys(tests)], longest_s=_HANGS_S + len(tests) * _LONGEST_S)

@@ -1,4 +1,4 @@
-"""What sessions and commands say of themselves: of measurements, baselines, processes that died."""
+"""Detectors in sessions and commands: of measurements, baselines, dead processes."""
 
 from __future__ import annotations
 

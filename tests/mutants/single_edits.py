@@ -1,4 +1,4 @@
-"""All single edits of a source file that change what it does: one operator, number or statement each."""
+"""All single edits of a source file that change its behavior: one operator, number or statement each."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _ARITHMETIC: Final[dict[type[ast.operator], tuple[str, str]]] = {
     ast.Div: ("/", "*"),
 }
 _FUNCTIONS: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
-# Arguments that only say what holds anyway.
+# arguments that only state a default
 _GUARDS: Final = frozenset({"strict", "check"})
-# In the order in which they are looked for; what has no other side is passed over, so that `->` is no `>`.
+# In search order; those without a counterpart are skipped, so that `->` is not read as `>`.
 _C_TOKENS: Final = {
     "->": None,
     "<<": None,
@@ -55,7 +55,7 @@ _C_TOKENS: Final = {
     "false": "true",
 }
 _C_TOKEN: Final = re.compile(r"\b\d+\b|" + "|".join(map(re.escape, _C_TOKENS)))
-# A call that stands alone; what `free` leaves behind is for ASan.
+# A call as a statement; a missing `free` is for ASan to find.
 _C_CALL: Final = re.compile(r"(?<=[;{})]\n)(?P<indent> {2,})(?!free\()[a-z_]\w*\([^;{}]*\);\n")
 _C_NO_CODE: Final = re.compile(
     r'/\*.*?\*/|//[^\n]*|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])+\'',
@@ -65,14 +65,14 @@ _C_NO_CODE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleEdit:
-    """A piece of a file, and what stands in its place.
+    """A piece of a file, and its replacement.
 
     Attributes:
         file: The file's path from the repository's root.
         start: The offset of the piece, in bytes.
-        line: The number of the line in which the piece begins, from 1.
+        line: The line in which the piece starts, from 1.
         old: The piece.
-        new: What stands in its place.
+        new: Its replacement.
     """
 
     file: str
@@ -142,10 +142,10 @@ class _Python(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Assert(self, node: ast.Assert) -> None:
-        """It says what holds anyway."""
+        """Skipped: it states an invariant."""
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """How a message is worded."""
+        """Skipped: it words a message."""
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call):
@@ -176,7 +176,7 @@ class _Python(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        # Of a text, or of types, it is not an arithmetic.
+        # on texts or types it is not arithmetic
         if type(node.op) in _ARITHMETIC and not isinstance(node.left, ast.Constant | ast.JoinedStr):
             self._between(node.left, node.right, *_ARITHMETIC[type(node.op)])
         self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""What tables and reports say of what they do not show."""
+"""Detectors in tables and reports: of losses that they do not show."""
 
 from __future__ import annotations
 

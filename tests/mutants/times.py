@@ -1,4 +1,4 @@
-"""What keeps an A/B from judging times that tell nothing."""
+"""Detectors that keep an A/B from judging meaningless times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy of the sources to be edited, with a Python that imports them and two folders to build them in."""
+"""A copy of the sources to edit, with a Python that imports them and two build folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PTH: Final = "mutants.pth"
 
 
 class BuildError(Exception):
-    """The sources do not compile; the compiler's words."""
+    """The sources do not compile; the message is the compiler's."""
 
 
 class Tree:
@@ -43,7 +43,7 @@ class Tree:
         self._python = folder / "venv" / "bin" / "python"
         self._packages = folder / "venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
         self._extension = folder / "extension"
-        # Where tests that drive native/tests from Python build it.
+        # the build folder of Python tests that drive native/tests
         self._programs = self.root / "build" / "c"
 
     def prepare(self) -> str:
@@ -56,7 +56,7 @@ class Tree:
         self._make_python()
         python = f"-DPython_EXECUTABLE={self._python}"
         self._configure(self._extension, "-DSKBUILD=2", python)
-        # With the same words as `native_programs.build`, so that it does not configure anew.
+        # with the same options as `native_programs.build`, so that it does not configure again
         self._configure(self._programs, f"-DOP_PYTHON={self._python}", "-DOP_FAULTS=ON")
         return digest
 
@@ -70,7 +70,7 @@ class Tree:
         for name in names:
             source, target = self._repository / name, self.root / name
             if not source.exists():
-                continue  # removed, and not committed yet
+                continue  # removed, but not committed yet
             kept.add(target)
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_symlink():
@@ -88,12 +88,12 @@ class Tree:
         return digest.hexdigest()
 
     def without(self, detector: Detector) -> AbstractContextManager[None]:
-        """The copy without a detector, for a while."""
+        """The copy without a detector, inside the block."""
         return self.edited(detector.file, detector.edited(self.root))
 
     @contextlib.contextmanager
     def edited(self, file: str, text: str) -> Iterator[None]:
-        """The copy with another text in a file, for a while."""
+        """The copy with another text in a file, inside the block."""
         path = self.root / file
         before = path.read_text(encoding="utf-8")
         try:
@@ -115,7 +115,7 @@ class Tree:
 
     @contextlib.contextmanager
     def at_every_start(self, line: str) -> Iterator[None]:
-        """Have each process of the copy's Python run a line first, for a while."""
+        """Run a line at the start of each process of the copy's Python, inside the block."""
         path = self._packages / "every_start.pth"
         path.write_text(f"{line}\n", encoding="utf-8")
         try:
@@ -188,9 +188,9 @@ class Tree:
         return self._python
 
     def _make_python(self) -> None:
-        """An interpreter with all that this one has, but for the package itself, which is the copy's."""
+        """An interpreter with this one's packages, except that the package itself is the copy's."""
         venv.EnvBuilder(symlinks=True, system_site_packages=_sees_system()).create(self._folder / "venv")
-        # What .pth files of the other environment install, as its editable finder, is not installed here.
+        # .pth files of the other environment, such as its editable finder, are not installed here
         (self._packages / _PTH).write_text(
             f"{self.root}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8"
         )
@@ -218,7 +218,7 @@ class Tree:
     @staticmethod
     def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
-        # Bytecode is told from another's by second and size, and an edit may keep both.
+        # Bytecode is validated by second and size, and an edit may keep both.
         for cached in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             cached.unlink()
 

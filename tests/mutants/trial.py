@@ -1,4 +1,4 @@
-"""One test, run over the copy: does it hold, does it fail, and where?"""
+"""One test, run over the copy: does it pass or fail, and where?"""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Ended(enum.Enum):
     HELD = "held"
     FAILED = "failed"
     SKIPPED = "is skipped here"
-    BROKE = "broke"  # it was not the test that failed
+    BROKE = "broke"  # something other than the test failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What came of a test.
+    """The result of a test.
 
     Attributes:
         ended: How it ended.
-        where: The test, or the case of it, that failed; else ``""``.
-        why: What it said, shortly.
+        where: The failed test, or its failed case; otherwise ``""``.
+        why: Its message, shortened.
     """
 
     ended: Ended
@@ -49,7 +49,7 @@ def is_native(test: str) -> bool:
 
 
 def tried(tree: Tree, test: str) -> Trial:
-    """Build what a test needs, and run it."""
+    """Build the test's requirements, and run it."""
     try:
         return _of_program(tree, test) if is_native(test) else _of_pytest(tree, test)
     except BuildError as error:
@@ -59,7 +59,7 @@ def tried(tree: Tree, test: str) -> Trial:
 
 
 def all_tried(tree: Tree, tests: Sequence[str]) -> dict[str, Trial]:
-    """Tests of pytest's in one session, which is sooner done than one of them after the other."""
+    """Run several pytest tests in one session, which is faster than one after the other."""
     try:
         done = _pytest(tree, *tests, longest_s=len(tests) * _LONGEST_S)
     except BuildError as error:
@@ -76,7 +76,7 @@ def _is_of(case: str, test: str) -> bool:
 
 
 def checks_of(source: Path) -> list[str]:
-    """The checks of a C program, in the order in which it runs them."""
+    """The checks of a C program, in run order."""
     return _RUN.findall(source.read_text(encoding="utf-8"))
 
 
@@ -110,7 +110,7 @@ def _of_pytest(tree: Tree, test: str) -> Trial:
 
 
 def _together(outcomes: Iterable[str]) -> Ended:
-    """What several cases of a test make of it."""
+    """The combined result of a test's cases."""
     seen = set(outcomes)
     if not seen or "ERROR" in seen:
         return Ended.BROKE

@@ -1,4 +1,4 @@
-"""What keeps a gate from saying more than is known."""
+"""Detectors that keep a gate from claiming more than is known."""
 
 from __future__ import annotations
 

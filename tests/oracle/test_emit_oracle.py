@@ -1,4 +1,4 @@
-"""What a tool hears of our emit_itt and of torch's: the same strings, as often, in the same order."""
+"""Our emit_itt against torch's: a tool receives the same strings, as often, in the same order."""
 
 import importlib.util
 import shutil
@@ -42,7 +42,7 @@ BY_US_WITH_SHAPES = "emit_itt(record_shapes=True)"
 
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A collector that writes down what it hears."""
+    """A collector that logs what it receives."""
     if run_python("import torch; raise SystemExit(not torch.profiler.itt.is_available())").returncode:
         pytest.skip("this torch was built without ITT")
     library = tmp_path_factory.mktemp("tool") / "tool.so"
@@ -52,7 +52,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def heard(tool: Path, log: Path, emitter: str, *, after: str = "") -> list[tuple[str, str]]:
-    """Each call but the making of domains: what it was, and its text."""
+    """Each logged call except domain creation: its kind and its text."""
     done = run_python(
         f"{STEPS}\n    with {emitter}:\n        step()\n{after}",
         environment={"INTEL_LIBITTNOTIFY64": str(tool), "LISTENING_TOOL_LOG": str(log)},
@@ -79,7 +79,7 @@ def test_shapes_follow_torchs_names(tool: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_begins_and_ends_are_as_many_as_ops(tool: Path, tmp_path: Path) -> None:
-    """Counted by our own recording of the step after, which the tool hears nothing of."""
+    """Counted by our own recording of the following step, which the tool does not receive."""
     count = tmp_path / "count"
     after = f"""
     with profile() as prof:

@@ -1,4 +1,4 @@
-"""`BasicEvaluation` against torch's own class, where torch's is right, and torch's own class on our profiles."""
+"""`BasicEvaluation` against torch's class where torch's is right, and torch's class on our profiles."""
 
 import inspect
 import json
@@ -31,7 +31,7 @@ if not hasattr(torchs, "BasicEvaluation"):
 if "cudaLaunchKernelExC" not in inspect.getsource(torchs.BasicEvaluation):
     pytest.skip("this torch's BasicEvaluation knows one way to launch a kernel", allow_module_level=True)
 
-# Torch tells of a single event that it has no deviation, and goes on.
+# Torch warns that a single event has no deviation, and continues.
 pytestmark = pytest.mark.filterwarnings(r"ignore:std(_mean)?\b:UserWarning")
 
 seeds = st.integers(0, 2**32 - 1)
@@ -50,7 +50,7 @@ def numbers(evaluation: Any) -> list[Any]:
         ],
         [key.event.id for key in evaluation.event_keys],
         [(one.start, one.end, one.queue_depth) for one in evaluation.queue_depth_list],
-        # A profile makes its events anew for whoever asks.
+        # a profile makes new events on each access
         [(one.start_ns(), one.duration_ns(), one.linked_correlation_id()) for one in evaluation.cuda_events],
     ]
 

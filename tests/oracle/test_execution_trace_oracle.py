@@ -70,7 +70,7 @@ PROGRAMS = [training, scalars, lists, views, nothing_in]
 
 
 def ops(trace: Any) -> list[Any]:
-    """In the order of begin."""
+    """Ops by start."""
     nodes = [node for node in trace["nodes"] if not node["name"].startswith("[pytorch|profiler|")]
     return sorted(nodes, key=lambda node: node["id"])
 
@@ -95,7 +95,7 @@ def tensors(values: list[Any], types: list[str]) -> list[list[Any]]:
 
 
 def without_ids(values: list[Any], types: list[str]) -> list[Any]:
-    """The values, each tensor without the numbers that the observers gave it and its storage."""
+    """The values, each tensor without its id and its storage's id."""
     plain = []
     for value, kind in zip(values, types, strict=True):
         if is_tensor(kind):
@@ -115,7 +115,7 @@ def rounded(value: Any) -> Any:
 
 
 def renumbered(ids: list[int]) -> list[int]:
-    """By first occurrence: which are the same."""
+    """Numbers by first occurrence, so that only equality counts."""
     known: dict[int, int] = {}
     return [known.setdefault(number, len(known)) for number in ids]
 

@@ -46,7 +46,7 @@ def by_elements(shape: list[int]) -> Call:
 def convolutions(draw: st.DrawFn) -> Call:
     groups = draw(st.integers(1, 3))
     width = draw(st.integers(1, 3))
-    odd = st.sampled_from([1, 3])  # of an even one torch warns where the padding is to be the same
+    odd = st.sampled_from([1, 3])  # torch warns for an even size with padding "same"
     kernel = draw(st.tuples(odd, odd))
     dilation = draw(st.integers(1, 2) | st.tuples(st.integers(1, 2), st.integers(1, 2)))
     padding = draw(st.integers(0, 2) | st.tuples(st.integers(0, 2), st.integers(0, 2)) | st.just("same"))
@@ -73,7 +73,7 @@ calls = st.lists(
 )
 
 
-# A session of torch's takes half a second, and each example makes about forty calls.
+# A torch session takes half a second, and each example makes about forty calls.
 @settings(max_examples=min(settings().max_examples, 200))
 @given(calls=calls)
 def test_flops_match_torchs(torch: Any, calls: list[Call]) -> None:
@@ -104,7 +104,7 @@ def test_averages_and_table_have_torchs_flops(torch: Any) -> None:
     told = {row.key: row.flops for row in theirs.key_averages()}
     assert {row.key: row.flops for row in ours.key_averages(compat="torch")} == told
     assert sum(told.values()) > 0
-    # Beyond torch a row has the FLOPs of what runs inside it, and the whole counts nothing twice.
+    # Unlike torch's, a row has the FLOPs of its callees, and the total counts nothing twice.
     rows = {row.key: row.flops for row in ours.key_averages()}
     assert {key: rows[key] for key in _WITH_FLOPS if key in rows} == {
         key: flops for key, flops in told.items() if key in _WITH_FLOPS

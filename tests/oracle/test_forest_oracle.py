@@ -1,6 +1,6 @@
-"""Our compat answers against torch's own, byte for byte, over random results of Kineto's that never ran.
+"""Our compat answers against torch's, byte for byte, over random Kineto results that never ran.
 
-Torch's parser takes any objects with the methods of Kineto's events: with made-up ones it works out kernels,
+Torch's parser takes any objects with the methods of Kineto's events: with generated ones it computes kernels,
 memory, stacks and FLOPs on a machine that has no device.
 """
 
@@ -37,12 +37,12 @@ ATTRIBUTES = [
 ]
 
 
-# Torch 2.12 reads fewer fields of it, and one of them otherwise.
+# Torch 2.12 reads fewer of its fields, and one of them differently.
 TELLS_METADATA = torch.autograd.profiler_util.EventMetadata._fields == EventMetadata._fields
 
 
 class Tables(NamedTuple):
-    """How one forest is summed up and laid out."""
+    """The options of sums and tables for one forest."""
 
     grouping: dict[str, Any]
     layout: dict[str, Any]
@@ -83,7 +83,7 @@ def tables(seed: int) -> Tables:
 
 
 def torchs(result: KinetoResult, use_device: str | None, **options: bool) -> Any:
-    """A finished profile of torch's over a result."""
+    """A finished torch profile over a result."""
     finished = torch.autograd.profiler.profile(use_kineto=True, **options)
     finished.use_device = use_device
     finished.kineto_results = result
@@ -92,7 +92,7 @@ def torchs(result: KinetoResult, use_device: str | None, **options: bool) -> Any
 
 
 def facts(event: Any) -> dict[str, Any]:
-    """All that an event says, in a form that can be compared."""
+    """All fields of an event, in a comparable form."""
     plain = {name: getattr(event, name) for name in ATTRIBUTES}
     plain["time_range"] = (event.time_range.start, event.time_range.end)
     plain["event_metadata"] = event.event_metadata and TELLS_METADATA and tuple(event.event_metadata)
@@ -109,7 +109,7 @@ def facts(event: Any) -> dict[str, Any]:
 
 
 def shares(row: Any) -> tuple[object, ...]:
-    """What a table noted in a row; torch's averages have no such attributes before."""
+    """The attributes that a table stored in a row; torch's averages lack them before that."""
     names = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")
     return tuple(getattr(row, name, -1) for name in names)
 
@@ -127,7 +127,7 @@ def table_or_failure(events: Any, **options: Any) -> str | None:
 def compare(seed: int) -> Counter[str]:
     maker = ForestMaker(seed, device_type=torch.autograd.DeviceType)
     result = maker.result()
-    # Torch cannot print the FLOPs of a record of memory.
+    # torch cannot print the FLOPs of a memory record
     has_records = any(event.name().startswith("[") for event in result.events())
     options = {"profile_memory": seed % 2 == 0, "with_flops": seed % 3 == 0 and not has_records}
     theirs = torchs(result, maker.use_device, **options)
@@ -151,7 +151,7 @@ def compare(seed: int) -> Counter[str]:
             assert mine == table, f"table of forest {seed}"
             if made is rows:
                 assert [shares(row) for row in rows] == [shares(row) for row in their_rows]
-    # Its default answer must exist for every forest, whatever torch makes of it.
+    # the default answer must exist for every forest, even if torch fails
     assert listed.key_averages(**grouping).table(**layout) or not len(recording)
     return printed
 
@@ -174,7 +174,7 @@ def test_a_list_is_written_as_torch_writes_it(tmp_path: Path) -> None:
         result = maker.result()
         theirs = torchs(result, maker.use_device)
         if all(event.trace_name is None for event in theirs):
-            continue  # Torch fails over a list of which nothing stands in a trace.
+            continue  # torch fails for a list without any event in a trace
         theirs.export_chrome_trace(tmp_path / "theirs.json")
         recording = KinetoRecording(result, use_device=maker.use_device or "")
         ours = EventList([recording], use_device=maker.use_device).as_torch()
@@ -189,7 +189,7 @@ def test_a_list_is_written_as_torch_writes_it(tmp_path: Path) -> None:
 
 
 class ColumnsAlone(KinetoRecording):
-    """A recording that has forgotten what it was made from, as those of our own collector never knew it."""
+    """A recording without its source objects, as our own collector's recordings are."""
 
     @property
     def kineto_result(self) -> None:
@@ -203,8 +203,8 @@ def test_columns_alone_match_torchs_sums(large_counts: bool, is_compat: bool) ->
         result = maker.result()
         if not is_compat:
             if maker.use_device in ("mtia", "hpu"):
-                continue  # Torch links no kernels of these to their ops.
-            # We give memory at an op's very end to what comes after it; torch gives it to both.
+                continue  # torch does not link kernels of these devices to ops
+            # Memory at exactly an op's end belongs to the next op here; torch gives it to both.
             kept = [event for event in result.events() if not event.name().startswith("[")]
             result = KinetoResult(kept, trace_start_ns=result.trace_start_ns())
         options: dict[str, Any] = {"profile_memory": is_compat}
@@ -213,7 +213,7 @@ def test_columns_alone_match_torchs_sums(large_counts: bool, is_compat: bool) ->
         rows = listed.key_averages(compat="torch" if is_compat else None)
         original = table_or_failure(theirs)
         if original is not None:
-            # Which of two lanes began first at the same nanosecond is nobody's promise.
+            # the order of lanes that start at the same nanosecond is undefined
             ours = sorted(rows.table(compat="torch").splitlines())
             assert ours == sorted(original.splitlines()), f"forest {seed}"
 
@@ -233,7 +233,7 @@ def test_real_recordings_are_summed_as_torch_does() -> None:
     result = recorded.profiler.kineto_results
     ours = EventList([KinetoRecording(result)], profile_memory=True, with_flops=True)
     theirs = recorded.events()
-    # Each call of Kineto's binding makes new objects: shapes and the like are compared by their text.
+    # Kineto's binding makes new objects at each call, so shapes and the like are compared as text.
     assert [str(facts(event)) for event in ours.as_torch()] == [str(facts(event)) for event in theirs]
     for grouping in ({}, {"group_by_input_shapes": True}):
         mine = ours.key_averages(**grouping, compat="torch").table(sort_by="cpu_time_total", compat="torch")

@@ -31,7 +31,7 @@ REGISTRY: dict[str, Any] = {
 
 
 def nested_events(seed: int) -> list[dict[str, Any]]:
-    """Markers and ops inside each other, no two of which begin or end at one moment, in any order."""
+    """Nested markers and ops in any order, no two of which start or end at the same time."""
     dice = random.Random(seed)  # noqa: S311  # no secret
     clock = iter(range(10_000))
     events: list[dict[str, Any]] = []
@@ -57,7 +57,7 @@ def test_nested_markers_match_torchs_lines(seed: int) -> None:
     traceback._FX_METADATA_REGISTRY.update(REGISTRY)
     try:
         _utils.map_recorded_events_to_aten_ops_with_stack_trace(wanted)
-        map_events(ours)  # with torch's registry, as none is given
+        map_events(ours)  # with torch's registry, because none is given
     finally:
         traceback._FX_METADATA_REGISTRY.pop(GRAPH)
     assert ours == wanted

@@ -1,4 +1,4 @@
-"""Traces of torch's own profiler, read back: what runs in the backward pass has the stack of its forward op."""
+"""Traces of torch's profiler, read back: ops of the backward pass have the stack of their forward op."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ def one_loss(torch: Any, found: list[Any]) -> None:
 
 def another_loss(torch: Any, found: list[Any]) -> None:
     weight = torch.ones(3, requires_grad=True)
-    for _ in range(3):  # so that the two threads' sequence numbers are not the same
+    for _ in range(3):  # so that the two threads' sequence numbers differ
         weight = weight.sin()
     found.append(weight.sum())
 
@@ -52,7 +52,7 @@ def test_a_backward_op_has_the_stack_of_its_forward_op(torch: Any, tmp_path: Pat
 
 
 def test_forward_ops_of_two_threads_are_distinguished(torch: Any, tmp_path: Path) -> None:
-    # Torch records the calls of threads that are there when it starts.
+    # torch records calls only of threads that exist when it starts
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as another:
         one.submit(int).result()
         another.submit(int).result()
@@ -70,5 +70,5 @@ def test_forward_ops_of_two_threads_are_distinguished(torch: Any, tmp_path: Path
     assert stacks_of(events, "ExpBackward0") == [forward]
     forwards = stacks_of(events, "aten::sin")
     assert all(any("another_loss" in entry for entry in stack) for stack in forwards)
-    # The backward pass goes the other way round.
+    # the backward pass runs in reverse order
     assert stacks_of(events, "SinBackward0") == forwards[::-1]

@@ -1,4 +1,4 @@
-"""O4: the trace that we write of a run against the trace that Kineto writes of the same run, event by event."""
+"""O4: our trace of a run against Kineto's trace of the same run, event by event."""
 
 import importlib
 import json
@@ -14,7 +14,7 @@ from support.programs.windows import RANGES_AND_OPS, Window
 
 pytestmark = pytest.mark.usefixtures("torch")
 
-# Numbers that each writer gives out by itself.
+# ids that each writer assigns on its own
 OWN_NUMBERS = {"External id", "Record function id", "Ev Idx"}
 
 
@@ -47,7 +47,7 @@ def backward_twice(torch: Any) -> None:
 
 def checkpoint(torch: Any) -> None:
     layer, x = torch.nn.Linear(4, 4), torch.randn(2, 4, requires_grad=True)
-    again = importlib.import_module("torch.utils.checkpoint")  # which older releases do not import themselves
+    again = importlib.import_module("torch.utils.checkpoint")  # older releases do not import it
     again.checkpoint(layer, x, use_reentrant=False).sum().backward()
 
 
@@ -86,7 +86,7 @@ def hostile_names(torch: Any) -> None:
 
 
 def launches(torch: Any) -> None:
-    """As torch.compile's code and Triton name what they launch."""
+    """Launches with the keywords of torch.compile's code and of Triton."""
     named = {
         "kernel_backend": "triton",
         "kernel_file": "/tmp/cache/kernel.py",  # noqa: S108  # no file
@@ -122,20 +122,20 @@ PROGRAMS: dict[str, Callable[[Any], None]] = {
 
 
 def ops(trace: Any) -> list[Any]:
-    """In the order of begin; what contains the other first."""
+    """Ops by start; a caller comes first."""
     events = [event for event in trace["traceEvents"] if event.get("cat") in {"cpu_op", "user_annotation"}]
     assert {event["ph"] for event in events} == {"X"}
     return sorted(events, key=lambda event: (event["ts"], -event["dur"]))
 
 
 def content(event: Any) -> str:
-    """All but times and numbers of the writer's own, as a text: no NaN equals another."""
+    """All fields except times and the writer's own ids, as text, because NaN does not equal NaN."""
     args = {key: None if key in OWN_NUMBERS else value for key, value in sorted(event["args"].items())}
     return str((event["name"], event["cat"], event["pid"], event["tid"], args))
 
 
 def parents(events: list[Any]) -> list[int]:
-    """Of each event the index of the one around it."""
+    """The index of each event's caller."""
     around: list[int] = []
     found = []
     for index, event in enumerate(events):
@@ -152,7 +152,7 @@ def end_of(event: Any) -> float:
 
 
 def arrows(trace: Any) -> list[tuple[int, int]]:
-    """From which op to which, as places in the order of begin."""
+    """The ops that each arrow connects, as positions by start."""
     place = {(event["tid"], event["ts"]): index for index, event in enumerate(ops(trace))}
     ends: dict[str, dict[int, int]] = {"s": {}, "f": {}}
     for event in trace["traceEvents"]:
@@ -182,7 +182,7 @@ def test_events_match_kinetos(
 
 @pytest.mark.parametrize("program", [encoder_step, double_backward, own_function, checkpoint])
 def test_backward_ops_have_arrows(torch: Any, tmp_path: Path, program: Callable[[Any], None]) -> None:
-    """That the comparison above compares some."""
+    """The comparison above compares some arrows."""
     traces = written_by_both(torch, program, tmp_path)
     names = [event["name"] for event in ops(traces.ours)]
     found = arrows(traces.ours)
@@ -192,10 +192,10 @@ def test_backward_ops_have_arrows(torch: Any, tmp_path: Path, program: Callable[
 
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours-first", "torch-first"])
 def test_times_interleave(torch: Any, tmp_path: Path, *, ours_first: bool) -> None:
-    """After each begin or end that we note torch notes its own, before our next: however long they took.
+    """Our timestamp of each begin or end is followed by torch's, before our next one.
 
-    Torch calls the callbacks of all threads, such as ours, before those of one thread. The clocks may be apart
-    by the same all along; what they drift apart in the window is borne with.
+    Torch calls the callbacks of all threads, such as ours, before those of one thread. The clocks may differ
+    by a constant offset; drift in the window is tolerated.
     """
     encoder_step(torch)
     traces = written_by_both(torch, encoder_step, tmp_path, ours_first=ours_first)
@@ -218,8 +218,8 @@ def boundaries(trace: Any) -> list[int]:
 
 
 def test_threads_have_the_same_ids(torch: Any, tmp_path: Path, repository: Path) -> None:
-    experimental(torch, profile_all_threads=True)  # else this torch cannot
-    # In a process of its own: Kineto's names of threads that ended stay, also for those that come after them.
+    experimental(torch, profile_all_threads=True)  # otherwise this torch cannot
+    # In a separate process: Kineto keeps the names of ended threads, and later threads inherit them.
     done = run_python(
         f"""
         import threading, torch
@@ -288,7 +288,7 @@ def test_torch_validator_finds_no_fault(torch: Any, tmp_path: Path) -> None:
 
 
 def test_memory_matches_kinetos(torch: Any, tmp_path: Path) -> None:
-    """In two runs of one program: torch's profiler and ours cannot both be told of memory at once."""
+    """In two runs of one program: torch's profiler and ours cannot both receive memory reports."""
 
     def program() -> None:
         torch.nn.Linear(8, 8)(torch.randn(4, 8)).sum().backward()
@@ -309,11 +309,11 @@ def test_memory_matches_kinetos(torch: Any, tmp_path: Path) -> None:
         assert our.keys() == their.keys()
         for key in ("ph", "cat", "name", "s", "pid", "tid"):
             assert our[key] == their[key]
-        # An instant is finished: that Kineto says otherwise is a slip.
+        # An instant is finished; Kineto wrongly says otherwise.
         assert our["args"].keys() == their["args"].keys() - {"finished"}
         for key in ("Bytes", "Device Id", "Device Type"):
             assert our["args"][key] == their["args"][key]
-    # Both totals start with what was in use before.
+    # both totals include memory in use before
     totals = [[event["args"]["Total Allocated"] for event in events] for events in (ours, theirs)]
     assert [total - totals[0][0] for total in totals[0]] == [total - totals[1][0] for total in totals[1]]
 

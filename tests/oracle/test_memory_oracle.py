@@ -1,6 +1,6 @@
-"""The memory of ops as we record it, against torch.profiler's record of a second run of the same program.
+"""Memory of ops as we record it, against torch.profiler's record of a second run of the same program.
 
-The slot on a thread that torch's allocators report to holds one profiler, so that one run cannot tell both.
+A thread's slot for memory reports of torch's allocators holds one profiler, so one run cannot serve both.
 """
 
 from collections.abc import Callable, Iterable
@@ -49,7 +49,7 @@ WORKLOADS = [encoder_step, convolution_step, optimizer_step]
 
 
 def two_windows(torch: Any, run: Callable[[], None]) -> tuple[profile, Any]:
-    """What we record of a run, and what torch.profiler records of the run before."""
+    """Our recording of a run, and torch.profiler's of the run before."""
     for _ in range(3):
         run()
     theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
@@ -61,7 +61,7 @@ def two_windows(torch: Any, run: Callable[[], None]) -> tuple[profile, Any]:
 
 
 def of_the_window(blocks: Iterable[tuple[int, int]]) -> list[int]:
-    """The bytes of what was taken, and of that given back: torch's allocator knows blocks of earlier windows."""
+    """The bytes allocated, and those of them that were freed: torch's allocator also frees earlier blocks."""
     in_use: set[int] = set()
     found = []
     for address, nbytes in blocks:
@@ -80,7 +80,7 @@ def test_blocks_match_torchs(torch: Any, make: Callable[[Any], Callable[[], None
     recording = ours.cycles[0].recording
     seen = [change.nbytes for change in map(recording.memory, range(len(recording))) if change is not None]
     seen = [nbytes for nbytes in seen if nbytes]
-    # Kineto's Python events have no addresses; its tree has.
+    # Kineto's Python events have no addresses, but its tree has.
     nodes = list(theirs.profiler.kineto_results.experimental_event_tree())
     told = []
     while nodes:
@@ -101,7 +101,7 @@ def _skip_where_it_rounds(torch: Any) -> None:
 def test_ops_are_credited_as_torch_credits_them(
     torch: Any, make: Callable[[Any], Callable[[], None]]
 ) -> None:
-    """Torch matches by time alone; on one thread that is the same but for what falls between two ops."""
+    """Torch matches by time only; on one thread that is equal except between two ops."""
     _skip_where_it_rounds(torch)
     ours, theirs = two_windows(torch, make(torch))
     told = {row.key: row for row in theirs.key_averages()}
@@ -120,7 +120,7 @@ def test_compat_rows_match_torchs(torch: Any, make: Callable[[Any], Callable[[],
     ours, theirs = two_windows(torch, make(torch))
 
     def said(rows: Iterable[Any]) -> dict[str, tuple[int, int, int]]:
-        # What is in no op is not in all windows alike: torch's allocator knows blocks of earlier ones.
+        # memory outside ops differs between windows: torch's allocator knows earlier blocks
         return {
             row.key: (row.count, row.cpu_memory_usage, row.self_cpu_memory_usage)
             for row in rows

@@ -1,4 +1,4 @@
-"""The memory timeline against torch's own: as many bytes of each category taken, given back and handed on."""
+"""The memory timeline against torch's: bytes of each category allocated, freed and recategorized."""
 
 import gzip
 import json
@@ -73,7 +73,7 @@ def told_by_torch(torch: Any, step: Step, path: Path) -> Told:
         step()
         step()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # torch gives its own up
+        warnings.simplefilter("ignore", FutureWarning)  # torch removes its own
         prof.export_memory_timeline(str(path), "cpu")
     return summed_up(json.loads(gzip.decompress(path.read_bytes())))
 
@@ -88,7 +88,7 @@ def test_categories_match_torchs(torch: Any, make: Callable[[Any], Step], tmp_pa
             step()
         told.append(ask(step, tmp_path / "timeline.raw.json.gz"))
     ours, theirs = told
-    # Torch's allocator also tells of what was taken in an earlier window, and is nobody's here.
+    # Torch's allocator also reports blocks of an earlier window, which have no owner here.
     earlier = theirs.pop(("UNKNOWN", "PREEXISTING"), 0) - ours.pop(("UNKNOWN", "PREEXISTING"), 0)
     if earlier:
         theirs["UNKNOWN", "DESTROY"] += earlier

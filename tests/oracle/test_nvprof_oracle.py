@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 
 def parsed_by_torch(path: Path) -> Any:
-    """Torch leaves its database open, of which Python 3.13 warns once the garbage is collected."""
+    """Torch leaves its database open, and Python 3.13 warns about it at garbage collection."""
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         connect = sqlite3.connect
         patch.setattr(sqlite3, "connect", lambda path: stack.enter_context(closing(connect(path))))
@@ -31,7 +31,7 @@ def test_ranges_match_torchs(tmp_path: Path, large_counts: bool) -> None:
         theirs = parsed_by_torch(path)
         ours = parse_nvprof_trace(path)
         assert sorted(event.name for event in ours) == sorted(event.name for event in theirs)
-        # Each kernel once, and only those launched in a range: torch has each as often as there are ranges.
+        # Each kernel once, and only if launched in a range: torch repeats each per range.
         launched = sum(len(event.kernels) for event in ours)
         assert launched <= sum(len(event.kernels) for event in theirs)
         kernels += launched

@@ -1,4 +1,4 @@
-"""Overloads as torch.profiler records them, of one and the same run."""
+"""Overloads against torch.profiler's, of the same run."""
 
 import json
 from collections.abc import Callable, Iterator

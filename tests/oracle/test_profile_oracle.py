@@ -1,4 +1,4 @@
-"""One program under torch.profiler and under ours, in turn: what torch's own suite asks of a profile."""
+"""One program under torch.profiler and under ours, in turn: the checks of torch's own profile tests."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def test_ids_do_not_repeat_in_a_process(api: Any, tmp_path: Path) -> None:
     for _ in range(3):
         prof = profiled(api, lambda: torch.ones(2).add(1).sum())
         ids = [event.id for event in prof.events()]
-        # Torch's list leaves out an op whose only child has its name.
+        # torch's list omits an op whose only child has its name
         told = [event.correlation_id() for event in prof.profiler.kineto_results.events()]
         assert set(ids) <= set(told)
         assert len(told) == len(set(told))
@@ -98,7 +98,7 @@ def test_the_text_stays_in_the_trace_beside_the_inputs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("with_modules", [True, False], ids=["modules", "stack"])
 def test_module_calls_match_torchs(tmp_path: Path, *, with_modules: bool) -> None:
-    """With stacks they are recorded, whether they were asked for or not."""
+    """With stacks they are recorded whether requested or not."""
     net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3), torch.nn.ReLU())
     x = torch.ones(2, 3)
     net(x)

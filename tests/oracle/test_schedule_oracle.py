@@ -15,7 +15,7 @@ NUMBERS = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait"
 
 @cache
 def is_terse() -> bool:
-    """Before torch 2.10 a refusal did not name the numbers, as ours does."""
+    """Before torch 2.10, an error did not name the numbers, as ours does."""
     try:
         pytest.importorskip("torch").profiler.schedule(wait=0, warmup=0, active=0)
     except AssertionError as error:
@@ -24,7 +24,7 @@ def is_terse() -> bool:
 
 
 def outcome(make: Callable[..., Callable[[int], object]], numbers: dict[str, int]) -> object:
-    """What a schedule of these numbers does, warnings and errors included."""
+    """The actions of a schedule with these numbers, including warnings and errors."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_opprof import profile
 
-# torch's own, of TorchScript and of what tells of it.
+# torch's own, about TorchScript and its reports
 pytestmark = pytest.mark.filterwarnings("ignore:.*(torch.jit|with_modules):FutureWarning")
 
 
@@ -27,7 +27,7 @@ def trace(torch: Any, model: Any, batch: Any) -> Any:
 
 
 def hierarchies(prof: Any, path: Path) -> list[tuple[str, str | None]]:
-    """Of each op, in the order of begin."""
+    """Each op's modules, by start."""
     prof.export_chrome_trace(str(path))
     rows = [row for row in json.loads(path.read_text())["traceEvents"] if row.get("cat") == "cpu_op"]
     rows.sort(key=lambda row: (row["ts"], -row["dur"]))
@@ -43,7 +43,7 @@ def test_torchscript_modules_match_kinetos(
     batch = torch.ones(1, 2)
     inner = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(2, 1))
     model = compiled(torch, torch.nn.Sequential(torch.nn.Linear(2, 2), inner), batch)
-    for _ in range(3):  # it is compiled at first
+    for _ in range(3):  # it is compiled first
         model(batch)
     found = []
     for profiler in (profile, torch.profiler.profile):

@@ -1,4 +1,4 @@
-"""Stacks as torch.profiler records them, of one and the same run: torch's tracer goes on under ours."""
+"""Stacks against torch.profiler's, of the same run: torch's tracer continues under ours."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def both() -> tuple[Any, EventList]:
 
 
 def comparable(stack: Sequence[str] | None) -> list[str]:
-    """Without addresses, and as far as the model's own entry: further out is where each profiler began."""
+    """Without addresses, and only up to the model's own entry: beyond it, each profiler started elsewhere."""
     entries = [re.sub(r" at 0x[0-9a-f]+", "", entry) for entry in stack or ()]
     end = next((i for i, entry in enumerate(entries, start=1) if entry.endswith("): train")), 0)
     return entries[:end]
@@ -86,13 +86,13 @@ def test_our_stacks_differ_in_their_lines_alone(both: tuple[Any, EventList]) -> 
             (name, *(re.sub(r"\(\d+\): ", ": ", entry) for entry in stack)) for name, stack in found if stack
         )
 
-    # Torch leaves out an op whose only child has its name, and backward ops that have no forward.
+    # torch omits an op whose only child has its name, and backward ops without a forward
     shown = without_lines(of_the_model(theirs.events()))
     assert shown <= without_lines(of_the_model(ours))
 
 
 def test_model_calls_match_torchs(both: tuple[Any, EventList]) -> None:
-    """Names, order, and what each was called from."""
+    """Names, order, and callers."""
     theirs, ours = both
     _skip_where_calls_are_not_told(theirs)
 
@@ -134,12 +134,12 @@ def test_stack_files_match_torchs(both: tuple[Any, EventList], tmp_path: Path, m
     assert bool(written) == (metric == "self_cpu_time_total")
 
 
-# Which torch's stacks do not come without.
+# torch's stacks always include them
 _OF_VERBOSE_TRACES = {"Call stack", "CallFrom", "Python thread"}  # CallFrom: since torch 2.14
 
 
 def test_calls_in_a_trace_match_kinetos(both: tuple[Any, EventList], tmp_path: Path) -> None:
-    """Each call of the model: name, members, module number, and the call that it names as its parent."""
+    """Each call of the model: name, members, module number, and its parent."""
     theirs, ours = both
     theirs.export_chrome_trace(str(tmp_path / "theirs.json"))
     first = ours[0]
@@ -171,6 +171,6 @@ def test_calls_in_a_trace_match_kinetos(both: tuple[Any, EventList], tmp_path: P
         return [(*rest, re.sub(r" at 0x[0-9a-f]+", "", str(parent))) for *rest, parent in found]
 
     expected = without_addresses(calls(tmp_path / "theirs.json"))
-    # An older torch's modules make fewer calls of the same step.
+    # older modules of torch make fewer calls in the same step
     assert len(expected) > (100 if hasattr(theirs.events()[0], "is_python_function") else 90)
     assert without_addresses(calls(tmp_path / "ours.json")) == expected

@@ -1,6 +1,6 @@
-"""Our sums and our table against torch's own, byte for byte, over forests that never ran.
+"""Our sums and our table against torch's, byte for byte, over forests that never ran.
 
-Torch's parser takes any objects with its events' methods: with made-up ones it works out kernels, memory,
+Torch's parser takes any objects with its events' methods: with generated ones it computes kernels, memory,
 stacks and FLOPs on a machine that has no device.
 """
 
@@ -41,7 +41,7 @@ STACKS: tuple[list[str], ...] = (
 
 
 def kineto_event(span: Span, number: int) -> KinetoEvent:
-    """A span as Kineto would tell torch of it."""
+    """A span as a Kineto event."""
     shapes = span.shapes or []
     return KinetoEvent(
         name=span.name,
@@ -204,7 +204,7 @@ def test_table_of_averages_matches_torchs(
     finished = torch_profile(run, **recorded)
     finished.use_device = device
     averages = finished.key_averages(**grouping)
-    # Torch cannot print annotations of a device that ran no kernel.
+    # torch cannot print annotations of a device without kernels
     annotations = [row.is_user_annotation for row in averages if row.self_device_time_total > 0]
     assume(not annotations or not all(annotations))
     theirs = averages.table(**layout)

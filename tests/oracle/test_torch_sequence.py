@@ -27,7 +27,7 @@ NO_INPUTS = Inputs(shapes=[], strides=[], dtypes=[], concrete=[])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One event, as either recorder tells of it."""
+    """One event in either recording."""
 
     name: str
     parent: int
@@ -61,7 +61,7 @@ def seen_by_us(recording: Recording) -> list[Seen]:
 
 
 def seen_by_torch(torch: Any, profiler: Any) -> list[Seen]:
-    """In the order of correlation numbers, which is that of begin."""
+    """Torch's events by correlation number, which is the order of start."""
     results = profiler.profiler.kineto_results
     events = sorted(results.events(), key=lambda event: event.correlation_id())
     place = {event.correlation_id(): index for index, event in enumerate(events)}
@@ -120,7 +120,7 @@ def recorded_by_both(
 
 
 def _as_told_without_lists(pair: tuple[Seen, Seen]) -> tuple[Seen, Seen]:
-    """Both without strides; without shapes, too, where an input is a list of tensors."""
+    """Both without strides; without shapes, too, if an input is a list of tensors."""
     ours, theirs = (replace(event, strides=[]) for event in pair)
     if any(isinstance(size, list) for shape in ours.shapes for size in shape):
         return replace(ours, shapes=[]), replace(theirs, shapes=[])
@@ -192,7 +192,7 @@ def convolution_backward(torch: Any) -> None:
     torch.ops.aten.convolution_backward(ones, ones, torch.ones(1, 1, 1, 1), *sizes)
 
 
-# Each shows one kind of input.
+# each has one kind of input
 INPUTS: dict[str, Callable[[Any], object]] = {
     "quick-ranges": quick_ranges,
     "ops-that-raise": ops_that_raise,
@@ -230,7 +230,7 @@ INPUTS: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # torch has one for each kind of input that is rare
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch has one for each rare kind of input
 @pytest.mark.parametrize("name", INPUTS)
 def test_both_see_the_same_inputs(torch: Any, name: str) -> None:
     def program() -> None:
@@ -344,6 +344,6 @@ def test_both_count_the_same_ops_of_a_compiled_model(torch: Any) -> None:
     check_counts(torch, lambda: compiled(batch).sum().backward())
     counts = counted_by_us(lambda: compiled(batch).sum().backward())
     assert counts["Torch-Compiled Region: 0/0"] == 1
-    graphs = "## Call CompiledFxGraph"  # of which torch 2.6 does not tell
+    graphs = "## Call CompiledFxGraph"  # which torch 2.6 does not report
     tells = graphs in inspect.getsource(torch._inductor.output_code)
     assert sum(count for name, count in counts.items() if name.startswith(graphs)) == 2 * tells

@@ -1,8 +1,8 @@
-"""Sums over real traces against torch's own: its parser is given the very events of the file.
+"""Sums over real traces against torch's: its parser is given the very events of the file.
 
-By default two rules of torch's parser stay out, by which it hides helper ops and folds an op into a parent of
-its name, and what waits is charged to no op (docs/decisions.md): torch is not told what launched it. With
-``compat="torch"`` all of its parser is there.
+By default, two rules of torch's parser stay out, by which it hides helper ops and merges an op into a parent
+of its name, and waits are charged to no op (docs/decisions.md): torch is not given their launches. With
+``compat="torch"`` its whole parser is used.
 """
 
 import gzip
@@ -38,7 +38,7 @@ FILES = (
 
 
 def kineto_event(slice_: dict[str, Any], *, linked_to: int) -> KinetoEvent:
-    """A slice of a trace, as Kineto would tell torch of it."""
+    """A slice of a trace as a Kineto event."""
     args, category = slice_["args"], slice_["cat"]
     start_ns = int(slice_["ts"] * 1000)
     on_device = category in ON_DEVICE
@@ -97,7 +97,7 @@ def torch_rows(path: Path, *, launched: frozenset[str] = WORK) -> list[Any]:
 
     Args:
         path: The file.
-        launched: Categories whose events torch is told the launching op of.
+        launched: Categories whose events torch is given the launching op of.
     """
     slices = slices_of(path)
     launched_by = launching_ops(slices)
@@ -126,7 +126,7 @@ Sums = dict[tuple[str, int, bool], tuple[int, int, int, int, int]]
 
 
 def sums(rows: Sequence[Any]) -> Sums:
-    """What each row of key averages adds up to, by its key; times in nanoseconds."""
+    """The sums of each row of key averages, by key; times in nanoseconds."""
     return {
         (row.key, int(row.device_type), row.is_user_annotation): (
             row.count,

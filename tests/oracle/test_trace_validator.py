@@ -1,4 +1,4 @@
-"""Torch's rules of what a trace must be: ours break none that the trace they were read from keeps."""
+"""Torch's validity rules of a trace: ours break none that the original trace keeps."""
 
 import gzip
 from collections.abc import Callable
@@ -22,7 +22,7 @@ KEEPS_ALL = (
     "simple_add_cuda.json.gz",
     "triton_kernel_cuda.json.gz",
 )
-# What Kineto itself broke in a trace: a wait for an event that was recorded before, collectives without a name.
+# Rules that Kineto itself broke: a wait for an earlier event, collectives without a name.
 BREAKS_SOME = {"event_sync_multi_stream_cuda.json.gz": 1, "sampled_training_cuda.json.gz": 8}
 
 

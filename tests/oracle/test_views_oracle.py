@@ -1,4 +1,4 @@
-"""Which recorded ops are views, beside what torch's schemas say of each op that it registers."""
+"""Which recorded ops are views, against torch's schemas of all registered ops."""
 
 import contextlib
 from collections import defaultdict
@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.usefixtures("torch_collector")
 
-# An argument of each type that a call may begin with; what the op then says of it is no matter.
+# A first argument of each type; the op may reject it.
 ARGUMENTS: dict[str, object] = {
     "Tensor": torch.ones(2, 3, 4),
     "int": 1,
@@ -29,7 +29,7 @@ ARGUMENTS: dict[str, object] = {
 
 
 def schemas() -> Iterator[Any]:
-    """Of all ops in torch's dispatcher; its list has TorchScript's own as well, which nobody records."""
+    """Schemas of all ops in torch's dispatcher; its list includes TorchScript's, which are never recorded."""
     for schema in torch._C._jit_get_all_schemas():
         full_name = f"{schema.name}.{schema.overload_name}".rstrip(".")
         if schema.name.startswith("aten::") and torch._C._dispatch_has_kernel(full_name):
@@ -49,7 +49,7 @@ def aliasing_ops() -> dict[str, set[bool]]:
 
 
 def expected_views(recording: Recording) -> list[bool]:
-    """Each event's answer, from its own schema and those of what ran in it."""
+    """Each event's answer, from its own schema and those of its callees."""
     aliases = {name for name, answers in aliasing_ops().items() if answers == {True}}
     inside = defaultdict(list)
     for event, parent in enumerate(recording.parent):
@@ -64,7 +64,7 @@ def expected_views(recording: Recording) -> list[bool]:
 
 
 def call(schema: Any) -> bool:
-    """Call an op with something for each argument that it needs; whether that can be."""
+    """Call an op with a value for each required argument; return whether that is possible."""
     given = []
     for argument in schema.arguments:
         if argument.kwarg_only or argument.has_default_value():
@@ -77,7 +77,7 @@ def call(schema: Any) -> bool:
     packet = getattr(torch.ops.aten, schema.name.removeprefix("aten::"))
     overload = getattr(packet, schema.overload_name or "default")
     failures = (RuntimeError, IndexError, NotImplementedError, ValueError, TypeError)
-    with torch.no_grad(), contextlib.suppress(*failures):  # it was recorded all the same
+    with torch.no_grad(), contextlib.suppress(*failures):  # it was recorded anyway
         overload(*given)
     return True
 

@@ -1,7 +1,7 @@
-"""What pytest-opprof costs itself, in ranges and in blocks of memory: performance.yml holds it to main's.
+"""pytest-opprof's own overhead, in ranges and in blocks of memory: performance.yml compares it with main's.
 
-How often Python takes memory is nearly the same on each machine, as counts of ops are. The tolerance is for what is
-taken once in a while, such as a dictionary's larger table.
+How often Python allocates is nearly the same on each machine, as counts of ops are. The tolerance covers
+occasional allocations, such as a dictionary's resize.
 """
 
 import os
@@ -33,7 +33,7 @@ def test_it(number):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """The documents of two sessions with five tests, of which the second calls each range once more."""
+    """The run files of two sessions with five tests; the second calls each range once more."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "test_marked.py").write_text(MARKED, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -p opprof\n", encoding="utf-8")
@@ -42,7 +42,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 def measured(folder: Path, *, calls: int) -> str:
     document = folder / f"{calls}.json"
-    # Ours alone, and not what the outer session says of itself.
+    # only ours, without the outer session's
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", CALLS: str(calls)}
     command = [sys.executable, "-m", "pytest", "-q", f"--opprof-json={document}"]

@@ -14,13 +14,13 @@ from typing import Any
 
 ALLOW_VARIABLE = "OPPROF_TESTS_ALLOW_TORCH_PROFILER"
 _GUARDED = ("_prepare_profiler", "_enable_profiler")
-# torch.autograd.profiler holds the names that it imported from the first two.
+# torch.autograd.profiler keeps its own references to the first two's names.
 _HOLDERS = ("torch._C._autograd", "torch.autograd", "torch.autograd.profiler")
 
 
 def _guarded(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def guard(*args: object, **options: object) -> object:
-        # Asked at each call: one process runs oracle tests and others.
+        # checked at each call: one process runs oracle tests and others
         if ALLOW_VARIABLE not in os.environ:
             msg = f"torch's {name} was called in a test of our own capture (only tests/oracle may)"
             raise AssertionError(msg)
@@ -31,7 +31,7 @@ def _guarded(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def guard_torch() -> None:
-    """Puts the guard into torch's modules, which must be imported."""
+    """Put the guard into torch's modules, which must be imported."""
     for holder in (sys.modules[name] for name in _HOLDERS):
         for name in _GUARDED:
             original = getattr(holder, name)
@@ -40,7 +40,7 @@ def guard_torch() -> None:
 
 
 class _TorchFinder(MetaPathFinder):
-    """Finds torch as usual, and guards it as soon as its import is done."""
+    """Finds torch as usual, and guards it right after its import."""
 
     def find_spec(self, fullname: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:
         if fullname != "torch":

@@ -1,7 +1,7 @@
-"""Scripts for the fake CUDA that hypothesis makes up, and what a recording must say of them.
+"""Random scripts for the fake CUDA from hypothesis, and the expected content of a recording.
 
-All is worked out from the script alone: how many kernels, launches, copies, bytes and waits each range has
-in each step, and how long its work ran.
+The expectation is computed from the script only: the number of kernels, launches, copies, bytes and waits of
+each range in each step, and the duration of its work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAITS: Final = ("sync_device", "sync_stream", "sync_event")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A line that starts something on a device."""
+    """A line that starts work on a device."""
 
     kind: str
     device: int
@@ -47,14 +47,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A line that begins or ends a range, or calls CUDA in vain."""
+    """A line that begins or ends a range, or makes a failing CUDA call."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """A line that takes memory of a device, or gives back what the thread took last."""
+    """A line that allocates memory of a device, or frees the thread's last allocation."""
 
     gives_back: bool
     nbytes: int
@@ -67,7 +67,7 @@ Line = Work | Wait | Mark | Memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """What threads do beside one another, in a new step or the last one; the first thread goes on after it."""
+    """Concurrent work of threads, in a new step or the last one; the first thread continues after it."""
 
     steps: bool
     threads: tuple[tuple[Line, ...], ...]
@@ -75,18 +75,18 @@ class Stretch:
 
 @dataclass(slots=True)
 class Expected:
-    """What a script holds.
+    """The content of a script.
 
     Attributes:
         sums: Per range and step: the measures of `DeviceWork`, and "device_ns".
-        adrift: The same of work by no call: it is part of the whole, in a step that nobody can tell.
+        adrift: The same for work without a call: part of the whole, in an unknown step.
         records: Of calls, work and waits.
-        nested: Of these, calls inside of others: both are one row.
-        lost: Launches of which no kernel comes.
-        unlaunched: Records of work by no call.
+        nested: Of these, calls inside others: both are one row.
+        lost: Launches without a kernel.
+        unlaunched: Records of work without a call.
         untimed: Records of work without times.
-        held: By thread: the blocks that it took and did not give back, last last.
-        blocks: How many blocks were taken.
+        held: By thread: the blocks that it allocated and did not free, in order.
+        blocks: How many blocks were allocated.
         ranges: How many ranges there are.
         steps: How many steps.
     """
@@ -104,14 +104,14 @@ class Expected:
     steps: int = 0
 
     def add(self, around: Iterable[str], step: int, amounts: dict[str, int]) -> None:
-        """Amounts of a line in these ranges, and of the whole."""
+        """Add a line's amounts to these ranges and to the whole."""
         for name in {WHOLE, *around}:
             for measure, amount in amounts.items():
                 self.sums[name, step, measure] += amount
 
 
 def write(stretches: Iterable[Stretch], *, shuffle: int = 0, late: int = 0) -> tuple[str, Expected]:
-    """The text of a script, and what must come of it."""
+    """The text of a script, and its expected content."""
     lines = [f"shuffle {shuffle}", f"late {late}"]
     expected = Expected()
     step = NO_STEP
@@ -171,7 +171,7 @@ def _write_memory(
         expected.blocks += 1
         expected.add(around, step, {"memory": nbytes})
     what = "free" if line.gives_back else "malloc"
-    # A block is told from others by its address, of a device or not.
+    # a block is identified by its address, on any device
     yield f"{what} address={FIRST_BLOCK + block * LARGEST} device={device} bytes={nbytes} api={line.api}"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = "OPPROF_TEST_FAKE_CUDA"  # the folder in which the libraries lie; the fixture sets it
+LIBRARIES = "OPPROF_TEST_FAKE_CUDA"  # the folder of the libraries; the fixture sets it
 
 HTOD, DTOH, DTOD, PTOP = 1, 2, 8, 10  # CUpti_ActivityMemcpyKind
 KINDS = {
@@ -62,7 +62,7 @@ class _Activity(ctypes.Structure):
 def activity(
     kind: str, *, name: str | None = None, api: str = "runtime", flags: str = "", **fields: Any
 ) -> _Activity:
-    """What `fake_run` takes, for a program that runs it often."""
+    """Arguments of `fake_run`, for a program that runs it often."""
     made = _Activity(kind=KINDS[kind], api=APIS[api], name=name.encode() if name else None)
     for flag in filter(None, flags.split(",")):
         made.flags |= FLAGS[flag]
@@ -72,7 +72,7 @@ def activity(
 
 
 class Totals(ctypes.Structure):
-    """What has happened since the last reset: `fake_totals`."""
+    """Totals since the last reset, from `fake_totals`."""
 
     appended: ctypes.Array[ctypes.c_uint64]
     dropped: ctypes.Array[ctypes.c_uint64]
@@ -117,7 +117,7 @@ class FakeCuda:
     def run(
         self, kind: str, *, name: str | None = None, api: str = "runtime", flags: str = "", **fields: Any
     ) -> int:
-        """Run one activity on this thread; gives its correlation id."""
+        """Run one activity on this thread; return its correlation id."""
         made = activity(kind, name=name, api=api, flags=flags, **fields)
         return int(self.cupti.fake_run(ctypes.byref(made)))
 
@@ -126,7 +126,7 @@ class FakeCuda:
         return self.run("launch", name=name, **fields)
 
     def graph(self, name: str, *, nodes: int, **fields: Any) -> int:
-        """A graph of so many kernels."""
+        """A graph of N kernels."""
         return self.run("graph", name=name, nodes=nodes, **fields)
 
     def memcpy(self, copy_kind: int, nbytes: int, **fields: Any) -> int:
@@ -149,7 +149,7 @@ class FakeCuda:
         end: Callable[[], None] = lambda: None,
         step: Callable[[], None] = lambda: None,
     ) -> None:
-        """Replay a script; ranges and steps are made by these functions, on the script's threads."""
+        """Replay a script; these functions make ranges and steps, on the script's threads."""
         hooks = _Hooks(_BEGIN(lambda name: begin(name.decode())), _CALL(end), _CALL(step))
         bad = self.cupti.fake_script(text.encode(), ctypes.byref(hooks))
         if bad:
@@ -167,26 +167,26 @@ class FakeCuda:
         self.cupti.fake_mode(NO_GPU[library])
 
     def other_subscriber(self, name: str | None) -> None:
-        """Another client that has subscribed, or no longer."""
+        """Another client subscribes, or unsubscribes."""
         self.cupti.fake_other_subscriber(name.encode() if name else None)
 
     def control(self, name: str, value: int) -> None:
-        """fake_worker, _shuffle, _late, _drop, _waiting, _version, _other_client: by the name's end."""
+        """Call fake_worker, _shuffle, _late, _drop, _waiting, _version or _other_client, by suffix."""
         wide = name in {"shuffle", "drop"}
         getattr(self.cupti, f"fake_{name}")(_u64(value) if wide else value)
 
     def use_device(self, device: int = 0) -> None:
-        """Initialize CUDA and make this device's context the thread's, as the first call of a program does."""
+        """Initialize CUDA and make this device's context current, as a program's first call does."""
         self.driver.fake_cuda_use(device)
 
     def attribute(self, number: int, value: int) -> None:
-        """What all devices say of a CUdevice_attribute."""
+        """Set a CUdevice_attribute of all devices."""
         self.driver.fake_cuda_attribute(number, value)
 
     # ---- answers ----
 
     def totals(self) -> Totals:
-        """What has happened so far."""
+        """The totals so far."""
         totals = Totals()
         self.cupti.fake_count(ctypes.byref(totals))
         return totals
@@ -203,11 +203,11 @@ class FakeCuda:
         return bool(self.cupti.fake_is_enabled(kind))
 
     def now(self) -> int:
-        """Now, by the clock that records have."""
+        """The current time of the records' clock."""
         return int(self.cupti.fake_now())
 
     def reset(self) -> None:
-        """As after loading."""
+        """Restore the state after loading."""
         self.cupti.fake_reset()
         self.driver.fake_cuda_reset()
 

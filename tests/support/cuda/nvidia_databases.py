@@ -1,4 +1,4 @@
-"""Small databases as nvprof and Nsight Systems write them."""
+"""Small databases in the formats of nvprof and Nsight Systems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NvprofRows:
 
 
 def write_nvprof(path: Path, rows: NvprofRows) -> Path:
-    """Write what nvprof would have written."""
+    """Write a database as nvprof does."""
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE StringTable (_id_ INTEGER, value TEXT)")
         database.executemany("INSERT INTO StringTable VALUES (?, ?)", rows.texts)
@@ -84,7 +84,7 @@ def random_nvprof(seed: int) -> NvprofRows:
     calls: list[tuple[Any, ...]] = []
     kernels: list[tuple[Any, ...]] = []
     for correlation in range(chance.randint(0, 8)):
-        # Never at the very time of a marker: whether that is inside the range, torch and we see otherwise.
+        # Never exactly at a marker's time: torch and we disagree whether that is inside the range.
         start = 2 * chance.randint(0, 700) + 1
         calls.append((start, start + 2 * chance.randint(0, 15), 5, correlation, 211))
         if chance.random() < 0.8:
@@ -100,7 +100,7 @@ def random_nvprof(seed: int) -> NvprofRows:
 
 
 def write_nsys(path: Path, **tables: Sequence[dict[str, Any]]) -> Path:
-    """Write tables of an export of Nsight Systems; each row says its columns."""
+    """Write tables of an Nsight Systems export; each row names its columns."""
     with closing(sqlite3.connect(path)) as database:
         for table, rows in tables.items():
             columns = list(dict.fromkeys(column for row in rows for column in row)) or ["id"]

@@ -1,4 +1,4 @@
-"""Programs that profile what they launch on the fake CUDA, each in a process of its own."""
+"""Programs that profile their launches on the fake CUDA, each in its own process."""
 
 from typing import Any
 

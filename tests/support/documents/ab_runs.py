@@ -1,4 +1,4 @@
-"""Runs of processes as `opprof ab` leaves them, made of numbers."""
+"""Runs of processes as `opprof ab` leaves them, generated from numbers."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -14,16 +14,16 @@ from pytest_opprof.results.samples import Samples
 
 TEST = "tests/test_a.py::test_x"
 MS = 1_000_000
-# What a probe of the machine's speed takes where nobody disturbs it.
+# A speed probe's duration on an undisturbed machine.
 PROBE_NS = 30_000
 
 
 def timed_test(wall_ns: Sequence[int], *, ops: dict[str, tuple[int, int]], **others: Any) -> TestResult:
-    """A test with these times of its steps.
+    """A test with these step times.
 
     Args:
         wall_ns: The steps without a profiler.
-        ops: Calls in a step, and self CPU time in a step, of each op.
+        ops: Calls per step, and self CPU time per step, of each op.
         others: As in `simple_test`.
     """
     bare = simple_test({name: count for name, (count, _) in ops.items()}, **{"processes": 1} | others)
@@ -40,19 +40,19 @@ def timed_test(wall_ns: Sequence[int], *, ops: dict[str, tuple[int, int]], **oth
 
 
 def one_test(wall_ns: int, *, step: int = 3, count: int = 2, node_id: str = TEST) -> TestResult:
-    """A test of two ops that are all of its time; the second is a tenth."""
+    """A test of two ops that take all of its time; the second takes a tenth."""
     rest = wall_ns // 10
     ops = {"aten::addmm": (count, wall_ns - rest), "load": (1, rest)}
     return timed_test([wall_ns + 50, wall_ns, wall_ns + 99], ops=ops, node_id=node_id, steps=step)
 
 
 def side(values: Sequence[int], make: Callable[[int], TestResult] = one_test) -> list[Run]:
-    """One process for each value: a run of the test that is made of it."""
+    """One process per value, with a run of the test made from it."""
     return [simple_run(make(value), run_id=f"{at:x}") for at, value in enumerate(values, start=1)]
 
 
 def near(middle_ns: int, *, count: int = 12, seed: int = 1, spread: float = 0.005) -> list[int]:
-    """Times of as many processes, normally spread around a middle."""
+    """Times of N processes, normally distributed around a middle."""
     source = random.Random(seed)  # noqa: S311 - numbers to test with
     return [round(middle_ns * (1 + source.gauss(0, spread))) for _ in range(count)]
 

@@ -1,4 +1,4 @@
-"""Comparisons to be reported: a regression as it happens, and others with everything in them."""
+"""Comparisons for reports: a typical regression, and others that contain everything."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ HEAD = Commit(id="5d6e7f8" + "0" * 33, dirty=True)
 
 
 def compared(base: Run | None, head: Run) -> Comparison:
-    """The comparison of two runs, as it is made."""
+    """The comparison of two runs."""
     return compare_runs(base, head, created=NOW, opprof_version="0.1.0")
 
 
@@ -29,10 +29,10 @@ def named(name: str, counts: dict[str, int], **others: Any) -> TestResult:
 
 
 def cloning(*, places: dict[str, int] | None = None) -> Comparison:
-    """The example of a clone that somebody added.
+    """The example of an added clone.
 
     Args:
-        places: Where stacks were recorded, the lines that call it.
+        places: The lines that call it, if stacks were recorded.
     """
     tree = (
         TreeNode(parent=-1, name="aten::clone", count=6, self_ns=0),
@@ -66,7 +66,7 @@ def mixed() -> Comparison:
 
 
 def slower() -> TimeComparison:
-    """An A/B of a test that became slower, and of one that calls an op more often."""
+    """An A/B of a slower test, and of one that calls an op more often."""
     base = [near(8 * MS, seed=2), near(4 * MS, seed=3)]
     head = [near(8 * MS, seed=4), near(round(4.4 * MS), seed=5)]
     again = [near(4 * MS, seed=6)], [near(round(4.4 * MS), seed=7)]
@@ -90,7 +90,7 @@ def slower() -> TimeComparison:
 
 
 def regressions(many: int, *, ops: int = 1, stem: str = "aten::item") -> Comparison:
-    """So many tests that regressed, each in so many watched or risen ops."""
+    """N regressed tests, each with many watched or risen ops."""
     names = [f"{stem}{at}" for at in range(ops)]
     base, head = (
         simple_run(

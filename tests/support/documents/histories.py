@@ -15,7 +15,7 @@ FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def run_on_day(day: int, *, mul: int = 2, tests: int = 1, **others: Any) -> Run:
-    """A run of some tests, each with so many multiplications, at a commit of its own."""
+    """A run of some tests, each with N multiplications, at its own commit."""
     measured = (
         simple_test({"aten::mul": mul, "work": 1}, node_id=f"t.py::test_{number}") for number in range(tests)
     )
@@ -29,12 +29,12 @@ def run_on_day(day: int, *, mul: int = 2, tests: int = 1, **others: Any) -> Run:
 
 
 def record_on_day(day: int, *, committed: datetime | None = None, **others: Any) -> RunRecord:
-    """The same as a history keeps it."""
+    """The same as a history record."""
     return record_of(run_on_day(day, **others), committed=committed)
 
 
 def log_of(folder: Path, muls: Sequence[int], **others: Any) -> HistoryLog:
-    """A log with a run a day."""
+    """A log with one run per day."""
     log = HistoryLog(folder / "history")
     log.append(record_on_day(day, mul=mul, **others) for day, mul in enumerate(muls))
     return log

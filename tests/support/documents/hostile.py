@@ -1,4 +1,4 @@
-"""Comparisons of whoever means harm: every text that a document can hold is made of what some reader obeys."""
+"""Malicious comparisons: every text in a file contains what some reader interprets."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.run import Commit, Environment
 from pytest_opprof.results.samples import Samples
 
-# Stands in every hostile text, so that a reader can say where one got to.
+# Part of every hostile text, so that a test can find where it appears.
 NEEDLE = "EVIL"
 PIECES = [
     *(
@@ -185,7 +185,7 @@ def changes(draw: st.DrawFn, verdict: Verdict) -> Change:
 
 @st.composite
 def tests(draw: st.DrawFn) -> TestComparison:
-    """A test that nobody would call so."""
+    """A test with a hostile name."""
     node_id = f"{draw(texts)}::{draw(texts)}"
     verdict = draw(st.sampled_from(Verdict))
     ops = draw(st.dictionaries(texts, st.just(1), min_size=1, max_size=3))
@@ -198,7 +198,7 @@ def tests(draw: st.DrawFn) -> TestComparison:
     )
     called = tuple(
         replace(draw(changes(verdict)), op=name, rewrite=None) for name in ops
-    )  # so that there is a place
+    )  # so that there is a call site
     return TestComparison(
         node_id=node_id,
         verdict=verdict,
@@ -213,7 +213,7 @@ def tests(draw: st.DrawFn) -> TestComparison:
 
 @st.composite
 def comparisons(draw: st.DrawFn) -> Comparison:
-    """A comparison with hostile texts wherever a document has room for a text."""
+    """A comparison with hostile texts wherever a file allows text."""
     found = draw(st.lists(tests(), min_size=1, max_size=3, unique_by=lambda test: test.node_id))
     fields = st.dictionaries(st.sampled_from(["torch", "python"]), texts, max_size=2)
     base, head = (
@@ -252,5 +252,5 @@ def time_comparisons(draw: st.DrawFn) -> TimeComparison:
     )
 
 
-# What each renderer is given: with times, and without.
+# input of each renderer: with times, and without
 judged = comparisons() | time_comparisons()

@@ -1,4 +1,4 @@
-"""A test of two runs as the exact gate judges it."""
+"""A test of two runs, judged by the exact gate."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def verdicts(found: TestComparison) -> dict[str, Verdict | None]:
 
 
 def with_counts(test: TestResult, name: str, count: Samples) -> TestResult:
-    """The test with another count of one op, and the total that belongs to it."""
+    """The test with another count of one op, and the matching total."""
     rows = tuple(row.with_metrics(count=count) if row.name == name else row for row in test.ops)
     others = Samples.constant(0, steps=test.steps)
     for row in rows:

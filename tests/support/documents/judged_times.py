@@ -1,4 +1,4 @@
-"""Times of an A/B as they are judged: of equal sides, of a slower one, and of fresh processes that say so."""
+"""Judged times of an A/B: of equal sides, of a slower one, and of confirming fresh processes."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,8 +1,8 @@
-"""Saves runs into the store at $STORE, in a process of its own: ``python -m support.documents.saving ACTION``.
+"""Saves runs into the store at $STORE, in a separate process: ``python -m support.documents.saving ACTION``.
 
-``many NAME`` saves five runs of one commit, each with one test of its own, once a line has come. ``forks`` answers
-`FORK` with the number of a child that has opened the store, and saves one run when `SAVE` comes: so a test starts
-Python once and kills many children.
+``many NAME`` saves five runs of one commit, each with its own test, once a line arrives. ``forks`` answers
+`FORK` with the pid of a child that has opened the store, and saves one run at `SAVE`: so a test starts Python
+once and kills many children.
 """
 
 import os
@@ -38,12 +38,12 @@ def _save_in_forks() -> None:
         import s3fs  # noqa: F401  # once, and not in each child
     while given := os.read(0, 1):
         if given != FORK:
-            continue  # for a child that was killed before it heard of it
+            continue  # for a child that was killed before it read the line
         child = os.fork()
         if child:
             os.waitpid(child, 0)
             continue
-        # What a library loads on its first use is not part of a save, and thousands of calls.
+        # a library's first-use imports are not part of a save, and make thousands of calls
         archive = _archive()
         archive.names()
         print(os.getpid(), flush=True)

@@ -1,4 +1,4 @@
-"""A store of each kind to test, and its like in another process."""
+"""A store of each kind to test, and how another process opens it."""
 
 import os
 import secrets
@@ -19,10 +19,10 @@ from pytest_opprof.results.run import Commit, Run, TestResult
 
 NOBODY = Collected()
 A, B = (simple_test({"aten::mul": 1}, node_id=f"t.py::test_{name}") for name in "ab")
-# Kinds whose stores other processes can open.
+# kinds whose stores other processes can open
 SHARED = ("dir", "git", "s3")
 KINDS = (*SHARED, "memory", "renaming")
-# What the environment of `run_of` adds to a key.
+# the part of a key that stands for the environment of `run_of`
 FAMILY = "py3.11-torch2.13"
 
 
@@ -37,7 +37,7 @@ def run_of(number: int, *tests: TestResult, dirty: bool = False, hours: int = 0)
 
 
 def key(number: int, *, dirty: bool = False) -> str:
-    """What the run of the commit with this number is kept under."""
+    """The key of the run of the commit with this number."""
     return f"{number:040x}{'-dirty' if dirty else ''}_{FAMILY}"
 
 
@@ -58,8 +58,8 @@ class Place:
     """Where a test has its store.
 
     Attributes:
-        uri: What users write.
-        folder: Where relative paths begin.
+        uri: The address that users write.
+        folder: The base of relative paths.
     """
 
     uri: str
@@ -75,7 +75,7 @@ class Place:
         return open_store(self.uri, root=self.folder)
 
     def damage(self, name: str, key: str) -> None:
-        """Cut a stored document in two, past the store."""
+        """Cut a stored file in two, bypassing the store."""
         archive = self.archive()
         (entry,) = (one for one in archive.entries(name) if one.key == key)
         (data,) = archive.store.read(entry)
@@ -109,7 +109,7 @@ class Place:
 
 
 def place_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Place:
-    """A place for a store of this kind; skips where its libraries are missing."""
+    """A place for a store of this kind; skips if its libraries are missing."""
     makers: dict[str, Callable[[], str]] = {
         "dir": lambda: "dir:.opprof",
         "counts": lambda: "counts:ci",
@@ -126,6 +126,6 @@ def place_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Place:
 
 
 def environment_of(place: Place) -> dict[str, str]:
-    """What a process needs to open the place's store, and this folder's modules."""
+    """A process's variables to open the place's store, and to import this folder's modules."""
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ["PYTHONPATH"]])
     return {**os.environ, "PYTHONPATH": path, "STORE": place.uri, "FOLDER": str(place.folder)}

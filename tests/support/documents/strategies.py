@@ -1,4 +1,4 @@
-"""Hypothesis strategies for documents: runs as a session could have measured them."""
+"""Hypothesis strategies for run files: runs as a session could have measured them."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from pytest_opprof.results.run import (
 )
 from pytest_opprof.results.samples import Samples
 
-# A name, how often it is called in a step, and what runs inside of these calls.
+# A name, its calls per step, and the callees.
 Call: TypeAlias = tuple[Any, ...]
 BIGGEST = 2**40
 # Any Unicode, lone surrogates and control characters too: names come from users' programs.
@@ -76,7 +76,7 @@ stats = st.builds(
 
 
 def samples(steps: int, *, least: int = 0) -> st.SearchStrategy[Samples]:
-    """Samples of so many steps: equal ones, lists, and summaries of lists."""
+    """Samples of N steps: equal ones, lists, and summaries of lists."""
     values = st.integers(least, BIGGEST)
     lists = st.lists(values, min_size=steps, max_size=steps).map(Samples.of)
     equal = values.map(lambda value: Samples.constant(value, steps=steps))
@@ -84,7 +84,7 @@ def samples(steps: int, *, least: int = 0) -> st.SearchStrategy[Samples]:
 
 
 def rows(steps: int) -> st.SearchStrategy[OpRow]:
-    """One row of a test with so many steps."""
+    """One row of a test with N steps."""
     return st.builds(
         OpRow,
         name=names,
@@ -187,7 +187,7 @@ def runs(draw: st.DrawFn) -> Run:
 
 @st.composite
 def measured(draw: st.DrawFn) -> TestResult:
-    """A test that passed and was measured completely, the same in every step; totals fit the rows."""
+    """A test that passed and was measured completely, equal in every step; totals match the rows."""
     steps = draw(st.integers(1, 4))
     counts = draw(st.dictionaries(st.sampled_from(_OPS), st.integers(1, 9)))
     return simple_test(counts, steps=steps)
@@ -197,7 +197,7 @@ _OPS = ("aten::mul", "aten::addmm", "aten::copy_", "aten::clone", "aten::item", 
 
 
 def simple_test(counts: Mapping[str, int], *, steps: int = 3, **others: Any) -> TestResult:
-    """A complete measurement with so many calls of each op in every step."""
+    """A complete measurement with N calls of each op in every step."""
 
     def each(value: int) -> Samples:
         return Samples.constant(value, steps=steps)
@@ -233,11 +233,11 @@ def simple_test(counts: Mapping[str, int], *, steps: int = 3, **others: Any) -> 
 
 
 def calling(*calls: Call, steps: int = 3, **others: Any) -> TestResult:
-    """A complete measurement with a call tree, and the rows that belong to it.
+    """A complete measurement with a call tree, and its rows.
 
     Args:
-        calls: What the test calls in every step: a name, how often in all, and what runs inside it.
-        steps: How many.
+        calls: What the test calls in every step: a name, the total count, and the callees.
+        steps: The number of steps.
         others: As in `simple_test`.
     """
     counts: Counter[str] = Counter()
@@ -252,11 +252,11 @@ def calling(*calls: Call, steps: int = 3, **others: Any) -> TestResult:
 
 
 def cuda_test(device: dict[str, dict[str, int]], *, steps: int = 3, **others: Any) -> TestResult:
-    """A complete measurement of ops, each called once in a step; a kernel for each that an op launches.
+    """A complete measurement of ops, each called once per step; a kernel for each launching op.
 
     Args:
-        device: What devices did for each op, by the metrics' names.
-        steps: How many.
+        device: The device work of each op, by metric name.
+        steps: The number of steps.
         others: As in `simple_test`.
     """
     bare = simple_test(dict.fromkeys(device, 1), steps=steps)

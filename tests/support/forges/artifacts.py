@@ -1,4 +1,4 @@
-"""Zips as runs of workflows upload them, and as nobody should."""
+"""Zips as workflow runs upload them, and malicious ones."""
 
 import io
 import json
@@ -18,13 +18,13 @@ def zip_of(*files: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZI
 
 
 def artifact_of(document: Any) -> bytes:
-    """What upload-artifact makes of a run's document."""
+    """A run file's zip as upload-artifact makes it."""
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
     return zip_of((DOCUMENT, data))
 
 
 def member(name: str = DOCUMENT, *, mode: int) -> zipfile.ZipInfo:
-    """A file of a zip with such a mode of Unix: what it is, and who may do what."""
+    """A file of a zip with a Unix mode: its type and permissions."""
     info = zipfile.ZipInfo(name)
     info.create_system = 3
     info.external_attr = mode << 16

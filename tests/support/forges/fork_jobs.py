@@ -1,4 +1,4 @@
-"""A job of ours that judges what a fork's job has uploaded, and what such a job uploads."""
+"""A job of ours that judges a fork's upload, and such uploads."""
 
 import json
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ THEIRS = Environment(fingerprint={"python": "3.11", "torch": "2.14.0"})
 
 
 def run_of(count: int, *, commit: str, environment: Environment = OURS, **others: Any) -> Run:
-    """A run in which a test calls an op so often."""
+    """A run in which a test calls an op N times."""
     test = simple_test({"aten::mul": count}, processes=2, **others)
     return simple_run(test, commit=Commit(id=commit, dirty=False), environment=environment)
 
 
 def uploaded(count: int = 9, **changes: Any) -> dict[str, Any]:
-    """The document of a pull request, which took nine calls where the baseline has four."""
+    """A pull request's run file, with nine calls against the baseline's four."""
     return {**run_to_document(run_of(count, commit=HEAD)), **changes}
 
 
@@ -43,8 +43,8 @@ class Job:
     Attributes:
         api: GitHub's.
         folder: The checkout.
-        told: What the command printed.
-        problem: What it wrote to stderr.
+        told: The command's output.
+        problem: Its stderr.
     """
 
     api: GitHubApi
@@ -54,17 +54,17 @@ class Job:
     problem: str = ""
 
     def event(self, **others: Any) -> None:
-        """Say what has ended."""
+        """Set the event of the finished run."""
         event = workflow_run_event(**others)
         (self.folder.parent / "event.json").write_text(json.dumps(event), encoding="utf-8")
 
     def save(self, count: int, *, name: str = "main", commit: str = MERGED_AT, **others: Any) -> None:
-        """Keep a baseline."""
+        """Save a baseline."""
         run = run_of(count, commit=commit, **others)
         open_store("dir:.opprof", root=self.folder).save(name, run, collected=Collected())
 
     def upload(self, document: Any, **others: Any) -> None:
-        """Let the pull request's job upload a document."""
+        """Upload a run file as the pull request's job."""
         self.api.upload(artifact_of(document), run=RUN, **others)
 
     def comment(self, *options: str) -> int:
@@ -81,7 +81,7 @@ class Job:
 
     @property
     def summary(self) -> str:
-        """What the job's page shows."""
+        """The job's summary page."""
         path = self.folder.parent / "summary.md"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -93,11 +93,11 @@ class Job:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the only test."""
+        """The only test's verdict."""
         (test,) = read_comparison(self.folder.parent / "comparison.json").tests
         return test.verdict
 
     @property
     def written_to(self) -> set[str]:
-        """The paths of requests that write."""
+        """The paths of writing requests."""
         return {asked.path for asked in self.api.server.asked if asked.method != "GET"}

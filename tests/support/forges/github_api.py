@@ -1,7 +1,7 @@
-"""GitHub's API on loopback: as much of it as comments and artifacts need, with GitHub's rules.
+"""GitHub's API on loopback: comments and artifacts, with GitHub's rules.
 
-What an object has beyond what is tested comes from a template: none, or GitHub's own examples where its
-description of the API is at hand.
+Further fields of an object come from a template: none, or GitHub's own examples if its API description is
+installed.
 """
 
 import re
@@ -15,7 +15,7 @@ REPOSITORY = "owner/project"
 FORK = "somebody/project"
 BOT = ("github-actions[bot]", 41898282)
 HUMAN = ("reviewer", 7)
-MERGED_AT = "a" * 40  # where the pull request's work began
+MERGED_AT = "a" * 40  # the merge base
 HEAD = "b" * 40
 NUMBER = 17
 TOKEN = "secret"  # noqa: S105 - of a server that asks for none
@@ -23,7 +23,7 @@ _CREATED = "2026-01-02T00:00:00Z"
 
 
 def merged(template: Any, own: Any) -> Any:
-    """An object with what its template has besides."""
+    """An object with its template's other fields."""
     if isinstance(template, dict) and isinstance(own, dict):
         return {**template, **{name: merged(template.get(name), value) for name, value in own.items()}}
     return own
@@ -73,7 +73,7 @@ class GitHubApi:
         return [comment["body"] for comment in self.comments]
 
     def add(self, author: tuple[str, int], body: str) -> int:
-        """A comment that is there already; its number."""
+        """Add an existing comment; return its number."""
         with self._lock:
             self._last += 1
             login, number = author
@@ -247,20 +247,19 @@ def workflow_run_event(**others: Any) -> dict[str, Any]:
 
 
 def not_found() -> Reply:
-    """Nothing is there."""
     url = "https://docs.github.com/rest"
     return Reply(status=404, value={"message": "Not Found", "documentation_url": url, "status": "404"})
 
 
 def forbidden() -> Reply:
-    """What a token hears that may not do something."""
+    """The response to a token without permission."""
     message = "Resource not accessible by integration"
     url = "https://docs.github.com/rest"
     return Reply(status=403, value={"message": message, "documentation_url": url, "status": "403"})
 
 
 def limited(**headers: str) -> Reply:
-    """What everybody hears who asks too much."""
+    """The response to a client over the rate limit."""
     value = {"message": "API rate limit exceeded"}
     return Reply(
         status=403, value=value, headers={name.replace("_", "-"): text for name, text in headers.items()}

@@ -1,7 +1,7 @@
-"""GitHub's own description of its API between a client and our server, held to by Prism in both directions.
+"""GitHub's API description between a client and our server, enforced by Prism in both directions.
 
-`make github-api` installs both from npm. A request, or an answer of success, that the description does not
-allow, comes back as an error, so that the test of whoever made it fails.
+`make github-api` installs both from npm. A request or a successful answer that violates the description comes
+back as an error, so the test of its author fails.
 """
 
 import copy
@@ -20,7 +20,7 @@ from support.forges.loopback import Asked, Loopback, Reply
 INSTALLED = Path(__file__).parents[3] / "build" / "github-api" / "node_modules"
 _DESCRIPTION = INSTALLED / "@octokit" / "openapi" / "generated" / "api.github.com.json"
 _PRISM = INSTALLED / ".bin" / "prism"
-# What we ask for. Of the whole description, 13 MB, Prism would take minutes to read.
+# The requests that we make. Prism would take minutes to read the whole description of 13 MB.
 _USED = {
     "/user": ["get"],
     "/repos/{owner}/{repo}/pulls": ["get"],
@@ -31,7 +31,7 @@ _USED = {
     "/repos/{owner}/{repo}/actions/artifacts/{artifact_id}/{archive_format}": ["get"],
     "/repos/{owner}/{repo}/compare/{basehead}": ["get"],
 }
-# Of an answer these are about the connection, not about what was asked.
+# answer headers about the connection, not the content
 _OF_THE_WAY = {"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding"}
 
 
@@ -45,8 +45,8 @@ class Description:
     """The part of GitHub's description that we use.
 
     Attributes:
-        document: In OpenAPI's format, untouched but for what is left out.
-        templates: GitHub's examples of the objects that our server answers with.
+        document: In OpenAPI's format, unmodified except for omissions.
+        templates: GitHub's examples of the objects that our server returns.
     """
 
     document: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Description:
 
     @classmethod
     def read(cls) -> "Description":
-        """Take it from the whole."""
+        """Extract it from the whole description."""
         whole = json.loads(_DESCRIPTION.read_text(encoding="utf-8"))
         paths = {
             path: {method: whole["paths"][path][method] for method in methods}
@@ -72,7 +72,7 @@ class Description:
 
 
 def _references(part: Any, *, whole: Any) -> set[str]:
-    """What a part of the description refers to, and what that refers to."""
+    """The parts that a part of the description refers to, recursively."""
     found: set[str] = set()
     waiting = [part]
     while waiting:
@@ -101,18 +101,18 @@ def _templates(examples: Mapping[str, Any]) -> dict[str, Any]:
         "artifact": example("artifact-paginated")["artifacts"][0],
         "comparison": example("commit-comparison"),
     }
-    # Of the teams in its examples GitHub has forgotten what its schema asks for.
+    # teams in GitHub's examples lack fields that its schema requires
     templates["pull"]["requested_teams"] = templates["pull-simple"]["requested_teams"] = []
     return templates
 
 
 class Prism:
-    """Prism in front of a server of ours, which may be another one for each test.
+    """Prism in front of a server of ours, which may change for each test.
 
     Attributes:
-        api: The server that it asks now.
-        url: Where clients ask.
-        log: What it printed.
+        api: The current server.
+        url: The address for clients.
+        log: Prism's output.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -123,7 +123,7 @@ class Prism:
         self._behind = Loopback(self._pass_on)
         path = folder / "github.json"
         path.write_text(json.dumps(description.document), encoding="utf-8")
-        # A port that was free a moment ago: Prism takes no 0.
+        # a port that was just free, because Prism does not accept 0
         probe = Loopback(lambda _: Reply())
         port = probe.url.rpartition(":")[2]
         probe.close()
@@ -149,7 +149,7 @@ class Prism:
         self.url = self._front.url
 
     def close(self) -> None:
-        """Stop it, and what is before and behind it."""
+        """Stop it, and the servers on both sides."""
         self._client.close()
         self._process.terminate()
         self._process.wait()
@@ -164,7 +164,7 @@ class Prism:
         return self.api.server.reply(asked)
 
     def _let_in(self, asked: Asked) -> Reply:
-        # Prism follows redirects itself, and then finds no answer of this kind described.
+        # Prism follows redirects itself, and then finds no description of such an answer.
         if asked.path.endswith("/zip"):
             return self._pass_on(asked)
         headers = {name: value for name, value in asked.headers.items() if name not in {"host", *_OF_THE_WAY}}

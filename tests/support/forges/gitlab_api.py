@@ -40,7 +40,7 @@ class GitLabApi:
         return [note["body"] for note in self.comments if not note["system"]]
 
     def add(self, author: tuple[str, int], body: str, *, system: bool = False) -> int:
-        """A note that is there already; its number."""
+        """Add an existing note; return its number."""
         with self._lock:
             self._last += 1
             name, number = author

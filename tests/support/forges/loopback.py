@@ -1,4 +1,4 @@
-"""A server on loopback whose answers a test writes: requests are kept, and answers can be made to fail."""
+"""A server on loopback whose answers a test writes: it logs requests, and can make answers fail."""
 
 import functools
 import json
@@ -31,7 +31,7 @@ class Asked:
 
     @property
     def json(self) -> Any:
-        """What its body says."""
+        """The parsed body."""
         return json.loads(self.body)
 
 
@@ -53,7 +53,7 @@ class Loopback:
     """A server that answers until it is closed.
 
     Attributes:
-        url: Where it is.
+        url: Its address.
         asked: The requests so far.
         failures: Answers to give in place of the real ones, by method; each once, in this order.
     """
@@ -81,7 +81,7 @@ class Loopback:
         self._thread.join()
 
     def reply(self, asked: Asked) -> Reply:
-        """The answer to a request, from wherever it came."""
+        """The answer to a request."""
         with self._lock:
             self.asked.append(asked)
             failures = self.failures.get(asked.method)
@@ -94,7 +94,7 @@ class Loopback:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = -1  # head and body in one packet, or each answer waits for the kernel's patience
+            wbufsize = -1  # head and body in one packet; otherwise delayed acknowledgements slow each answer
 
             def _answer(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
@@ -123,6 +123,6 @@ class Loopback:
             do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _answer  # noqa: N815 - names of the library
 
             def log_message(self, *_: Any) -> None:
-                """Nobody reads it."""
+                """Nothing is logged."""
 
         return Handler

@@ -1,4 +1,4 @@
-"""An S3 server on loopback, in a process of its own, and what a client's environment needs to find it."""
+"""An S3 server on loopback, in its own process, and a client's environment."""
 
 import os
 import re
@@ -37,7 +37,7 @@ class ObjectStore:
         for line in process.stderr:
             found = re.search(r"Running on (http://127\.0\.0\.1:\d+)", line)
             if found:
-                # Its log of each request has to be read, or it would wait for a reader one day.
+                # its request log must be read, or the full pipe would block it
                 threading.Thread(target=process.stderr.read, daemon=True).start()
                 store = cls(process=process, address=found[1])
                 store.request("PUT", f"/{BUCKET}")
@@ -45,7 +45,7 @@ class ObjectStore:
         raise AssertionError("moto's server did not start")
 
     def request(self, method: str, path: str, data: bytes = b"") -> bytes:
-        """Ask the server itself, past all that is tested."""
+        """Ask the server directly, bypassing the tested code."""
         request = urllib.request.Request(self.address + path, method=method, data=data)  # noqa: S310
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request) as answer:

@@ -1,4 +1,4 @@
-"""What every forge must hold of the one comment: cases over a server, wherever that is and whoever is between."""
+"""Rules of the sticky comment on every forge: cases over a server, with or without a proxy."""
 
 import threading
 from collections.abc import Callable
@@ -27,12 +27,12 @@ class Stage:
 
     Attributes:
         api: The server.
-        bot: Who writes there.
-        human: Who else does.
-        update: The method that writes a comment anew.
+        bot: Our author.
+        human: Another author.
+        update: The method that updates a comment.
         talk: Makes a client.
-        refusal: What a client hears that may not write.
-        waited: The pauses that clients made, in seconds.
+        refusal: The error of a client without write permission.
+        waited: The clients' pauses, in seconds.
     """
 
     api: GitHubApi | GitLabApi
@@ -56,7 +56,7 @@ def body_of(text: str, *, run: int = 1, attempt: int = 1, head: str = HEAD, key:
 
 
 class StickyComments:
-    """The cases; who inherits gives the fixture `stage`."""
+    """The cases; a subclass provides the fixture `stage`."""
 
     def test_comment_is_created_once_and_then_updated(self, stage: Stage) -> None:
         stage.api.add(stage.human, "nice")
@@ -153,7 +153,7 @@ class StickyComments:
         assert stage.api.bodies == [body_of("one")]
 
     def test_two_jobs_at_once_end_with_one_comment(self, stage: Stage) -> None:
-        # Both have listed the comments before either writes one.
+        # both list the comments before either writes one
         both = threading.Barrier(2, timeout=60)
 
         def meet(asked: Asked) -> None:
@@ -175,7 +175,7 @@ class StickyComments:
         def write_over(asked: Asked) -> None:
             if asked.method == stage.update:
                 written.set()
-            elif written.is_set():  # the first look after ours was written: another job has just put its own
+            elif written.is_set():  # after ours was written, another job has just added its own
                 written.clear()
                 next(each for each in stage.api.comments if each["id"] == number)["body"] = body_of(
                     "late", run=2
@@ -220,7 +220,7 @@ class StickyComments:
 
 
 class CutConnections:
-    """Cases of connections that end early; not where a proxy hides that."""
+    """Cases of connections that end early, except where a proxy hides that."""
 
     def test_lost_answer_is_asked_for_again(self, stage: Stage) -> None:
         stage.api.server.fail("GET", NO_ANSWER)
@@ -228,7 +228,7 @@ class CutConnections:
         assert stage.waited == [0.75]
 
     def test_comment_whose_answer_got_lost_stays_one(self, stage: Stage) -> None:
-        """The request was heard, and its answer was not: the next try would create a second one."""
+        """The request succeeded but its answer was lost: a retry would create a second comment."""
         heard = threading.Event()
 
         def hear(asked: Asked) -> Reply | None:

@@ -1,4 +1,4 @@
-"""Workflow commands, read by the rules of GitHub's runner (`ActionCommand.TryParseV2`)."""
+"""Workflow commands, parsed by the rules of GitHub's runner (`ActionCommand.TryParseV2`)."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Command:
 
 
 def commands(text: str) -> list[Command]:
-    """One command for each line; a line that is none is a failure."""
+    """One command per line; any other line is a failure."""
     return [_command(line) for line in text.split("\n") if line]
 
 
@@ -25,7 +25,7 @@ def _command(line: str) -> Command:
     head, found, message = line.removeprefix("::").partition("::")
     assert found, line
     kind, _, written = head.partition(" ")
-    # As the runner does: split at commas first, then unescape.
+    # like the runner: split at commas first, then unescape
     pairs = (pair.partition("=") for pair in written.split(",") if pair)
     properties = {name.strip(): _unescaped(value, _PROPERTY) for name, _, value in pairs}
     return Command(kind=kind, properties=properties, message=_unescaped(message, _DATA))

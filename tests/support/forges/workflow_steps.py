@@ -1,6 +1,6 @@
-"""Workflows and composite actions of GitHub as they are parsed, and their run blocks as a runner runs them.
+"""GitHub workflows and composite actions, parsed, and their run blocks executed as a runner does.
 
-Steps that use an action of somebody else are not run; `Steps.run` gives their names.
+Steps that use a third-party action are not run; `Steps.run` returns their names.
 """
 
 import re
@@ -15,7 +15,7 @@ import yaml
 REPOSITORY = Path(__file__).parents[3]
 WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 ACTIONS = sorted((REPOSITORY / ".github" / "actions").glob("*/action.yml"))
-# What GitHub runs `shell: bash` with, and a step without a shell.
+# GitHub's commands for `shell: bash`, and for a step without a shell
 _BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 _NO_SHELL = ("bash", "-e")
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}", re.DOTALL)
@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"\s*('(?:[^']|'')*'|&&|\|\||==|!=|[!(),]|[\w.-]+)")
 
 
 def parsed(path: Path) -> dict[str, Any]:
-    """A file of YAML; `on` is what YAML 1.1 takes for true."""
+    """A YAML file; YAML 1.1 reads `on` as true."""
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert isinstance(document, dict)
     return {("on" if key is True else key): value for key, value in document.items()}
@@ -45,7 +45,7 @@ def steps(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def expressions(value: Any) -> list[str]:
-    """What is between ``${{`` and ``}}`` in a value and in what it holds."""
+    """The contents of ``${{`` and ``}}`` in a value, recursively."""
     if isinstance(value, Mapping):
         return [found for each in value.values() for found in expressions(each)]
     if isinstance(value, list):
@@ -55,10 +55,10 @@ def expressions(value: Any) -> list[str]:
 
 @dataclass(kw_only=True)
 class Expression:
-    """An expression of GitHub Actions, as far as these files have any.
+    """A GitHub Actions expression, as far as these files use them.
 
     Attributes:
-        context: What names stand for, such as `inputs.store`; one that is not there is an empty text.
+        context: The values of names such as `inputs.store`; a missing one is an empty text.
     """
 
     context: Mapping[str, str]
@@ -69,7 +69,7 @@ class Expression:
         return _EXPRESSION.sub(lambda found: str(self.value(found[1])), value)
 
     def value(self, expression: str) -> Any:
-        """What an expression comes to."""
+        """The value of an expression."""
         self._tokens = [found[1] for found in _TOKEN.finditer(expression)]
         result = self._either()
         assert not self._tokens, f"not understood: {expression}"
@@ -153,7 +153,7 @@ class Runner:
 
     @property
     def summary(self) -> str:
-        """What the job's page shows."""
+        """The job's summary page."""
         path = self.temporary / "summary"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -205,7 +205,7 @@ class Runner:
             check=False,
         )
         self.printed += done.stdout + done.stderr
-        # pytest shows this where a test fails.
+        # pytest shows this if a test fails
         print(done.stdout, done.stderr, sep="\n")
         if done.returncode and not self.failed:
             self.failed = step.get("name", ""), done.returncode

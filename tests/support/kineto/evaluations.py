@@ -1,4 +1,4 @@
-"""Profiles that never ran, for `BasicEvaluation`: what Kineto would tell, and a tree of events."""
+"""Profiles that never ran, for `BasicEvaluation`: Kineto's events, and an event tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KERNELS = ("gemm", "reduce", "Memcpy HtoD (Pageable -> Device)", "Memset (Device
 
 @dataclass(frozen=True)
 class TextNamed:
-    """An event of Kineto's whose name is a text, as in PyTorch's own tests."""
+    """A Kineto event whose name is a text, as in PyTorch's own tests."""
 
     name: str
     start: int
@@ -45,7 +45,7 @@ class TextNamed:
 
 
 class Told:
-    """An event of Kineto's as Kineto tells of it: all are methods, and work has correlation numbers."""
+    """A Kineto event: all fields are methods, and work has correlation ids."""
 
     def __init__(
         self,
@@ -99,14 +99,14 @@ class Node:
 
 
 def profile_of(told: Iterable[Any], tree: Sequence[Node]) -> SimpleNamespace:
-    """Something with such results as a profile has."""
+    """An object with a profile's results."""
     events = list(told)
     results = SimpleNamespace(events=lambda: events, experimental_event_tree=lambda: list(tree))
     return SimpleNamespace(kineto_results=results)
 
 
 def published_profile(device_type_of: Callable[[int], Any] = int) -> SimpleNamespace:
-    """The made-up profile of PyTorch's own tests of queue depth and idle time."""
+    """The generated profile of PyTorch's own tests of queue depth and idle time."""
     told = [
         TextNamed("cudaLaunchKernel", start * 100_000, 100_000, cause, HOST, device_type_of)
         for cause, start in enumerate((4, 5, 6, 7, 8, 15), 1)
@@ -170,7 +170,7 @@ def random_profile(
 
 
 def burst_profile(seed: int, device_type_of: Callable[[int], Any] = int) -> SimpleNamespace:
-    """A profile whose queue is filled and runs empty, again and again, so that there is something to rank."""
+    """A profile whose queue repeatedly fills and empties, so that there is something to rank."""
     dice = random.Random(seed)  # noqa: S311  # no secret
     told = []
     now = cause = 0

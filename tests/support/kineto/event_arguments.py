@@ -1,4 +1,4 @@
-"""The arguments of the events' public calls, and what tests/unit/events/test_arguments.py gives them."""
+"""The arguments of the events' public calls, and their values in tests/unit/events/test_arguments.py."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from pytest_opprof import (
 )
 from pytest_opprof.events.key_averages import KeyAverages
 
-# What an argument is given, besides its default, and what then differs.
+# An argument's value other than its default, and what then differs.
 EVENT_ARGUMENTS: dict[str, tuple[Any, str]] = {
     "id": (7, "id"),
     "name": ("aten::mul", "key"),
@@ -87,7 +87,7 @@ GROUPING: Mapping[str, Any] = {
     "group_by_overload_name": True,
 }
 
-# By call, the arguments that a test shows.
+# the arguments that a test covers, by call
 COVERED: tuple[tuple[Callable[..., Any], set[str]], ...] = (
     (FunctionEvent, set(EVENT_ARGUMENTS)),
     (EventList, {"items", "use_device", "profile_memory", "with_flops"}),
@@ -114,7 +114,7 @@ COVERED: tuple[tuple[Callable[..., Any], set[str]], ...] = (
     (FunctionEventAvg.absorb, {"other"}),
     (FunctionEventAvg.add_counters, {"counters"}),
     (FunctionEventAvg.add_with_device_time, {"other", "total_us", "self_us"}),
-    # Field by field, whichever there are.
+    # every field that exists
     (FunctionEventAvg, set(inspect.signature(FunctionEventAvg).parameters)),
     (EventMetadata, set(EventMetadata._fields)),
     (EventMetrics, set(inspect.signature(EventMetrics).parameters)),

@@ -1,4 +1,4 @@
-"""Recordings made by hand, and strategies that make them up: what the events' tests read."""
+"""Recordings made by hand, and strategies that generate them, for the events' tests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ USER_SCOPE = 7
 # An eighth of a microsecond has an exact binary fraction: sums of such times are the same in any order, in
 # torch's floats as in our integers.
 UNIT_NS = 125
-# Threads never begin anything at the same time: which of two such events is the first is nobody's promise.
+# Threads never start events at the same time, because the order of two such events is undefined.
 MOST_THREADS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """One event as a test writes it down."""
+    """One event as a test writes it."""
 
     name: str
     start_ns: int
@@ -43,7 +43,7 @@ class Span:
 
 @dataclass(slots=True)
 class HandMadeRecording:
-    """A recording whose columns are worked out from spans, with the collector's meaning of each."""
+    """A recording whose columns are computed from spans, with the collector's meaning of each."""
 
     spans: list[Span]
     steps: tuple[StepInfo, ...] = ()
@@ -257,7 +257,7 @@ class Shape:
 
 
 def laid_out(shapes: Sequence[Shape], start: int, *, thread: int) -> tuple[list[Span], int]:
-    """Spans for trees that follow one another from a start on, in units; and where the last one ends."""
+    """Spans for consecutive trees from a start on, in units; and the end of the last one."""
     spans: list[Span] = []
     now = start
     for shape in shapes:
@@ -271,7 +271,7 @@ def laid_out(shapes: Sequence[Shape], start: int, *, thread: int) -> tuple[list[
 
 
 def spans_like(names: st.SearchStrategy[str], *, odd: bool) -> st.SearchStrategy[Span]:
-    """Single events; with ``odd``, some that torch sets aside."""
+    """Single events; with ``odd``, some that torch skips."""
     flags = st.integers(0, 19) if odd else st.just(19)
     return st.builds(
         lambda name, scope, flag, shapes: Span(

@@ -1,4 +1,4 @@
-"""Results of Kineto's that never ran: random forests with everything that is hard about them."""
+"""Kineto results that never ran: random forests with everything difficult."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DEVICES: dict[str | None, int] = {
     "privateuseone": PRIVATE,
 }
 
-# What an event of Kineto's answers when nothing is known.
+# a Kineto event's answers if nothing is known
 UNKNOWN: dict[str, Any] = {
-    "typed_metadata": {},  # asked for since torch 2.14
+    "typed_metadata": {},  # used since torch 2.14
     "activity_type": "cpu_op",
     "concrete_inputs": [],
     "correlation_id": 0,
@@ -125,9 +125,9 @@ class ForestMaker:
 
     Args:
         seed: Which.
-        device_type: Makes a device's type of its number, such as torch's enumeration.
+        device_type: Makes a device's type from its number, such as torch's enumeration.
         is_sound: Only what a correct profiler records of a synchronous program: every cause has one number,
-            events are nested and in the order of their start, and each name is met once.
+            events are nested and ordered by start, and each name occurs once.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class ForestMaker:
         self._random = random.Random(seed)  # noqa: S311  # no secret
         self._device_type = device_type
         self._events: list[KinetoEvent] = []
-        # Whole eighths of a microsecond have exact binary fractions; all others show how floats are added.
+        # Whole eighths of a microsecond are exact in binary; all others show the order of float additions.
         self._unit = 125 if is_sound else self._random.choice([125, 1, 1, 997])
         self._start = self._random.choice([0, 1_790_857_026_000_000_000])
         self.use_device = self._random.choice(
@@ -174,7 +174,7 @@ class ForestMaker:
             now += self._random.choice([0, 0, 5])
 
     def _tree(self, thread: int, start: int, length: int, *, depth: int) -> int:
-        """An event of some length and what is inside it; where it ends."""
+        """An event of some length and its children; returns its end."""
         end = start + length
         if self._is_odd["overlap"] and self._random.random() < 0.2:
             end += self._random.randint(1, 40)
@@ -287,7 +287,7 @@ class ForestMaker:
 
 
 def hard_cases(result: KinetoResult) -> Iterator[str]:
-    """What is hard about a forest, each once, looked up in its events and not in what made them."""
+    """The difficult features of a forest, each once, found in its events and not in its generator."""
     events: list[KinetoEvent] = result.events()
     records = [event for event in events if event.name() in ("[memory]", "[OutOfMemory]")]
     host = [event for event in events if int(event.device_type()) == CPU and event not in records]

@@ -1,4 +1,4 @@
-"""One run of a program, recorded by us and by Kineto, as the traces that both write of it."""
+"""One run of a program, recorded by us and by Kineto, as both traces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def written_by_both(
     collector.open(sources=RANGES_AND_OPS)
     profiler = torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],
-        acc_events=True,  # torch 2.12 warns in each process of what it does without
+        acc_events=True,  # torch 2.12 warns in each process about missing features
         **options,
     )
     if ours_first:
@@ -56,7 +56,7 @@ def written_by_both(
 
 
 def traces_in(folder: Path) -> Traces:
-    """What `written_by_both` wrote, in this process or in another."""
+    """The traces of `written_by_both`, in this process or in another."""
     ours, theirs = folder / OURS, folder / THEIRS
     return Traces(
         ours=json.loads(ours.read_bytes()),

@@ -1,4 +1,4 @@
-"""Groups and calls as a recording gives them, without one: what results are made of."""
+"""Groups and calls as a recording gives them, without a recording: the input of results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Group:
 
     @property
     def sums(self) -> dict[str, int]:
-        """What the columns add up to, in steps or not."""
+        """The sums of the columns, in steps or not."""
         return {column: getattr(self, column) for column in COLUMNS}
 
 
@@ -70,7 +70,7 @@ EMPTY = TestResult(node_id="tests/test_a.py::test_x", sources=("ranges", "ops"))
 def op(
     name: str, *counts: int, each_step: Mapping[str, tuple[int, ...]] | None = None, **others: object
 ) -> Group:
-    """A group with so many calls in each step; a call takes 9 ns, 5 of them its own."""
+    """A group with N calls in each step; a call takes 9 ns, 5 of them its own."""
     steps = dict.fromkeys(("views", "cpu_memory", "device_memory", "flops"), (0,) * len(counts))
     steps |= {
         "count": counts,
@@ -81,7 +81,7 @@ def op(
 
 
 def cycle(*groups: Group, steps: int = 2, tree: tuple[Node, ...] = ()) -> Cycle:
-    """What a cycle recorded."""
+    """A recorded cycle."""
     return Cycle(steps=steps, groups=cast("list[OpGroup]", groups), tree=cast("list[CallNode]", tree))
 
 

@@ -1,6 +1,6 @@
-"""Traces of programs of ours, as torch.profiler writes them; ``python -m support.kineto.own_traces FOLDER``.
+"""Traces of our own programs, written by torch.profiler; ``python -m support.kineto.own_traces FOLDER``.
 
-Those in tests/data/traces were made so, with the torch that each file's name says.
+Those in tests/data/traces were made this way, with the torch release in each file's name.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def main(folder: Path) -> None:
     """Write the trace of each program into a folder."""
     folder = folder.resolve()
     release = torch.__version__.partition("+")[0]
-    # A trace keeps the path under which it was written.
+    # a trace contains its own path
     with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty):
         for name, program in PROGRAMS.items():
             program().export_chrome_trace("trace.json")

@@ -1,4 +1,4 @@
-"""Traces of the ranks of small jobs, as files: what one step does, and when it is done."""
+"""Trace files of the ranks of small jobs: the work of one step, and when it ends."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def rank_trace(
     sequences: bool = False,
     base_ns: int = START_NS,
 ) -> dict[str, Any]:
-    """A rank that computes in each step, comes to an all-reduce late or not, and ends it with the others."""
+    """A rank that computes in each step, comes to an all-reduce on time or late, and ends with the others."""
     events: list[dict[str, Any]] = []
 
     def add(name: str, cat: str, start: float, duration: float, **members: Any) -> None:
@@ -50,7 +50,7 @@ def rank_trace(
 
 
 def write_job(folder: Path, *, ranks: int, **plan: Any) -> Path:
-    """A trace for each rank; what is planned by rank is a dict."""
+    """A trace per rank; per-rank plans are dicts."""
     folder.mkdir(parents=True, exist_ok=True)
     for rank in range(ranks):
         own = {key: value.get(rank) if isinstance(value, dict) else value for key, value in plan.items()}

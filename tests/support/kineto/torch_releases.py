@@ -1,4 +1,4 @@
-"""What older releases' torch.profiler cannot tell: a test that compares with it is skipped there, and says why."""
+"""Features that older releases' torch.profiler lacks: a test that needs one is skipped with the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def experimental(torch: Any, **settings: Any) -> Any:
-    """The profiler's experimental settings; skips the test where this torch lacks one."""
+    """The profiler's experimental settings; skips the test if this torch lacks one."""
     try:
         return torch._C._profiler._ExperimentalConfig(**settings)
     except TypeError:
@@ -31,15 +31,15 @@ def credits_memory_exactly(torch: Any) -> bool:
 
 
 def sums_as_ours(torch: Any) -> bool:
-    """Whether this torch sums events up by the rules that ``compat="torch"`` has: those of torch 2.13.
+    """Whether this torch sums events by the rules of ``compat="torch"``: those of torch 2.13.
 
-    Earlier releases' events had no metadata of their own. Since 2.15 what no op began has no kernels.
+    Earlier releases' events had no metadata of their own. Since 2.15, work that no op began has no kernels.
     """
     return "metadata_json" in inspect.signature(torch.autograd.profiler_util.FunctionEvent).parameters
 
 
 def skip_unless_overloads(torch: Any) -> None:
-    """Skips the test where the profiler's events and tables do not know overloads, as before torch 2.7."""
+    """Skip the test if the profiler does not know overloads, as before torch 2.7."""
     if (
         "group_by_overload_name"
         not in inspect.signature(torch.autograd.profiler_util.EventList.key_averages).parameters

@@ -1,4 +1,4 @@
-"""Functions whose calls a test knows beforehand, by the names that a recording gives them."""
+"""Functions whose calls a test knows in advance, by their names in a recording."""
 
 from __future__ import annotations
 

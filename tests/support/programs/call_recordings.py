@@ -1,4 +1,4 @@
-"""Recordings of calls, and what a test wants to know of one."""
+"""Recordings of calls, and queries on them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CALLS = frozenset({"ranges", "python"})
 
 
 def recorded(run: Callable[[], object], *, sources: frozenset[str] = CALLS) -> Recording:
-    """Without a context manager of the tests: its calls would be recorded too."""
+    """Without a test's context manager, whose calls would be recorded."""
     collector = Collector.instance()
     collector.open(sources=sources)
-    gc.disable()  # what a collection calls back is recorded too, wherever it happens
+    gc.disable()  # callbacks of a collection are recorded, too
     try:
         collector.start()
         run()
@@ -27,12 +27,11 @@ def recorded(run: Callable[[], object], *, sources: frozenset[str] = CALLS) -> R
 
 
 def short(name: str) -> str:
-    """The function's name alone."""
     return re.sub(r".*\(\d+\): |<built-in (function|method) (\w+).*>", r"\2", name)
 
 
 def rows(recording: Recording) -> list[int]:
-    """The events of this thread: whoever runs the tests may have others, which are recorded too."""
+    """The events of this thread: the test runner's other threads are recorded as well."""
     return [event for event in range(len(recording)) if recording.thread[event] == this_thread(recording)]
 
 
@@ -42,7 +41,7 @@ def this_thread(recording: Recording) -> int:
 
 
 def tree(recording: Recording, *, thread: int | None = None) -> list[str]:
-    """Each call and range of a thread (this one), behind a dot for each one around it."""
+    """Each call and range of a thread (this one by default), indented by a dot per caller."""
     thread = this_thread(recording) if thread is None else thread
     depths: list[int] = []
     lines = []

@@ -1,4 +1,4 @@
-"""Python programs run in processes of their own, and what they say at their end."""
+"""Python programs run in their own processes, and their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run_python(
     cwd: Path | None = None,
     python: str = sys.executable,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program with warnings as errors; None takes a variable out of its environment."""
+    """Run a program with warnings as errors; None removes a variable from its environment."""
     variables = dict(os.environ)
     for name, value in (environment or {}).items():
         variables.pop(name, None)
@@ -41,7 +41,7 @@ def run_python(
 def answer_of(
     program: str, *, environment: Mapping[str, str | None] | None = None, cwd: Path | None = None
 ) -> Any:
-    """The JSON that a program prints last; it must end well and say nothing on standard error."""
+    """The JSON that a program prints last; it must succeed and print nothing on standard error."""
     done = run_python(program, environment=environment, cwd=cwd)
     assert done.returncode == 0, done.stderr
     assert not done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""Programs made of calls, edits of them, and what a recording of each says: for laws of comparing."""
+"""Programs made of calls, edits of them, and each one's recording: for laws of comparing."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,9 +18,9 @@ from pytest_opprof.results.samples import Samples
 
 UNWATCHED = ("aten::mul", "aten::addmm", "aten::relu", "aten::linear", "forward", "backward")
 WATCHED = ("aten::item", "aten::clone", "aten::contiguous")
-# They are views where all that they call is one.
+# they are views if all their callees are
 ALIASING = ("aten::view", "aten::reshape", "aten::contiguous")
-# What one call makes devices do, by the names of an op's metrics.
+# device work of one call, by names of an op's metrics
 WORK: dict[str, dict[str, int]] = {
     "kernel": {"kernels": 1, "launches": 1},
     "sync": {"syncs": 1},
@@ -58,7 +58,7 @@ _SOURCES = ("ranges", "ops", "cuda", "memory", "memory-cuda", "flops")
 
 @dataclass
 class Called:
-    """An op or range at one place: how often a step calls it, what it does itself, what it calls."""
+    """An op or range in one position: its calls per step, its own work, its callees."""
 
     name: str
     count: int = 1
@@ -68,28 +68,28 @@ class Called:
 
     @property
     def is_view(self) -> bool:
-        """Whether it gives back what it was given, and calls no op that does not."""
+        """Whether it returns its input, and only calls ops that do."""
         return self.name in ALIASING and not any(call.runs_ops for call in self.inside)
 
     @property
     def runs_ops(self) -> bool:
-        """Whether it is an op that is not a view, or one is inside it."""
+        """Whether it is an op other than a view, or contains one."""
         return (not self.is_view and "::" in self.name) or any(call.runs_ops for call in self.inside)
 
     def sum(self) -> Counter[str]:
-        """What it and all inside it do."""
+        """The work of it and its callees."""
         return sum((call.sum() for call in self.inside), Counter(self.work))
 
 
 @dataclass
 class Program:
-    """What a test runs in each step."""
+    """The work of a test in each step."""
 
     calls: list[Called] = field(default_factory=list)
     background: Counter[str] = field(default_factory=Counter)
 
     def lists(self) -> Iterator[list[Called]]:
-        """Every list of siblings, that of the test itself first."""
+        """Every list of siblings, the test's own first."""
         waiting = [self.calls]
         while waiting:
             calls = waiting.pop()
@@ -106,7 +106,7 @@ class Program:
 
 
 def recorded(program: Program, *, steps: int = 2, node_id: str = "tests/test_a.py::test_x") -> TestResult:
-    """What a complete recording of a program says."""
+    """A complete recording of a program."""
     counts: Counter[str] = Counter()
     views: Counter[str] = Counter()
     inclusive: dict[str, Counter[str]] = {}
@@ -335,7 +335,7 @@ def renamed(program: Program, names: dict[str, str]) -> None:
 
 @st.composite
 def edits(draw: st.DrawFn, *, most: int = 4) -> tuple[Program, Program]:
-    """A program, and what some edits made of it."""
+    """A program, and an edited version of it."""
     base = draw(programs)
     head = deepcopy(base)
     for _ in range(draw(st.integers(0, most))):

@@ -1,4 +1,4 @@
-"""Makes a process look as on a system that has no native modules of ours, for what it imports from here on."""
+"""Makes a process look like a system without our native modules, for later imports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 DECIDED: Final = (
     shutil,
     subprocess,
-)  # what system this is: with the locks of Windows it would find another answer
+)  # detect this system now: with the locks of Windows it would get another answer
 MISSING: Final = ("fcntl", "grp", "pwd", "resource", "termios")
 OF_OS: Final = (
     *("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "fchmod", "fork", "getuid", "killpg"),
@@ -30,10 +30,10 @@ def without_native() -> None:
 
 
 def pretend(system: str) -> None:
-    """As on macOS (``darwin``) or Windows (``win32``), as far as our modules could notice."""
+    """As on macOS (``darwin``) or Windows (``win32``), as far as our modules can tell."""
     without_native()
     here, sys.platform = sys.platform, system
-    importlib.import_module("pytest_opprof.capture.native")  # alone in asking; pytest would ask for consoles
+    importlib.import_module("pytest_opprof.capture.native")  # only for our code: pytest would query consoles
     sys.platform = here
     if system == "darwin":
         del os.sched_getaffinity
@@ -50,7 +50,7 @@ def _block(*modules: str) -> None:
 
 
 def windows_locking(descriptor: int, mode: int, size: int) -> None:
-    """What ``msvcrt.locking`` answers, by the locks of this system."""
+    """``msvcrt.locking``, implemented by the locks of this system."""
     assert (mode, size) == (WINDOWS.LK_NBLCK, 1)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

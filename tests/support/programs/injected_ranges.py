@@ -1,10 +1,10 @@
-"""Processes of their own, in which the ranges of a library reach us through ITT or NVTX."""
+"""Separate processes in which a library's ranges reach us through ITT or NVTX."""
 
 from __future__ import annotations
 
 from pytest_opprof.capture.injection import Injection, library_path
 
-# Programs begin with this. `rows` are events: name, the name of the event around, kind, and one thing more.
+# Programs start with this. `rows` are events: name, name of the caller, kind, and one more field.
 PRELUDE = """
     import json, sys, threading
     from pytest_opprof import record_function
@@ -28,10 +28,10 @@ PRELUDE = """
 
 
 def unarmed(injection: Injection) -> dict[str, str | None]:
-    """An environment in which libraries call nobody, whatever the tests were started in."""
+    """An environment in which libraries have no collector, whatever the tests were started in."""
     return {injection.variable: None, injection.mark: None}
 
 
 def exported(injection: Injection) -> dict[str, str | None]:
-    """One in which the user has named our library before Python starts."""
+    """An environment in which the user has named our library before Python starts."""
     return unarmed(injection) | {injection.variable: str(library_path())}

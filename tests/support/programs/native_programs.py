@@ -1,4 +1,4 @@
-"""What native/tests builds, for tests that drive it from Python."""
+"""Builds native/tests, for tests that drive it from Python."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ def build(repository: Path, *targets: str) -> Path:
     folder = repository / "build" / "c"
     configure = ["-S", str(repository / "native"), "-B", str(folder), "-DCMAKE_BUILD_TYPE=RelWithDebInfo"]
     python = f"-DOP_PYTHON={sys.executable}"
-    with _locked(folder.with_suffix(".lock")):  # the workers of pytest-xdist build it once
+    with _locked(folder.with_suffix(".lock")):  # xdist workers build it once
         for arguments in ([*configure, python], ["--build", str(folder), "--target", *targets]):
             subprocess.run([cmake, *arguments], check=True, capture_output=True)
     return folder / "tests"

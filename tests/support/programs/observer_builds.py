@@ -1,4 +1,4 @@
-"""Builds of the torch observer: in which caches, by which compilers, for which torch."""
+"""Builds of the torch observer: caches, compilers, and torch releases."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ CXX = shutil.which("c++") or shutil.which("g++")
 
 
 def only_cache(patch: pytest.MonkeyPatch, folder: Path, *, home: Path) -> None:
-    """Makes a folder the first cache, and leaves no other one that could hold an observer."""
+    """Make a folder the first cache, and leave no other one that could hold an observer."""
     patch.setenv("OPPROF_CACHE_DIR", str(folder))
     patch.setenv("HOME", str(home))
     patch.delenv("XDG_CACHE_HOME", raising=False)
@@ -23,7 +23,7 @@ def only_cache(patch: pytest.MonkeyPatch, folder: Path, *, home: Path) -> None:
 
 
 class LoggingCompiler:
-    """A C++ compiler that does its work, and logs that it was called."""
+    """A working C++ compiler that logs its calls."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "c++-that-logs"
@@ -55,7 +55,7 @@ def copying_compiler(built: Path, *, log: Path) -> str:
 
 
 class Unpacked:
-    """A torch of links to the real one's files, some of which can be others."""
+    """A torch of links to the real one's files, some of which can be replaced."""
 
     def __init__(self, torch: Any, folder: Path) -> None:
         self._real = Path(torch.__file__).parent
@@ -67,7 +67,7 @@ class Unpacked:
             (folder / "include" / part.name).symlink_to(part)
 
     def cut_in_half(self, header: str) -> None:
-        """Leaves the first half of one of its headers."""
+        """Keep only the first half of one of its headers."""
         path = self.folder / "include" / header
         real = path.parent.readlink()
         path.parent.unlink()
@@ -79,6 +79,6 @@ class Unpacked:
         path.write_text(text[: len(text) // 2])
 
     def is_release(self, version: str) -> None:
-        """Says that it is another one."""
+        """Make it claim another release."""
         path = self.folder / "version.py"
         path.write_text(re.sub(r"__version__ = '[^']*'", f"__version__ = '{version}'", path.read_text()))

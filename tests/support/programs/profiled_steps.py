@@ -1,4 +1,4 @@
-"""Steps of ranges under a profile, planned by letters, and the names that it saw."""
+"""Steps of ranges under a profile, planned by letters, and the recorded names."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ ACTIONS = {
 
 
 def plan(letters: str) -> Callable[[int], ProfilerAction]:
-    """A schedule of one letter for each step; the last goes on."""
+    """A schedule of one letter per step; the last one repeats."""
     return lambda step: ACTIONS[letters[min(step, len(letters) - 1)]]
 
 

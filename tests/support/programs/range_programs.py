@@ -1,4 +1,4 @@
-"""Programs of ranges that hypothesis makes up, run for real on threads, and what a recording says of them."""
+"""Random programs of ranges from hypothesis, run on real threads, and their expected recording."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MOST_THREADS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What one thread does next.
+    """A thread's next action.
 
     Attributes:
         thread: Whose turn it is.
-        enters: It enters a new range, rather than leave one.
-        which: Of the open ranges, oldest first and counted around, the one that it leaves.
+        enters: It enters a new range, instead of leaving one.
+        which: The open range that it leaves: oldest first, modulo their number.
     """
 
     thread: int
@@ -31,23 +31,23 @@ class Turn:
 
 @dataclass(slots=True, kw_only=True)
 class Entered:
-    """One enter, and what became of it."""
+    """One enter, and its result."""
 
     name: str
     thread: int
-    below: list[Entered]  # open on its thread when it began, outermost first
+    below: list[Entered]  # open on its thread when it started, outermost first
     is_async: bool = False
     is_unfinished: bool = True
 
     @property
     def caller(self) -> Entered | None:
-        """The nearest range below that is not an asynchronous one."""
+        """The nearest enclosing range that is not asynchronous."""
         return next((entered for entered in reversed(self.below) if not entered.is_async), None)
 
 
 @dataclass(slots=True)
 class Expected:
-    """What a recording of a program says, thread by thread (their system's numbers)."""
+    """The expected recording of a program, by thread (the system's ids)."""
 
     threads: dict[int, list[Entered]] = field(default_factory=dict)
 
@@ -56,7 +56,7 @@ turns = st.builds(
     Turn,
     thread=st.integers(min_value=0, max_value=MOST_THREADS - 1),
     enters=st.booleans(),
-    which=st.sampled_from([-1, -1, -1, 0, 1, -2]),  # most leave the latest
+    which=st.sampled_from([-1, -1, -1, 0, 1, -2]),  # most turns leave the latest range
 )
 programs = st.lists(turns, max_size=60)
 

@@ -1,4 +1,4 @@
-"""Windows of the real collector, and what a test wants to know of a recording."""
+"""Windows of the real collector, and queries on recordings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Window:
     """A window that is open while the block runs.
 
     Attributes:
-        recording: What was recorded, once the block has ended.
+        recording: The recording, once the block has ended.
     """
 
     recording: Recording
@@ -55,19 +55,19 @@ class Window:
 
     @classmethod
     def _leave_modules_alone(cls) -> None:
-        """Spares them each window's garbage collection: with torch and pandas it takes 0.3 s."""
+        """Exempt them from each window's garbage collection: with torch and pandas it takes 0.3 s."""
         if cls._modules_left_alone != len(sys.modules):
             cls._modules_left_alone = len(sys.modules)
             gc.freeze()
 
 
 def names(recording: Recording) -> list[str]:
-    """Thread by thread, in the order in which the events began."""
+    """Names by thread, in the order of start."""
     return [recording.name(event) for event in range(len(recording))]
 
 
 def callers(recording: Recording) -> list[str | None]:
-    """For each event, the name of the event around it."""
+    """For each event, the name of its caller."""
     return [None if parent < 0 else recording.name(parent) for parent in recording.parent]
 
 
@@ -82,10 +82,10 @@ def unfinished(recording: Recording) -> list[bool]:
 
 
 def ops_window(*, record_shapes: bool = False, begins_step: bool = False) -> Window:
-    """A window that sees torch's ops too."""
+    """A window that records torch ops, too."""
     return Window(sources=RANGES_AND_OPS, record_shapes=record_shapes, begins_step=begins_step)
 
 
 def events_of(recording: Recording, name: str) -> list[int]:
-    """The numbers of those of a name."""
+    """The indices of the events with a name."""
     return [event for event in range(len(recording)) if recording.name(event) == name]

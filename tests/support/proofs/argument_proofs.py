@@ -1,6 +1,6 @@
-"""What shows that each argument of the profiler's public callables does something.
+"""Proofs that each argument of the profiler's public callables has an effect.
 
-A proof takes a profiler's class and a folder, and fails where the argument makes no difference.
+A proof takes a profiler's class and a folder, and fails if the argument makes no difference.
 """
 
 import gc
@@ -30,11 +30,11 @@ PROFILERS: dict[str, Callable[..., Any]] = {
 }
 Make = Callable[..., Any]
 Proof = Callable[[Make, Path], None]
-PROOFS: dict[str, Proof] = {}  # by "argument" for what all profilers have, else by "callable.argument"
+PROOFS: dict[str, Proof] = {}  # by "argument" if all profilers have it, else by "callable.argument"
 
 
 def proves(*keys: str) -> Callable[[Proof], Proof]:
-    """Registers a function as the proof of arguments."""
+    """Register a function as the proof of arguments."""
 
     def register(proof: Proof) -> Proof:
         PROOFS.update(dict.fromkeys(keys, proof))
@@ -43,7 +43,7 @@ def proves(*keys: str) -> Callable[[Proof], Proof]:
     return register
 
 
-# ---- what proofs do ----
+# ---- helpers of proofs ----
 
 
 def run(make: Make, work: Callable[[], object] | None = None, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What shows that each argument of what reads and writes files does something, and of a few small calls."""
+"""Proofs that each argument of functions that read and write files has an effect, and of some small calls."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ from pytest_opprof.traces.kineto import TraceFile
 
 
 class LastCycle(profile):
-    """A profile that answers by its last cycle."""
+    """A profile whose answers are those of its last cycle."""
 
     def key_averages(self, *arguments: Any, **options: Any) -> Any:
         return self.cycles[-1].key_averages(*arguments, **options)
@@ -40,7 +40,7 @@ class LastCycle(profile):
 
 
 class Reread(profile):
-    """A profile that answers by the trace it wrote, read again."""
+    """A profile whose answers are those of its trace, read back."""
 
     folder: Path
 
@@ -190,7 +190,7 @@ def _requester(_make: Make, _: Path) -> None:
     tracker.init_step_count("known")
     before = tracker.current_step()
     assert tracker.increment_step("known") == before + 1
-    assert tracker.increment_step("another") == before + 2  # it begins where the process is
+    assert tracker.increment_step("another") == before + 2  # it starts at the process's count
     assert tracker.increment_step("known") == before + 2
     assert [tracker.erase_step_count(name) for name in ("known", "nobody", "known")] == [True, False, False]
     assert tracker.erase_step_count("another")

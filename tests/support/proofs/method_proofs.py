@@ -1,4 +1,4 @@
-"""What shows that each argument of the profilers' methods, and of functions, does something."""
+"""Proofs that each argument of the profilers' methods, and of functions, has an effect."""
 
 import gzip
 import inspect
@@ -17,7 +17,7 @@ from pytest_opprof import (
     tensorboard_trace_handler,
 )
 
-# ---- their methods ----
+# ---- methods ----
 
 
 @proves("key_averages.group_by_input_shape")
@@ -72,7 +72,7 @@ def _compat(make: Make, _: Path) -> None:
 
     prof = run(make, work)
     assert [row.count for row in prof.key_averages() if row.key == "same"] == [2]
-    # Torch takes an only child of its parent's name for the same event.
+    # torch merges an only child with its parent's name into it
     assert [row.count for row in prof.key_averages(compat="torch") if row.key == "same"] == [1]
 
 
@@ -104,7 +104,7 @@ def _metric(make: Make, tmp_path: Path) -> None:
 
 @proves("export_stacks.compat")
 def _stacks_compat(make: Make, tmp_path: Path) -> None:
-    """Torch charges a Python call's own time to its caller; ours is a line of its own."""
+    """Torch charges a Python call's own time to its caller; ours has its own line."""
 
     def innermost() -> int:
         return sum(number for number in range(300))
@@ -124,7 +124,7 @@ def _stacks_kind(make: Make, tmp_path: Path) -> None:
     prof = run(make, with_stack="all")
     for kind, is_of_cpp in {"python": False, "cpp": True}.items():
         prof.export_stacks(tmp_path / kind, stacks=kind)
-        # Distributions name few of the interpreter's functions.
+        # distributions strip most names of the interpreter's functions
         assert bool(re.search(r"\b_?Py[A-Z]\w+_\w+", (tmp_path / kind).read_text())) == is_of_cpp
 
 
@@ -145,7 +145,7 @@ def _memory_timeline(make: Make, tmp_path: Path) -> None:
         prof.export_memory_timeline(tmp_path / name, device=device)
         texts.append((tmp_path / name).read_text())
     assert texts[0] == texts[1]
-    assert len(texts[2]) < len(texts[0])  # a device that had no memory
+    assert len(texts[2]) < len(texts[0])  # a device without memory records
 
 
 @proves("autograd.profile.export_chrome_trace.metadata")
@@ -157,7 +157,7 @@ def _metadata(make: Make, tmp_path: Path) -> None:
 
 @proves("export_chrome_trace.use_python_export", "tensorboard_trace_handler.use_python_export")
 def _use_python_export(make: Make, tmp_path: Path) -> None:
-    """There is one way to write a trace, which is said."""
+    """There is one way to write a trace, as the warning says."""
     prof = run(make)
     with warns("use_python_export: accepted, but has no effect"):
         prof.export_chrome_trace(tmp_path / "True.json", use_python_export=True)
@@ -182,7 +182,7 @@ def _preset_metadata_json(make: Make, tmp_path: Path) -> None:
     prof = run(make)
     prof.preset_metadata_json("one", "1")
     prof.preset_metadata_json("two", "2")
-    prof.add_metadata_json("two", "22")  # which goes before what was preset
+    prof.add_metadata_json("two", "22")  # which overrides the preset
     read = trace(prof, tmp_path)
     assert (read["one"], read["two"]) == (1, 22)
 

@@ -1,6 +1,7 @@
-"""Tests that the docs name as proof: a run says which of them were skipped, and fails where it was for want of a package.
+"""Tests that the docs name as proof: a run reports the skipped ones, and fails if a package was missing.
 
-A machine or an interpreter may lack something (root's rights, torch, a device): there the summary names the tests.
+A machine or an interpreter may lack something (root's rights, torch, a device): then the summary names the
+tests.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import pytest
 
 _PAGES: Final = ("detectors.md", "reliability.md")
 _DOCS: Final = Path(__file__).parents[3] / "docs"
-# `make test` installs what tests import, but for torch, which a newcomer may leave out.
+# `make test` installs the tests' imports, except for torch, which a newcomer may leave out.
 _WANTS_A_PACKAGE: Final = re.compile(r"could not import '(?!torch\b)|^(?!torch ).* is not installed")
 
 
 class Proofs:
-    """Hears what became of the tests that the docs name.
+    """Collects the outcomes of the tests that the docs name.
 
     Args:
         pages: Files that name tests as ``tests/test_x.py::test_y``.
@@ -31,7 +32,7 @@ class Proofs:
         self._skipped: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note whether it ran: of one with parameters, any of them."""
+        """Note whether it ran; with parameters, whether any case did."""
         name = report.nodeid.partition("[")[0]
         if name not in self._named:
             return
@@ -43,18 +44,18 @@ class Proofs:
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Why each that never ran was skipped."""
+        """The reason of each proof that never ran."""
         return {name: why for name, why in sorted(self._skipped.items()) if name not in self._ran}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A run without a proof is not a green one."""
+        """A run without a proof fails."""
         lost = any(map(_WANTS_A_PACKAGE.search, self.skipped.values()))
         if lost and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name them."""
+        """Name the skipped proofs."""
         for name, why in self.skipped.items():
             is_lost = bool(_WANTS_A_PACKAGE.search(why))
             line = f"the docs name {name} as proof, and it was skipped: {why}"
@@ -62,6 +63,6 @@ class Proofs:
 
 
 def hear(config: pytest.Config) -> None:
-    """Hear the proofs of this repository's docs; in a worker the controller does."""
+    """Collect this repository's proofs; with xdist, only in the controller."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Proofs([_DOCS / page for page in _PAGES]), "proofs-ran")

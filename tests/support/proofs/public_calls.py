@@ -1,4 +1,4 @@
-"""All public callables: those of the package's names, the methods of their classes, and of what they give."""
+"""All public callables: the package's names, the methods of their classes, and those of returned objects."""
 
 import enum
 import inspect
@@ -14,19 +14,19 @@ from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.traces.kineto import TraceFile
 
 MODULES = {"": pytest_opprof, "autograd.": autograd, "itt.": itt}
-# What public calls give: nobody makes one, but its methods are called.
+# Returned classes: users do not construct them, but call their methods.
 GIVEN: dict[str, Any] = {
     "KeyAverages": KeyAverages,
     "Opprof": Opprof,
     "TraceFile": TraceFile,
     "Cycle": Cycle,
 }
-# Of C, and without a signature.
+# implemented in C, without a signature
 WRITTEN_OUT = {"record_function": ("name", "args")}
 
 
 def public_calls() -> dict[str, Callable[..., Any]]:
-    """By the name that a user writes."""
+    """Public callables by the name that a user writes."""
     named = {
         f"{prefix}{name}": getattr(module, name)
         for prefix, module in MODULES.items()
@@ -34,7 +34,7 @@ def public_calls() -> dict[str, Callable[..., Any]]:
         if name not in GIVEN
     }
     calls: dict[str, Callable[..., Any]] = {}
-    seen: set[int] = set()  # autograd has some of the package's names too
+    seen: set[int] = set()  # autograd has some of the package's names as well
     for name, one in named.items():
         if id(one) not in seen:
             calls.update(_calls_of(name, one))
@@ -62,21 +62,21 @@ def _calls_of(name: str, one: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
         return
     if issubclass(one, enum.Enum | dict):
         return
-    # Without an initializer of its own a class takes nothing.
+    # a class without its own initializer takes no arguments
     if one.__init__ is not object.__init__ or one.__new__ is not object.__new__:
         yield name, one
     yield from _methods_of(name, one)
 
 
 def _is_method(member: object) -> bool:
-    """A cached property is a routine too, as it is a descriptor, and since Python 3.13 has a module."""
+    """A cached property is a routine too, because it is a descriptor, and since Python 3.13 has a module."""
     return callable(member) and inspect.isroutine(member)
 
 
 def _methods_of(name: str, one: type) -> Iterator[tuple[str, Callable[..., Any]]]:
     for method, call in inspect.getmembers(one, _is_method):
         is_ours = (getattr(call, "__module__", None) or "").startswith("pytest_opprof")
-        # How the events ask a recording is their own affair.
+        # the interface between events and recording is private
         is_asked = name == "KinetoRecording" and hasattr(RecordingView, method)
         if is_ours and not is_asked and not method.startswith("_"):
             yield f"{name}.{method}", call
