@@ -1,4 +1,4 @@
-"""The page of what public suites cost and say, from results that were kept."""
+"""The page of costs and false alarms in public suites, from stored results."""
 
 import json
 from pathlib import Path

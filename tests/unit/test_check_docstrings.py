@@ -1,4 +1,4 @@
-"""The check of docstrings finds what it is there for."""
+"""The check of docstrings finds its faults."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The check of native rooms finds what it is there for."""
+"""The check of native modules' includes finds its faults."""
 
 import importlib.util
 from pathlib import Path

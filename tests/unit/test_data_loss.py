@@ -1,4 +1,4 @@
-"""What a test's numbers are known to lack."""
+"""Known losses of a test's numbers."""
 
 from dataclasses import replace
 

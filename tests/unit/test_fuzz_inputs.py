@@ -1,4 +1,4 @@
-"""The inputs of `make fuzz`: changed JSON stays JSON, the same seed changes alike, and databases hold what was dumped."""
+"""The inputs of `make fuzz`: mutated JSON stays JSON, seeds are reproducible, databases survive a dump."""
 
 import importlib.util
 import json
@@ -98,7 +98,7 @@ def test_grown_run_has_names_and_parents_of_its_own() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is of the extra fuzz")
 @pytest.mark.slow
 def test_a_reader_that_falls_over_is_a_finding(tmp_path: Path) -> None:
-    """Over a copy of the package in which the reader of comments has a fault, deep in its text."""
+    """Over a copy of the package whose reader of comments has a fault, deep in its text."""
     tests = tmp_path / "tests"
     tests.mkdir()
     for name in ("pytest_opprof", "schemas", "tests/fuzz", "tests/support"):

@@ -1,4 +1,4 @@
-"""The page on gates says what the verdicts are."""
+"""The page on gates describes the verdicts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""No file of code is over 400 lines, and no function over 60: neither the product's, nor those of tests, benches and docs."""
+"""No code file is over 400 lines, and no function over 60: in the product, tests, benches and docs."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ def functions_of_python(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def functions_of_c(path: Path) -> Iterator[tuple[str, int]]:
-    """From the last line that stands at the left before a block to the brace that stands there too."""
+    """From the last unindented line before a block to its closing brace."""
     begun, is_inside = 0, False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if line.startswith(("namespace", "extern")):

@@ -1,4 +1,4 @@
-"""The regressions of `make lines`, and how what a session named is read."""
+"""The regressions of `make lines`, and how a session's named lines are read."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_each_edit_says_what_must_be_named(edit: Edit) -> None:
     assert edit.project in TRIED
     assert edit.old != edit.new
     assert edit.tests
-    # A function is found by its name, a line by what the edit puts there.
+    # a function is found by its name, a line by the edit's text
     assert edit.op == "python.instructions" or edit.line in edit.new
 
 

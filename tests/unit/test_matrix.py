@@ -1,4 +1,4 @@
-"""The table of what was tried, and its workflow."""
+"""The compatibility table, and its workflow."""
 
 from pathlib import Path
 

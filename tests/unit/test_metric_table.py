@@ -1,4 +1,4 @@
-"""A metric is an entry of one table: what it takes to add one, and what follows from it."""
+"""A metric is an entry of one table: what adding one takes, and what follows from it."""
 
 import json
 import subprocess
@@ -8,9 +8,9 @@ from typing import Any
 
 from opprof_docs.contracts import SCHEMAS, with_metrics
 
-# What a contributor writes for a metric of ops and two totals: entries in metrics/host.py, the collector's
+# What a contributor writes for an op metric and two totals: entries in metrics/host.py, the collector's
 # columns (`native/src`, here made groups), and who measures the total that no column has (`Cycle.totals`).
-# The rest is what follows, as users meet it.
+# The rest follows, as users see it.
 PROGRAM = """
 import importlib, json, sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Nothing that a document, a trace or a name says is ever run: the package has no means to."""
+"""No text of a file, trace or name is ever executed: the package has no means to."""
 
 import ast
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ import pytest_opprof
 PACKAGE = Path(pytest_opprof.__file__).parent
 RUNS_DATA = {"eval", "exec", "compile", "__import__", "system", "popen", "getoutput", "getstatusoutput"}
 RUNS_DATA |= {"source_to_code", "FunctionType"}
-# Their user asks these to run a program or a cell. They read no document.
+# Users ask these to run a program or a cell. They read no data files.
 RUNS_PROGRAMS = {"profiler/program.py", "cli/magic.py"}
-# pytest's is of `-k` expressions, which stand on the command line and in the ini file alone.
+# pytest's evaluates `-k` expressions, which come only from the command line and the ini file.
 COMPILES_NO_CODE = {"re.compile", "Expression.compile"}
-# Formats whose readers call what the data names; and code kept as data.
+# formats whose readers call functions named in the data; and code stored as data
 UNPACKS_CODE = {"pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "yaml", "runpy", "code"}
 
 
 def problems(source: str) -> Iterator[str]:
-    """What in a module could run what it is given as text."""
+    """Parts of a module that could execute text."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)) if (

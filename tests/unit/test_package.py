@@ -1,4 +1,4 @@
-"""The package's front: light to import, and complete."""
+"""The package's public names: light to import, and complete."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def test_import_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("name", pytest_opprof.__all__)
 def test_every_public_name_exists(name: str) -> None:
     value = getattr(pytest_opprof, name)
-    # A constant does not know its name; what torch calls private is not private where it lives.
+    # a constant does not know its name, and torch's private names are public in their module
     assert getattr(value, "__name__", name) == name.removeprefix("_")
     assert getattr(pytest_opprof, name) is value
 

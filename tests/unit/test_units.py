@@ -1,4 +1,4 @@
-"""Numbers to text and back."""
+"""Numbers as text and back."""
 
 from fractions import Fraction
 

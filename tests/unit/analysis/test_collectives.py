@@ -1,4 +1,4 @@
-"""Collectives and their bandwidth, by hand."""
+"""Collectives and their bandwidth, computed by hand."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a device's time went, by hand: a microsecond is a unit."""
+"""A breakdown of device time, computed by hand; a microsecond is a unit."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`BasicEvaluation`: PyTorch's published results, and right ones where torch's class has wrong ones."""
+"""`BasicEvaluation`: PyTorch's published results, and correct ones where torch's class is wrong."""
 
 import json
 import math
@@ -32,7 +32,7 @@ from pytest_opprof.analysis.evaluation import (
 
 
 def line(*depths: int) -> list[Told]:
-    """Launches and kernels so that the queue is as deep as that, one point a microsecond."""
+    """Launches and kernels such that the queue has these depths, one point per microsecond."""
     told: list[Told] = []
     number, launched, before = 0, 0, 0
     for place, depth in enumerate(depths):
@@ -46,7 +46,7 @@ def line(*depths: int) -> list[Told]:
     return told
 
 
-# ---- what PyTorch published ----
+# ---- published by PyTorch ----
 
 
 def test_published_queue_depths_are_reproduced() -> None:
@@ -180,7 +180,7 @@ def test_kernels_of_earlier_launches_do_not_empty_the_queue() -> None:
     told = [Told("gemm", 5, 5, device=CUDA, number=99), *line(1, 2)]
     evaluation = BasicEvaluation(profile_of(told, [Node("aten::mm", 1, 500, 1)]))
     assert [metrics.queue_depth for metrics in evaluation.metrics.values()] == [0]
-    # The second launch has no kernel on record: the queue does not wait for it.
+    # The second launch has no recorded kernel: the queue does not wait for it.
     assert [one.queue_depth for one in evaluation.queue_depth_list] == [0, 0, 0]
 
 
@@ -320,7 +320,7 @@ def test_argmax_is_an_index_into_the_whole_list() -> None:
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """How many functions, of Python and of C, some work calls."""
+    """How many Python and C functions some work calls."""
     count = 0
 
     def note(_frame: object, event: str, _argument: object) -> None:

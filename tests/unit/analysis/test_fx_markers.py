@@ -1,4 +1,4 @@
-"""The lines of a model behind the ops of a compiled graph."""
+"""The model's lines behind the ops of a compiled graph."""
 
 import sys
 from typing import Any
@@ -30,7 +30,7 @@ def marker(content: object, ts: float, dur: float, *, tid: int = 1) -> dict[str,
 
 
 def mapped(*events: dict[str, Any], registry: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    """The arguments that ops have in the end."""
+    """The resulting arguments of the ops."""
     map_events({"traceEvents": list(events)}, registry=REGISTRY if registry is None else registry)
     return [event.get("args", {}) for event in events if not event["name"].startswith("##")]
 

@@ -1,4 +1,4 @@
-"""The list of accepted values: what is kept of it, in which order, and what a bad one says."""
+"""The list of accepted values: its entries, their order, and errors of a bad list."""
 
 import json
 import subprocess
@@ -93,7 +93,7 @@ def test_file_does_not_depend_on_entry_order(tmp_path: Path) -> None:
     text = (tmp_path / "a" / ACCEPTED).read_text()
     assert text == (tmp_path / "b" / ACCEPTED).read_text()
     assert text.index("test_x") < text.index("test_y")
-    # A value a line, so that a reviewer sees what is new.
+    # one value per line, so that a reviewer sees what is new
     assert '\n      "reason": "clones its input, as the caller changes it",\n' in text
 
 

@@ -1,4 +1,4 @@
-"""How old a baseline is, in words."""
+"""The age of a baseline, in words."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Baselines in a folder: what the other kinds do not promise."""
+"""Baselines in a folder: promises that other kinds of stores do not make."""
 
 import os
 from pathlib import Path

@@ -85,7 +85,7 @@ def test_names_called_by_edited_lines_are_known(path: Path) -> None:
 
 
 def test_edits_outside_functions_leave_no_function_known(path: Path) -> None:
-    """What a constant of the module does, no function's name tells."""
+    """The effect of a module's constant is not limited to one function."""
     for text, expected in (
         ("LIMIT", set()),
         ("size = 4", set()),
@@ -99,7 +99,7 @@ def test_edits_outside_functions_leave_no_function_known(path: Path) -> None:
 def test_a_function_that_lost_lines_was_edited(path: Path) -> None:
     last = line_of("return found")
     assert EditedFile(path, cuts=frozenset({Cut(last, 4)})).functions == {"stem"}
-    # What was gone there stood beside the function.
+    # the removed lines there were outside the function
     assert EditedFile(path, cuts=frozenset({Cut(last, 0)})).functions == set()
     assert EditedFile(path, cuts=frozenset({Cut(line_of('stem("a")'), 4)})).functions == set()
 
@@ -115,7 +115,7 @@ def test_all_lines_of_a_function_are_edited_with_its_decorators(path: Path) -> N
     undecorated = EditedFile(path, undecorated=frozenset({line_of("def score")}))
     assert line_of("if self.size") in undecorated
     assert undecorated.functions == {"Index.score"}
-    # The line of `def` alone says nothing of what is below.
+    # the line of `def` alone says nothing about the body
     assert line_of("found = []") not in EditedFile(path, lines=frozenset({line_of("def stem")}))
 
 

@@ -66,7 +66,7 @@ def step(rows):
     ],
 )
 def test_renamed_variables_are_not_an_edit(repository: Path, old: str, new: str, edited: set[int]) -> None:
-    """They are one where a line takes another variable, calls another function, or stands elsewhere."""
+    """A line that uses another variable, calls another function or has moved is an edit."""
     model = repository / "model.py"
     model.write_text(RENAMED)
     git(repository, "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qam", "second")
@@ -75,7 +75,7 @@ def test_renamed_variables_are_not_an_edit(repository: Path, old: str, new: str,
 
 
 def test_gits_index_stays_as_it_is(repository: Path) -> None:
-    """A plain `git diff` writes it anew for a file that has another time, and the same text."""
+    """A plain `git diff` rewrites it for a file with another time and the same text."""
     index, model = repository / ".git" / "index", repository / "model.py"
     os.utime(model, (1, 1))
     before = index.read_bytes()

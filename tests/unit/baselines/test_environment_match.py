@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Archive:
 
 
 def save(store: Archive, *environments: Environment) -> None:
-    """A run in each, the newest first."""
+    """A run in each environment, the newest first."""
     for days, environment in enumerate(environments):
         run = simple_run(simple_test({"aten::mul": 1}), environment=environment)
         run = replace(run, created=NOW - timedelta(days=days), run_id=f"{days:032x}")
@@ -33,7 +33,7 @@ def save(store: Archive, *environments: Environment) -> None:
 
 
 def found(store: Archive, here: Environment) -> int | None:
-    """How many runs were passed over."""
+    """How many runs were skipped."""
     entries = store.entries("main")
     entry = nearest_like(here, entries, store=store)
     return None if entry is None else entries.index(entry)

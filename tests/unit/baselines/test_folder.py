@@ -1,4 +1,4 @@
-"""Where a project keeps its things, and what git leaves alone of them."""
+"""Where a project keeps its files, and which of them git ignores."""
 
 import subprocess
 from pathlib import Path

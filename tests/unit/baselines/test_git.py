@@ -1,4 +1,4 @@
-"""What a repository says of itself, asked of real git."""
+"""Properties of a repository, asked of real git."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Locks that killed git processes leave, and those that living ones hold."""
+"""Locks of killed git processes, and locks of living ones."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ def locked(folder: Path, ref: str = REF, *, is_old: bool = True) -> Path:
 
 
 def said(lock: Path) -> bytes:
-    """As git 2.39 does."""
+    """The message of git 2.39."""
     return f"fatal: cannot lock ref '{REF}': Unable to create '{lock}': File exists.\n\nAnother ...".encode()
 
 
@@ -54,7 +54,7 @@ def test_a_lock_that_another_made_meanwhile_is_put_back(
     rename = Path.rename
 
     def late(path: Path, target: Path) -> Path:
-        os.utime(path)  # what the other process makes in its place
+        os.utime(path)  # the other process's lock in its place
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", late)

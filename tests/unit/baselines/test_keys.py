@@ -1,4 +1,4 @@
-"""Names, keys, and what keys say."""
+"""Names, keys, and the information in keys."""
 
 from datetime import UTC, datetime
 
@@ -64,7 +64,7 @@ def test_time_stands_near_the_beginning(head: bytes, created: datetime | None) -
 def test_any_name_is_a_part_of_a_ref_and_back(name: str) -> None:
     part = part_of_ref(name)
     assert name_of(part) == name
-    # What git-check-ref-format refuses, and what would make one name a folder of another.
+    # Names that git-check-ref-format refuses, and names that would be a folder of another name.
     assert part.isascii()
     assert not set(part) & set(" ~^:?*[\\/{")
     assert ".." not in part

@@ -1,4 +1,4 @@
-"""Objects that are never written twice."""
+"""A store of objects that are never overwritten."""
 
 import re
 import secrets
@@ -21,7 +21,7 @@ MakeStore = Callable[[], Archive]
 
 @pytest.fixture
 def opened(tmp_path_factory: pytest.TempPathFactory) -> MakeStore:
-    """Opens one and the same place again and again."""
+    """Opens the same place repeatedly."""
     uri = f"memory://{secrets.token_hex(8)}/folder"
     return lambda: open_store(uri, root=tmp_path_factory.getbasetemp())
 
@@ -37,7 +37,7 @@ def parts(archive: Archive) -> tuple[str, ...]:
 
 
 def left_behind(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> Archive:
-    """A store in which a save was killed before it removed what it had joined."""
+    """A store in which a save was killed before it removed the objects that it had merged."""
     store = opened()
     store.save("main", run_of(1, A), collected=NOBODY)
     with monkeypatch.context() as killed:
@@ -128,7 +128,7 @@ def test_library_of_a_scheme_that_is_missing_is_named(
 def test_missing_s3_library_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("s3fs", "s3fs.core"):
         monkeypatch.setitem(sys.modules, library, None)
-    # fsspec remembers the class, where another test of this process had it loaded.
+    # fsspec caches the class if another test of this process loaded it
     monkeypatch.delitem(registry._registry, "s3", raising=False)
     with pytest.raises(
         UsageError, match=r"s3://b/x: a store in S3 needs s3fs: pip install 'pytest-opprof\[r"

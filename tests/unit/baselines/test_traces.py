@@ -1,4 +1,4 @@
-"""Traces beside baselines, and pairs of regressions: what is kept, what goes, what is left out."""
+"""Traces beside baselines, and pairs of regressions: which are kept, removed or left out."""
 
 import os
 from dataclasses import replace
@@ -22,7 +22,7 @@ def a_run(number: int, *node_ids: str) -> Run:
 
 
 def staged(folder: Path, sizes: dict[str, int], *, at: int = 1) -> dict[str, Path]:
-    """Files of so many bytes, written at a time of one's choice."""
+    """Files of these sizes, written at the given time."""
     folder.mkdir(exist_ok=True)
     paths = {}
     for node_id, size in sizes.items():
@@ -38,7 +38,7 @@ def saved(tmp_path: Path) -> SavedTraces:
 
 
 def there(saved: SavedTraces) -> dict[str, int]:
-    """The sizes of what is kept, by test and run."""
+    """The sizes of the kept traces, by test and run."""
     return {
         path.name.removesuffix(".json.gz").replace("-", ".").split(".", 2)[0]
         + path.name.removesuffix(".json.gz").rpartition(".")[2]: path.stat().st_size
@@ -63,7 +63,7 @@ def test_a_carried_test_has_the_trace_of_its_own_run(saved: SavedTraces, tmp_pat
     carried = replace(test, carried_from=CarriedFrom(run_id="run1", created=first.created))
     assert saved.of(carried, second) == saved.of(first.tests[0], first)
     again = staged(tmp_path / "new", {IDS[0]: 10})
-    saved.keep(again, replace(second, tests=(carried,)))  # it did not run: this is not a trace of the second
+    saved.keep(again, replace(second, tests=(carried,)))  # it did not run: not a trace of the second
     assert again[IDS[0]].exists()
 
 

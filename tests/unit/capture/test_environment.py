@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""The environment in which numbers were measured."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Naming our library as the ITT collector and the NVTX tool of this process."""
+"""Naming our library as this process's ITT collector and NVTX tool."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ each = pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: in
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a collector, and put back as it was: monkeypatch notes what it sets or takes away."""
+    """Without a collector, and restored afterwards, because monkeypatch records its changes."""
     for injection in INJECTIONS:
         for name in (injection.variable, injection.mark):
             monkeypatch.setenv(name, "")
@@ -57,7 +57,7 @@ def test_collector_of_another_tool_stays(injection: Injection, monkeypatch: pyte
 def test_variable_set_late_by_hand_is_not_trusted(
     injection: Injection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A library may have looked for it already; what this process was started with says more."""
+    """A library may have read it already; the environment at the process's start counts."""
     monkeypatch.setenv(injection.variable, str(library_path()))
     started_with = os.environb.get(injection.variable.encode()) in initial_environment()
     assert injection.is_armed == started_with

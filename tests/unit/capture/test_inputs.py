@@ -1,4 +1,4 @@
-"""Inputs of torch ops, decoded from the words that the observer writes."""
+"""Inputs of torch ops, decoded from the observer's words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def words_of(layout: str, *values: float) -> list[int]:
 
 
 def block(words: Iterable[int], *, kind: int = 2) -> memoryview[int]:
-    """An argument block with a forward thread of 0, and other blocks behind it."""
+    """An argument block with a forward thread of 0, followed by other blocks."""
     payload = [0, 0, *words]
     raw = struct.pack(f"={len(payload) + 3}I", kind | len(payload) << 8, *payload, 7, 7)
     return memoryview(raw).cast("I")

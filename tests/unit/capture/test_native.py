@@ -1,4 +1,4 @@
-"""Why there are no native modules, and what stands in for them."""
+"""Why native modules are missing, and their replacements."""
 
 import importlib.metadata
 import os

@@ -1,4 +1,4 @@
-"""record_function, range_push and range_pop: what they take, and what they leave behind."""
+"""record_function, range_push and range_pop: their arguments, and what they leave behind."""
 
 import gc
 import re
@@ -10,7 +10,7 @@ from support.programs.windows import Window, asynchronous, callers, names, unfin
 from pytest_opprof import range_pop, range_push, record_function
 
 LONGEST_NAME = 8192  # bytes: OP_NAME_MAX_BYTES
-KEPT = LONGEST_NAME - 17  # before the digest of one that is longer
+KEPT = LONGEST_NAME - 17  # before the digest of a longer one
 LONGEST_ARGS = 1024  # bytes: TEXT_MAX in range_parts.c
 
 

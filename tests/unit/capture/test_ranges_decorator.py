@@ -1,4 +1,4 @@
-"""record_function as a decorator: what it wraps keeps its meaning and its looks."""
+"""record_function as a decorator: wrapped functions keep their meaning and attributes."""
 
 import abc
 import copy
@@ -91,7 +91,7 @@ def test_methods_are_bound_as_usual() -> None:
         assert instance.prop == 7
     assert names(window.recording) == ["method", "method", "property"]
     assert inspect.ismethod(instance.method)
-    assert instance.method == instance.method  # each look-up binds anew
+    assert instance.method == instance.method  # each look-up binds again
 
 
 @pytest.mark.parametrize("owner", [Decorated, Decorated()], ids=["class", "instance"])

@@ -1,4 +1,4 @@
-"""Ranges leave nothing behind, however they are used: no memory, no references."""
+"""Ranges leave no memory and no references behind, however they are used."""
 
 import gc
 import sys
@@ -109,7 +109,7 @@ def test_uses_leave_nothing_behind(use: Callable[[], None], *, records: bool) ->
         else:
             use()
 
-    run()  # what is made once
+    run()  # objects that are made once
     tracemalloc.start()
     try:
         totals = [measured()]
@@ -121,7 +121,7 @@ def test_uses_leave_nothing_behind(use: Callable[[], None], *, records: bool) ->
     growth = [
         [now - then for now, then in zip(after, before, strict=True)] for before, after in pairwise(totals)
     ]
-    # A leak is in every run. What another thread of this process (pytest-xdist's) takes meanwhile is not.
+    # A leak is in every run; allocations of another thread of this process (pytest-xdist's) are not.
     kept_bytes, *references = (min(column, key=abs) for column in zip(*growth, strict=True))
     assert kept_bytes < USES  # not even a byte a use
     assert all(abs(count) < 100 for count in references)

@@ -1,4 +1,4 @@
-"""_RecordFunctionFast: an op with values, by torch's private name."""
+"""_RecordFunctionFast: an op with values, under torch's private name."""
 
 import gc
 import json
@@ -13,7 +13,7 @@ from pytest_opprof import _RecordFunctionFast, profile
 
 
 def recorded(op: _RecordFunctionFast, tmp_path: Path) -> dict[str, Any]:
-    """The op as it stands in a trace."""
+    """The op in a trace."""
     with profile() as prof, op:
         pass
     (event,) = prof.events()

@@ -1,4 +1,4 @@
-"""The share of ops that somebody asks for."""
+"""The requested share of ops."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The machine's usual speed, and what differs from it."""
+"""The machine's usual speed, and deviations from it."""
 
 import os
 import random
@@ -11,7 +11,7 @@ from pytest_opprof.capture.speed import USUAL_NS, Pace, Speed, probe_ns, probes,
 
 
 def spread(low: int, high: int, *, count: int) -> list[int]:
-    """Probes of a machine on which somebody computes beside us: each is slowed down by another share."""
+    """Probes on a machine with other load: each is slowed down by another share."""
     source = random.Random(1)  # noqa: S311 - numbers to test with
     return [source.randint(low, high) for _ in range(count)]
 

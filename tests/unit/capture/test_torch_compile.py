@@ -1,4 +1,4 @@
-"""Whether the compiler worked, or found what it needs."""
+"""Whether the compiler worked, or found its results in a cache."""
 
 import os
 import subprocess

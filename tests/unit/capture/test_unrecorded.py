@@ -1,4 +1,4 @@
-"""Ranges where nothing records do what the native ones do for a program: nothing."""
+"""Without native modules, ranges do for a program what the native ones do: nothing."""
 
 import asyncio
 import inspect

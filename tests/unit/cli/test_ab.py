@@ -1,4 +1,4 @@
-"""What `opprof ab` makes of its arguments, and how far an experiment is, on a terminal and elsewhere."""
+"""How `opprof ab` treats its arguments, and its progress on a terminal and elsewhere."""
 
 import sys
 from pathlib import Path
@@ -31,7 +31,7 @@ PLAN = Plan(
 
 
 def progress(done: int) -> Progress:
-    """So many of four processes."""
+    """Progress of N of four processes."""
     return Progress(done=done, total=4, elapsed_s=done)
 
 

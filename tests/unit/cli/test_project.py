@@ -1,4 +1,4 @@
-"""Which store a command is about that is told none: the one that pytest would use in the same folder."""
+"""The store that a command uses by default: the one that pytest would use in the same folder."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pytest_opprof.errors import UsageError
 
 @pytest.fixture
 def inner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of a project, in which commands are given."""
+    """A folder of a project, in which commands start."""
     folder = tmp_path / "tests" / "inner"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)

@@ -77,7 +77,7 @@ def test_accepted_rise_passes_with_its_reason() -> None:
     test = found(BASE, HEAD, *accepted(compared(BASE, HEAD)))
     assert test.verdict is Verdict.ACCEPTED
     assert test.reason == "3 more ops in each step than main, accepted up to 7 (so)"
-    # An op that is not a gate of its own goes with its total.
+    # an op without its own gate follows its total
     assert {change.op: change.verdict for change in test.changes} == dict.fromkeys(
         (None, "aten::clone", "aten::add"), Verdict.ACCEPTED
     )

@@ -1,4 +1,4 @@
-"""Work in threads from before the steps: shown, never judged, and no improvement where it moved there."""
+"""Work on older threads: shown, never judged, and no improvement if it moved there."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def test_kind_that_rose_and_fell_equally_has_not_grown() -> None:
 
 
 def in_background(test: TestResult, calls: int, *, kind: OpKind = OpKind.OP) -> TestResult:
-    """The test with so many calls in all, on a thread from before its steps."""
+    """The test with N calls in all, on an older thread."""
     spread = Samples(steps=test.steps, total=calls, low=0, high=calls)
     row = OpRow(
         name="aten::mul",
@@ -82,7 +82,7 @@ def test_ops_moved_to_the_background_are_not_an_improvement(
     found = compared(base, in_background(simple_test({"aten::mul": 8}), after, kind=kind))
     assert found.verdict is verdict
     assert found.reason.startswith("2 fewer ops in each step than main")
-    # It gates nothing: neither here nor where nothing fell.
+    # it gates nothing, whether something fell or not
     assert compared(base, in_background(simple_test({"aten::mul": 10}), after)).verdict is Verdict.PASS
 
 

@@ -1,4 +1,4 @@
-"""Which line is to blame: the one whose calls rose, whatever moved around it."""
+"""The line to blame: the one whose calls rose, even if code around it moved."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ Lines = dict[int, tuple[str, int]]
 
 
 def calling(lines: Lines, *, function: str = "f, a.py") -> TestResult:
-    """A test whose lines, by their numbers, call one op so often."""
+    """A test whose lines, by number, each call one op N times."""
     test = simple_test({"aten::mul": sum(calls for _, calls in lines.values())})
     places = {f"{function}:{number}": calls for number, (_, calls) in lines.items()}
     texts = {f"{function}:{number}": text for number, (text, _) in lines.items()}
@@ -94,14 +94,14 @@ def test_different_function_is_new() -> None:
 
 
 def test_steps_are_weighed() -> None:
-    """Each side counts as often as the other has steps."""
+    """Each side counts as often as the other side has steps."""
     base = replace(calling({4: ("x * 2", 10), 5: ("x * 3", 2)}), steps=1)
     head = replace(calling({4: ("x * 2", 30), 5: ("x * 3", 7)}), steps=3)
     assert risen(base, head) == line_at("f, a.py:5", "x * 3")
 
 
 def test_no_line_is_named_that_did_not_rise() -> None:
-    """What rose was called from where no line is known."""
+    """The rise was called from an unknown line."""
     assert risen(calling(BEFORE), calling(BEFORE)) is None
 
 
@@ -170,7 +170,7 @@ def test_rewritten_line_of_a_renamed_function_did_not_rise() -> None:
 
 
 def test_reworded_method_of_a_renamed_class_is_the_same() -> None:
-    """Of two lines that run as often as the one that is gone, the one that is like it was there before."""
+    """Of two lines that run as often as the removed one, the similar one existed before."""
     before = calling({4: ("return 2 * grad * x", 3)}, function="Square.backward, a.py")
     new = "return doubled.contiguous().clone() * saved"
     after = calling({5: ("doubled = 2 * grad", 3), 6: (new, 3)}, function="Squared.backward, a.py")
@@ -191,7 +191,7 @@ def test_callers_are_blamed_if_all_lines_rose(after: Lines, is_of_callers: bool)
     line = line_at("f, a.py:5", after[5][0])
     sites = CallSites(calling(BEFORE), calling(after))
     assert sites.is_of_callers(line, {5}) is is_of_callers
-    assert not sites.is_of_callers(line, {4, 5, 9})  # they may stand in a loop now
+    assert not sites.is_of_callers(line, {4, 5, 9})  # they may be in a loop now
 
 
 def test_callers_are_blamed_if_all_lines_of_a_moved_function_rose() -> None:
@@ -217,7 +217,7 @@ def test_callers_are_blamed_if_a_new_functions_only_line_rose(
     assert sites.is_of_callers(line, {20}) is is_of_callers
 
 
-# Model.forward is called by `fit`, from two lines, and by `evaluate`; the test calls both. The busiest are first.
+# Model.forward is called by `fit`, from two lines, and by `evaluate`; the test calls both. Busiest first.
 WAYS = {
     "Model.forward, model.py:4": ("fit, train.py:9", "evaluate, train.py:40", "fit, train.py:12"),
     "fit, train.py:9": ("test_fit, test_it.py:3",),
@@ -260,7 +260,7 @@ def test_a_candidates_caller_is_a_candidate() -> None:
 
 
 def test_either_of_two_equal_lines_may_be_new() -> None:
-    """A diff takes one of the two for new, and the alignment of the texts may take the other one."""
+    """A diff marks one of the two as new; the alignment of the texts may choose the other."""
     after = {4: ("x = x * 2", 30), 5: ("y = x * x", 3), 6: ("y = x * x", 3), 9: ("return y * 0.5", 3)}
     base, head = calling(BEFORE), calling(after)
     found = risen(base, head)

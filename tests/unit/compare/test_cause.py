@@ -1,4 +1,4 @@
-"""What a change is put down to: the caller, the line, or what stands around it."""
+"""The cause of a change: the caller, the line, or the surrounding code."""
 
 from dataclasses import replace
 from typing import Any

@@ -27,7 +27,7 @@ LOSS = "loss, model.py:13"
 
 
 def calling(name: str, *ops: tuple[str, int, str], **others: object) -> TestResult:
-    """A test of ops that user code calls at these lines, each so often a step; the backward copies, too."""
+    """A test of ops that user code calls at these lines, N times a step; the backward copies as well."""
     counts = {op: many for op, many, _ in ops}
     tree = [TreeNode(parent=-1, name=op, count=3 * many, self_ns=0) for op, many, _ in ops]
     test = named(name, counts, tree=tuple(tree), **others)
@@ -57,7 +57,7 @@ def names(comparison: Comparison) -> list[list[str]]:
 
 
 def test_tests_that_fail_at_the_same_lines_share_a_cause() -> None:
-    """A test that fails for a second reason too is apart: who accepts the first has not seen the second."""
+    """A test that also fails for a second reason is separate: accepting the first must not accept it."""
     assert names(three()) == [["test_a", "test_b"], ["test_other"], ["test_both"]]
     (first, _, both) = common_causes(three())
     (begun,) = first.beginnings
@@ -73,13 +73,13 @@ def test_causes_are_the_same_in_a_document() -> None:
 
 
 def given(test: TestResult, nbytes: int) -> TestResult:
-    """The test with so many bytes given to its ops."""
+    """The test with N bytes given to its ops."""
     total = {"ops.bytes": Samples.constant(nbytes, steps=test.steps)}
     return replace(test, sources=(*test.sources, "work"), totals={**test.totals, **total})
 
 
 def test_replaced_ops_are_the_cause_of_a_rise_in_bytes() -> None:
-    """Each test is given another number of bytes more: that made a cause of each."""
+    """Each test has another rise in bytes, which used to make one cause per test."""
     sizes = {"test_small": (100, 180), "test_large": (1_000, 1_400)}
     base = [given(calling(name, ("aten::pow", 1, LOSS)), before) for name, (before, _) in sizes.items()]
     head = [given(calling(name, ("aten::mul", 1, LOSS)), after) for name, (_, after) in sizes.items()]
@@ -176,7 +176,7 @@ def test_edited_line_precedes_the_function_it_calls() -> None:
 def test_added_call_is_one_cause_at_its_line(
     reformatted: frozenset[int],
 ) -> None:
-    """The added line calls no op itself, and nobody edited what the function does."""
+    """The added line calls no op itself, and the function was not edited."""
     scaling, adding, calling_it = "scaled, m.py:5", "scaled, m.py:6", "fit, train.py:9"
     base = calling("test_a", ("aten::mul", 5, scaling), ("aten::add", 5, adding))
     head = replace(
@@ -200,7 +200,7 @@ def test_added_call_is_one_cause_at_its_line(
 
 
 def test_a_rise_in_the_backward_begins_with_the_outermost_op() -> None:
-    """Nothing begins there, as a node is around all of it, and the first row may be of an op inside another one."""
+    """A node surrounds the rise, so no row starts it, and the first row may be of an inner op."""
 
     def run(node: str, *inside: tuple[str, int]) -> TestResult:
         calls = [

@@ -1,4 +1,4 @@
-"""How what changed is written in one line."""
+"""The wording of a change in one line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a broken budget was spent on."""
+"""The ops and lines that spent a broken budget."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ PLACE, OTHER = "step, train.py:31", "step, train.py:7"
 
 
 def keeping(**more: object) -> TestResult:
-    """A test whose `linear` keeps what the `addmm` in it took, more of it in one line than in another."""
+    """A test whose `linear` retains memory of its `addmm`, more of it on one line than on another."""
     test = simple_test({"aten::linear": 2, "aten::addmm": 2, "aten::add": 1})
     metrics = {"aten::linear": 96, "aten::addmm": 96, "aten::add": 8}
     rows = [

@@ -1,4 +1,4 @@
-"""Gates and budgets on what devices did."""
+"""Gates and budgets on device work."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whatever two sessions measured can be compared, written, read back and accepted."""
+"""Results of any two sessions can be compared, written, read back and accepted."""
 
 import json
 from dataclasses import replace
@@ -21,14 +21,14 @@ from pytest_opprof.results.run import Measurement, MeasurementStatus, Outcome, T
 from pytest_opprof.results.schema import Contract, validate
 
 NOW = simple_run().created
-# Asked for by name, rows of every metric may fail: those too that are negative.
+# requested by name, rows of every metric may fail, even negative ones
 EVERY_ROW = Policy(
     command_line=parse_gate_options(
         ["*.count=exact", "*.cpu_memory=exact", "*.device_memory=exact", "*.flops=exact"]
     )
 )
 measured = results().map(lambda test: replace(test, outcome=Outcome.PASSED, measurement=Measurement()))
-# As a profiler that fails may put it, and a session of many tests.
+# a failing profiler's message, and a session of many tests
 long_text = st.integers(4_000, 5_000).map("x".__mul__)
 
 

@@ -1,4 +1,4 @@
-"""Which functions a rise of instructions is told to come from."""
+"""The functions that a rise in instructions is attributed to."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_a_function_with_another_name_did_not_grow() -> None:
 
 
 def test_renamed_and_edited_function_grew_by_the_difference() -> None:
-    """Not by all that it runs, which would be more than what made the total rise."""
+    """Not by all its instructions, which would exceed the total's rise."""
     found = explained({"old, x.py": 7464, "b, x.py": 10}, {"new, x.py": 7524, "b, x.py": 1030})
     assert found.cause == "in b, x.py (+1020); new, x.py (+60)"
 
@@ -79,7 +79,7 @@ def test_fall_has_no_cause() -> None:
 def of_libraries(
     *, regressed: Collection[str] = (), edited: Mapping[str, EditedFile] = MappingProxyType({})
 ) -> Change:
-    """Instructions of a library, while two of the project's own functions rose by less."""
+    """A library's instructions rise, while two of the project's own functions rise by less."""
     metric = LIBRARY_INSTRUCTIONS.name
     base, head = (Samples.constant(count, steps=1) for count in (100, 900))
     change = Change(op=None, metric=metric, base=base, head=head, verdict=None)
@@ -111,7 +111,7 @@ def test_regressed_function_is_not_named_twice() -> None:
 
 
 def test_edited_caller_precedes_its_callees(tmp_path: Path) -> None:
-    """It calls an untouched function of its own file once more, which runs most of the new instructions."""
+    """It calls an unedited function of its file once more, which runs most of the new instructions."""
     (tmp_path / "x.py").write_text("def stem(word):\n    return word\n\ndef score(words):\n    stem(words)\n")
     edited = {"x.py": EditedFile(tmp_path / "x.py", lines=frozenset({5}))}
     base, head = (Samples.constant(count, steps=1) for count in (100, 900))
@@ -142,16 +142,16 @@ def twin(words):
 @pytest.mark.parametrize(
     ("lines", "metric", "grown", "own", "expected"),
     [
-        # A helper was taken out, so that the function that copies runs less by itself.
+        # A helper was extracted, so the copying function runs fewer instructions of its own.
         ({2, 5}, LIBRARY_INSTRUCTIONS.name, "deepcopy, copy.py", "helper, x.py", "score, x.py"),
-        # A cache was lost, and what filled it runs more in an untouched function of another file.
+        # A cache was lost, and an unedited function of another file, which fills it, runs more.
         ({5}, LIBRARY_INSTRUCTIONS.name, "compile, re.py", "Index.__init__, y.py", "helper, x.py"),
         ({5}, NAME, "", "Index.__init__, y.py", "helper, x.py"),
-        # Its own comprehension runs more too.
+        # its own comprehension runs more as well
         ({2}, LIBRARY_INSTRUCTIONS.name, "deepcopy, copy.py", *["score.<locals>.<listcomp>, x.py"] * 2),
-        # Which of two edited lines calls it more, nothing tells.
+        # nothing says which of two edited lines calls it more
         ({5, 8}, NAME, "", "Index.__init__, y.py", "Index.__init__, y.py"),
-        # It was edited itself, whoever calls it.
+        # it was edited itself, whatever calls it
         ({2, 5}, NAME, "", "score, x.py", "score, x.py"),
         ({1}, LIBRARY_INSTRUCTIONS.name, "deepcopy, copy.py", "helper, x.py", "helper, x.py"),
     ],

@@ -56,15 +56,15 @@ def test_watched_op_regresses_under_a_falling_total() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "verdict"),
     [
-        # Which allocator ran is nobody's regression, until there are more of them.
+        # another allocator is not a regression, but more allocations are
         ({"aten::empty_strided": 10, "aten::mul": 30}, {"aten::empty": 1, "aten::mul": 1}, Verdict.CHANGED),
         ({"aten::empty_strided": 1, "aten::mul": 30}, {"aten::empty": 2, "aten::mul": 1}, Verdict.REGRESSED),
-        # Those that call an allocator are none themselves: they make room for no further one.
+        # ops that call an allocator are not allocators: they do not offset another one
         ({"aten::empty_like": 9, "aten::mul": 30}, {"aten::empty": 1, "aten::mul": 1}, Verdict.REGRESSED),
-        # Conversions that convert nothing do not pay for a copy.
+        # conversions without effect do not offset a copy
         ({"aten::to": 9, "aten::mul": 30}, {"aten::copy_": 1, "aten::mul": 1}, Verdict.REGRESSED),
         ({"aten::copy_": 9, "aten::mul": 30}, {"aten::clone": 1, "aten::copy_": 1}, Verdict.CHANGED),
-        # One family does not pay for another.
+        # one family does not offset another
         ({"aten::empty": 9, "aten::mul": 30}, {"aten::item": 1, "aten::mul": 1}, Verdict.REGRESSED),
     ],
 )

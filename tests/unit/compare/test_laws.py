@@ -1,4 +1,4 @@
-"""What holds of every comparison, over random programs and random edits of them."""
+"""Laws of every comparison, over random programs and random edits of them."""
 
 import random
 from collections import Counter
@@ -19,7 +19,7 @@ from pytest_opprof.metrics import OP_FAMILIES, OPS_COUNT, RANGES_COUNT, TOTALS, 
 from pytest_opprof.results.run import OpRow, TestResult
 
 _NOW = simple_run().created
-_PEAK_TOLERANCE = 100  # one part in so many, of what is bounded and not exact
+_PEAK_TOLERANCE = 100  # inverse tolerance of bounded metrics
 
 
 def compared(base: TestResult, head: TestResult) -> TestComparison:
@@ -27,13 +27,13 @@ def compared(base: TestResult, head: TestResult) -> TestComparison:
 
 
 def risen_totals(base: TestResult, head: TestResult) -> set[str]:
-    """The totals that gate and rose, as the definition of the verdicts has it."""
+    """The totals that gate and rose, by the definition of the verdicts."""
     found = set()
     for name, metric in TOTALS.items():
         if metric.family is Family.TIME or metric.is_free:
             continue
         if name not in base.totals:
-            continue  # such as what is counted where asked for
+            continue  # such as counts that are only made on request
         before, after = base.totals[name].low, head.totals[name].low
         allowed = before / _PEAK_TOLERANCE if metric.family is Family.BOUNDED else 0
         if after - before > allowed:
@@ -82,7 +82,7 @@ def has_more_of_a_range(base: TestResult, head: TestResult) -> bool:
 def must_regress(base: TestResult, head: TestResult) -> bool:
     totals = risen_totals(base, head)
     if not has_more_of_a_range(base, head):
-        totals.discard(RANGES_COUNT.name)  # who names a stretch of code has not made it do more
+        totals.discard(RANGES_COUNT.name)  # naming a stretch of code does not make it do more
     return bool(totals or risen_watched(base, head))
 
 
@@ -121,8 +121,10 @@ def test_no_rise_of_a_watched_op_passes(pair: tuple[Program, Program]) -> None:
 
 @given(edits())
 def test_swapping_sides_swaps_rises_and_falls(pair: tuple[Program, Program]) -> None:
-    """The law: IMPROVED turns to REGRESSED where a total or a watched op fell, and to CHANGED where none did;
-    REGRESSED turns to IMPROVED where nothing fell, and else to CHANGED or REGRESSED; PASS and `measured` stay.
+    """IMPROVED becomes REGRESSED if a total or a watched op fell.
+
+    Without such a fall it becomes CHANGED. REGRESSED becomes IMPROVED if nothing fell, otherwise CHANGED or
+    REGRESSED; PASS and `measured` stay.
     """
     base, head = map(recorded, pair)
     there, back = compared(base, head), compared(head, base)
@@ -144,7 +146,7 @@ def test_swapping_sides_swaps_rises_and_falls(pair: tuple[Program, Program]) -> 
 
 
 def has_renames(found: TestComparison) -> bool:
-    """Whether something was there that is not any more: told with what is there now, it is not a row that fell."""
+    """Whether an op disappeared: folded with a new one, it is not a row that fell."""
     return any(
         change.rewrite is not None and change.rewrite.kind not in {RewriteKind.ADDED, RewriteKind.WRAPPED}
         for change in found.changes
@@ -156,7 +158,7 @@ def totals_risen(found: TestComparison) -> dict[str, int]:
 
 
 def unchanged(program: Program) -> Verdict | None:
-    """A step that runs nothing passes; but not where all that ran is on other threads, which no gate holds."""
+    """A step that runs nothing passes, unless all work ran on other threads, which no gate covers."""
     return None if program.background and not program.calls else Verdict.PASS
 
 
@@ -211,7 +213,7 @@ def test_folding_ops_changes_no_verdict(pair: tuple[Program, Program]) -> None:
 
 
 def rows_of_their_own(found: TestComparison) -> set[tuple[str, str, Verdict | None]]:
-    """The rows of ops that have a gate."""
+    """The rows of ops with a gate."""
     return {
         (change.op, change.metric, change.verdict) for change in found.changes if change.op and change.rule
     }
@@ -233,11 +235,11 @@ def test_other_tests_do_not_matter(pair: tuple[Program, Program], other: Program
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", list(RewriteKind))
 def test_the_edits_meet_each_rule(kind: RewriteKind) -> None:
-    """The laws say little of a rule that no program of theirs follows."""
+    """The laws prove little about a rule that their programs never use."""
 
     def follows(pair: tuple[Program, Program]) -> bool:
         found = compared(*map(recorded, pair))
         return any(change.rewrite and change.rewrite.kind is kind for change in found.changes)
 
-    # Any program will do: it is not made smaller.
+    # any program will do, so it is not shrunk
     find(edits(), follows, settings=settings(phases=[Phase.generate], max_examples=5_000, database=None))

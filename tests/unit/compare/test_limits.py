@@ -99,7 +99,7 @@ def test_dropped_events_prove_only_the_worst() -> None:
 
 
 def test_memory_of_dropped_events_proves_nothing() -> None:
-    """A release may be among what was dropped, and then there was less at a time."""
+    """A free may be among the dropped events, and then less memory was in use."""
     names = ("cpu_memory.peak", "cpu_memory.allocated")
     totals = {**TEST.totals, **{name: Samples.constant(128, steps=TEST.steps) for name in names}}
     whole = replace(TEST, totals=totals, sources=(*TEST.sources, "memory"))
@@ -166,7 +166,7 @@ def test_names_that_found_no_room_are_inconclusive() -> None:
     ],
 )
 def test_limit_decided_by_background_work_is_inconclusive(path: str, limit: object, verdict: Verdict) -> None:
-    """Whose its work is nobody knows: neither over a limit for it, nor within a limit without it."""
+    """Nobody knows whose work it is: it neither breaks a limit nor keeps it."""
     flops = Samples.constant(10, steps=TEST.steps)
     rows: tuple[OpRow, ...] = tuple(
         replace(row.with_metrics(flops=flops), background=True) for row in TEST.ops

@@ -1,4 +1,4 @@
-"""In which order the ops of a failure stand: the cause first."""
+"""The order of a failure's ops: the cause first."""
 
 from support.documents.strategies import calling, simple_run
 

@@ -1,4 +1,4 @@
-"""Tests under another name: suggested where there is one answer, and judged as what they are."""
+"""Renamed tests: suggested if there is one answer, and judged as what they are."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ def compared(base: dict[str, dict[str, int]], head: dict[str, dict[str, int]]) -
 
 
 def suggested(found: Comparison, name: str) -> str:
-    """What the last part of a test's reason says."""
+    """The last part of a test's reason."""
     test = found.test(name)
     assert test is not None
     return test.reason.rpartition("; ")[2]

@@ -1,4 +1,4 @@
-"""Tests of a baseline under the names that they have now."""
+"""Baseline tests under their new names."""
 
 import pytest
 from support.documents.strategies import simple_run, simple_test

@@ -1,4 +1,4 @@
-"""How much a step has more now than before."""
+"""The rise of a step."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whole runs compared, and the document of it."""
+"""Comparisons of whole runs, and their file."""
 
 import json
 from datetime import UTC, datetime

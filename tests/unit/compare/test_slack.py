@@ -1,4 +1,4 @@
-"""How instructions are judged: small rises change nothing that fails, and doubts are advisory."""
+"""Judging instructions: small rises never fail, and doubts are advisory."""
 
 from dataclasses import replace
 from types import MappingProxyType
@@ -100,7 +100,7 @@ def test_other_libraries_make_their_total_advisory() -> None:
 
 
 def test_varying_project_instructions_ungate_libraries() -> None:
-    """A test with random sizes: what it calls in a library was the same by luck."""
+    """In a test with random sizes, equal library calls are luck."""
     varying = replace(both(1_000, 9_000), unstable=(PYTHON_INSTRUCTIONS.name,))
     for base, head in ((both(1_000, 5_000), varying), (varying, both(1_000, 15_000))):
         found = compared(base, head)
@@ -142,7 +142,7 @@ def test_why_nothing_was_counted_is_advisory() -> None:
 def replayed(
     low: int, high: int | None = None, *, python: Samples | None = None, cpu: str = "Haswell"
 ) -> TestResult:
-    """A test under `opprof replay`, with its Python instructions where they were counted."""
+    """A test under `opprof replay`, with Python instructions if they were counted."""
     test = with_total(low, high, metric=NATIVE_INSTRUCTIONS)
     of_python = (
         {} if python is None else {PYTHON_INSTRUCTIONS.name: python, LIBRARY_INSTRUCTIONS.name: STEADY}

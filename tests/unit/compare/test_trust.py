@@ -1,4 +1,4 @@
-"""What stands between two sides: the environment in the fields that a metric depends on, caches, sources, losses."""
+"""Differences between two sides: in fields that a metric depends on, caches, sources, losses."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ FAMILIES = {
 
 
 def objection(metric: Metric, base: TestResult, head: TestResult, *, field: str | None = None) -> str:
-    """What is said of a metric where the sides differ in one field of the environment."""
+    """The objection to a metric if the sides differ in one field of the environment."""
     fields = [{field: value} if field else {} for value in ("one", "other")]
     if field in SETTINGS:
         base, head = replace(base, settings=fields[0]), replace(head, settings=fields[1])
@@ -42,7 +42,7 @@ def objection(metric: Metric, base: TestResult, head: TestResult, *, field: str 
 
 
 def of_devices(test: TestResult) -> TestResult:
-    """The test with a kernel: else it does not matter what is known of devices."""
+    """The test with a kernel; without one, device fields do not matter."""
     return replace(test, totals={**test.totals, "kernels.count": Samples.constant(1, steps=test.steps)})
 
 

@@ -1,4 +1,4 @@
-"""Counts that are not the same in each step, or in each process: what they gate, and what is said of them."""
+"""Counts that vary between steps or processes: their gates and messages."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ def test_uncertain_baseline_is_advisory() -> None:
 
 
 UNEVEN = with_counts(simple_test({"aten::mul": 4}), "aten::mul", Samples.of([4, 6, 4]))
-# Another process had another range, or there was no other.
+# another process had another range, or there was no other process
 UNSURE = (replace(UNEVEN, unstable=("ops.count", "aten::mul.count")), replace(UNEVEN, processes=1))
 
 
@@ -72,7 +72,7 @@ def test_rise_past_an_uncertain_base_is_reported(
 
 
 def test_unjudgeable_rise_hides_no_improvement() -> None:
-    """Another op's varies by the process: its total fell all the same, and the note names the rise."""
+    """Another op varies by process: its total fell all the same, and the note names the rise."""
     test = simple_test({"aten::mul": 4, "aten::item": 4})
     base = replace(with_counts(test, "aten::item", Samples.of([4, 6, 4])), unstable=("aten::item.count",))
     base = replace(base, totals=test.totals)
@@ -96,7 +96,7 @@ def test_advisories_past_the_cap_are_counted() -> None:
     found = compared(base, simple_test({f"aten::op{number}": 3 for number in range(30)}))
     *_, times = found.advisories
     assert len(found.advisories) == 20
-    assert found.advisories[0] == "13 more are not gated"  # of 30 ops, the total and the time
+    assert found.advisories[0] == "13 more are not gated"  # for 30 ops, the total and the time
     assert times.startswith("self CPU")
 
 
@@ -144,7 +144,7 @@ def test_base_that_disagreed_with_itself_is_advisory() -> None:
 
 @pytest.mark.parametrize(("side", "verdict"), [("head", Verdict.INCONCLUSIVE), ("base", None)])
 def test_unstable_metric_gates_nothing_despite_equal_steps(side: str, verdict: Verdict | None) -> None:
-    """As a document says that a later repetition did."""
+    """As a run file says after a later repetition."""
     sides = {"base": simple_test({"aten::mul": 4}), "head": simple_test({"aten::mul": 5})}
     sides[side] = replace(sides[side], unstable=("ops.count", "aten::mul.count"))
     found = compared(sides["base"], sides["head"])

@@ -1,4 +1,4 @@
-"""What a save tells of gates on values that vary."""
+"""A save's report on gates with varying values."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Views beside ops: what differs by them alone, and baselines that do not tell them apart."""
+"""Views beside ops: differences in views only, and baselines that do not distinguish them."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ _NOW = simple_run().created
 
 
 def recorded(counts: dict[str, int], views: dict[str, int], **others: Any) -> TestResult:
-    """A test with so many calls of each op, and so many of these views."""
+    """A test with N calls of each op, some of which are views."""
     bare = simple_test(counts, **others)
 
     def each(value: int) -> Samples:
@@ -33,13 +33,13 @@ def recorded(counts: dict[str, int], views: dict[str, int], **others: Any) -> Te
 
 
 def older(test: TestResult) -> TestResult:
-    """The same as an older release stored it."""
+    """The same, as an older release stored it."""
     counts = {row.name: row.count.low for row in test.ops}
     return simple_test(counts, steps=test.steps)
 
 
 def compared(base: TestResult, head: TestResult, *, triton: str = "") -> TestComparison:
-    """The verdict on a test; Triton, where it is given, is installed for the head alone."""
+    """The comparison of a test; Triton, if given, is installed only for the head."""
     known = simple_run().environment
     here = replace(known, fingerprint={**known.fingerprint, "triton": triton}) if triton else known
     return compare_test(

@@ -1,4 +1,4 @@
-"""FLOPs, which torch has for two of the ops that go through their elements."""
+"""FLOPs, which torch has for two of the elementwise ops."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from pytest_opprof.results.samples import Samples
 
 
 def working(*, total: int, nbytes: int | None = 64, **flops: int) -> TestResult:
-    """A test that runs ``add``, ``mul``, ``div`` and ``mm`` once, with so many FLOPs."""
+    """A test that runs ``add``, ``mul``, ``div`` and ``mm`` once, with N FLOPs."""
     names = ("add", "mul", "div", "mm")
     test = simple_test({f"aten::{name}": 1 for name in names})
     each = {f"aten::{name}": Samples.constant(flops.get(name, 0), steps=test.steps) for name in names}

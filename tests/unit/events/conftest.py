@@ -1,4 +1,4 @@
-"""What tests of events share."""
+"""Fixtures of the events' tests."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from pytest_opprof.events.recorded_event import RecordedEvent
 
 @pytest.fixture
 def made_events(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The index of each event of a recording that became an object, in their order."""
+    """The index of each event that became an object, in order."""
     made: list[int] = []
     original = RecordedEvent.__init__
 

@@ -1,4 +1,4 @@
-"""Each argument of the events' public calls changes something: a new one without an entry here fails."""
+"""Each argument of the events' public calls has an effect: a new one without an entry here fails."""
 
 import inspect
 from collections.abc import Callable

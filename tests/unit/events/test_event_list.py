@@ -1,4 +1,4 @@
-"""Event lists: one object for one event, made when asked for, nested as recorded."""
+"""Event lists: one object per event, created on demand, nested as recorded."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""What stacks cost: each call and event is looked at a few times, however deep it is."""
+"""The cost of stacks: each call and event is read a few times, however deep it is."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.user_frames import places_of_ops
 from pytest_opprof.traces.kineto import load_trace
 
-MOST_READS = 12  # of an event's parent, in all that is done with its stack
+MOST_READS = 12  # reads of an event's parent, in all uses of its stack
 
 
 class CountedReads(Sequence[int]):
-    """A column that counts how often it is read."""
+    """A column that counts its reads."""
 
     def __init__(self, column: Sequence[int]) -> None:
         self._column = column
@@ -33,12 +33,12 @@ class CountedReads(Sequence[int]):
 
 
 class CountedRecording:
-    """A recording whose parents are counted as they are read."""
+    """A recording that counts the reads of its parents."""
 
     def __init__(self, recording: RecordingView) -> None:
         self._recording = recording
         self.parent = CountedReads(recording.parent)
-        # One backward op somewhere: each event is asked whether it is inside one.
+        # one backward op somewhere, so that each event is checked for being inside one
         self.scope = [*recording.scope[:-1], 1]
         self.step = [0] * len(recording)
 
@@ -78,7 +78,7 @@ def test_deep_events_are_looked_at_a_few_times(tmp_path: Path, shape: dict[str, 
 
 
 def test_places_of_deep_ops_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of these calls is in a file of the user, so that each op would look at all of them."""
+    """None of these calls is in a user's file, so each op would search all of them."""
     looked_at: list[object] = []
     monkeypatch.setattr(user_frames, "_place", lambda *frame: looked_at.append(frame))
     recording = recording_of(tmp_path, calls=1_500, ranges=0, leaves=1_500)
@@ -87,7 +87,7 @@ def test_places_of_deep_ops_are_looked_for_once(tmp_path: Path, monkeypatch: pyt
 
 
 def test_stacks_that_branch_are_written_whole(tmp_path: Path) -> None:
-    """A line takes from the one before it only the calls that both have."""
+    """A line reuses from the one before it only the calls that both have."""
     spans = [("f", 0, 100), ("g", 1, 10), ("h", 2, 3), ("g", 12, 10), ("i", 30, 10), ("h", 31, 3)]
     path = tmp_path / "trace.json"
     events = [

@@ -1,4 +1,4 @@
-"""Kineto's events as columns, with our rules: what torch's mistake is, is none here."""
+"""Kineto's events as columns, by our rules, without torch's mistakes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Event lists that somebody made of events: nested on request, changed like any list."""
+"""Event lists built from events: nested on request, changed like any list."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Names: mangled, hidden, and standing for many."""
+"""Names: mangled, hidden, and shared by many events."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_frames_of_autograd_are_filtered() -> None:
 def test_name_that_would_fill_the_memory_stays_mangled() -> None:
     doubled = "_Z1f1aIiiE" + "".join(f"S_I{part}{part}E" for part in ("S0_", "S1_", "S2_"))
     assert demangled(doubled).startswith("f(a<int, int>, a<a<int, int>")
-    # Each part is the one before it twice: ninety of them would be more characters than there are atoms.
+    # each part doubles the one before it: ninety of them would have more characters than there are atoms
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     parts = [f"S{high}{low}_".replace("S0", "S") for high in digits[:3] for low in digits[:30]]
     exploding = "_Z1f1aIiiE" + "".join(f"S_I{part}{part}E" for part in parts)

@@ -1,4 +1,4 @@
-"""The op table; that it is torch's to the letter is for the oracle to say."""
+"""The op table; the oracle tests compare it with torch's, letter by letter."""
 
 import re
 from collections.abc import Sequence

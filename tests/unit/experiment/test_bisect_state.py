@@ -1,4 +1,4 @@
-"""What an interrupted bisection has measured is there again, for the same question alone."""
+"""An interrupted bisection's measurements are reused, for the same question only."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an experiment keeps on disk."""
+"""An experiment's files on disk."""
 
 import json
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""Temporary folders that the next process may find: whose they are, and what a test does to their locks."""
+"""Temporary folders that the next process may find: their owners and locks."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_folder_is_removed_with_its_contents(temporary: Path) -> None:
 
 @pytest.mark.parametrize("is_taken", [False, True])
 def test_closed_descriptor_is_not_closed_again(temporary: Path, *, is_taken: bool) -> None:
-    """Its number may be that of another file by then."""
+    """Its number may belong to another file by then."""
     with Place("it") as place:
         lock = place.lock
         os.close(lock)

@@ -1,4 +1,4 @@
-"""The line that says how far an experiment is."""
+"""The progress line of an experiment."""
 
 import pytest
 

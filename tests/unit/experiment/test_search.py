@@ -1,4 +1,4 @@
-"""The search: as few commits as can be, and honest about those that cannot be measured."""
+"""The search: as few commits as possible, and honest about unmeasurable ones."""
 
 import math
 
@@ -12,7 +12,7 @@ SKIPPED = Measured(value=None, reason="does not build")
 
 
 def search(values: str) -> tuple[Found, list[str]]:
-    """A search over commits whose names say their value: ``aaxbb``, x for one that cannot be measured."""
+    """Search commits named after their values: ``aaxbb``, x for one that cannot be measured."""
     commits = [f"{at}{value}" for at, value in enumerate(values)]
     asked: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The traces that an A/B keeps of what regressed."""
+"""The traces that an A/B keeps of regressed tests."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ STEM = trace_stem(TEST)
 
 
 def compared(*, calls: int) -> TimeComparison:
-    """An A/B of a test whose head calls an op so many times, where the base calls it twice."""
+    """An A/B of a test whose head calls an op N times, and whose base calls it twice."""
     times = near(1_000_000)
     return compare_times(side(times), side(times, lambda wall_ns: one_test(wall_ns, count=calls)))
 

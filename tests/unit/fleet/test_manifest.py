@@ -1,4 +1,4 @@
-"""What becomes of each file of a job."""
+"""The status of each file of a job."""
 
 from dataclasses import replace
 

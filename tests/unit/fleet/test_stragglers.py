@@ -1,4 +1,4 @@
-"""Who is named as a straggler, in simulated jobs of the demo's model."""
+"""Ranks named as stragglers, in simulated jobs of the demo's model."""
 
 import importlib.util
 import sys
@@ -12,19 +12,19 @@ from pytest_opprof.fleet.stragglers import late_ranks
 
 @pytest.fixture(scope="module")
 def model() -> ModuleType:
-    """The model that `make demo-fleet` makes its jobs with."""
+    """The model from which `make demo-fleet` generates its jobs."""
     path = Path(__file__).parents[3] / "examples" / "fleet_job.py"
     spec = importlib.util.spec_from_file_location("fleet_job", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["fleet_job"] = module  # its dataclasses look for it
+    sys.modules["fleet_job"] = module  # its dataclasses look it up
     spec.loader.exec_module(module)
     return module
 
 
 def named(model: ModuleType, *, slower: float, seed: int) -> list[int]:
-    """The ranks that are named where rank 13 computes slower."""
+    """The ranks named when rank 13 computes slower."""
     late = model.lateness(model.Plan(slower={13: 1 + slower}, seed=seed))
     return [one.rank for one in late_ranks(late)]
 

@@ -1,4 +1,4 @@
-"""What is in an artifact is looked at before it is unpacked, and nothing of it is written anywhere."""
+"""An artifact is checked before it is unpacked, and none of it is written anywhere."""
 
 import contextlib
 import gzip
@@ -29,7 +29,7 @@ def unpacked(data: bytes) -> bytes:
 
 
 def with_flag(bit: int) -> bytes:
-    """The good zip with a flag set in both of its records of the file."""
+    """The valid zip with a flag set in both of its records of the file."""
     data = bytearray(GOOD)
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         at = data.index(signature) + offset
@@ -39,7 +39,7 @@ def with_flag(bit: int) -> bytes:
 
 
 def claiming(size: int) -> bytes:
-    """The good zip, whose list says another size of the file."""
+    """The valid zip, whose list claims another size of the file."""
     data = bytearray(GOOD)
     struct.pack_into("<I", data, data.index(b"PK\x01\x02") + 24, size)
     return bytes(data)
@@ -57,7 +57,7 @@ def test_the_one_document_is_unpacked(method: int) -> None:
 
 
 def test_zip_that_was_written_as_a_stream_is_unpacked() -> None:
-    """As upload-artifact writes it: sizes stand behind the data, and before it there are none."""
+    """As upload-artifact writes it: the sizes follow the data."""
 
     class Stream(io.RawIOBase):
         def __init__(self) -> None:
@@ -147,7 +147,7 @@ def test_bomb_is_refused_before_it_is_unpacked() -> None:
 
 
 def test_second_list_of_files_is_refused() -> None:
-    """The locator of a zip64 record says where another list is, for readers that know of it."""
+    """A zip64 locator points to another list, for readers that know it."""
     locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, 0, 1)
     at = GOOD.rindex(b"PK\x05\x06")
     with pytest.raises(DocumentError, match="it is not a zip from"):

@@ -1,4 +1,4 @@
-"""What is taken from the environment of a job."""
+"""Values from a job's environment."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who wrote a comment."""
+"""The author of a comment."""
 
 from pytest_opprof.forge.conversation import Author
 

@@ -1,4 +1,4 @@
-"""What is taken from an event's file."""
+"""Values from an event's file."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is asked for is there and of its type, or an error says where it is not."""
+"""A requested value exists and has its type, or an error names its path."""
 
 import pytest
 

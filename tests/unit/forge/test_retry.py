@@ -1,4 +1,4 @@
-"""How long a request waits before it is made again."""
+"""The pause before a request is repeated."""
 
 import pytest
 from hypothesis import given

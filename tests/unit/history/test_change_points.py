@@ -11,7 +11,7 @@ LEVEL = 4e6
 
 
 def noisy(*levels: float, length: int = 60, noise: float = 0.05, seed: int = 0) -> list[float]:
-    """Levels one after another, under noise of machines: mostly small, sometimes a run far above."""
+    """Consecutive levels with machine noise: mostly small, sometimes a run far above."""
     source = random.Random(seed)  # noqa: S311  # no secret
     return [
         level * (1 + abs(source.gauss(0, noise))) * (3 if source.random() < 0.03 else 1)

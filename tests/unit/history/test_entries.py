@@ -1,4 +1,4 @@
-"""Lines of a segment: hostile and damaged ones are counted, and harm nobody."""
+"""Lines of a segment: hostile and damaged ones are counted, and harmless."""
 
 from pathlib import Path
 

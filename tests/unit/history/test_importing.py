@@ -1,4 +1,4 @@
-"""Older runs: found in files and folders, each once."""
+"""Older runs, found in files and folders, each once."""
 
 from datetime import UTC, datetime
 from pathlib import Path

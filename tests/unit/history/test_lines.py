@@ -1,4 +1,4 @@
-"""Trends as a reader, JSON and CSV have them."""
+"""Trends as text, JSON and CSV."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The log: what is appended is there, whatever happened to what was before."""
+"""The log: appended runs are there, whatever happened to earlier ones."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The tables say what the log says, over many repositories, and by the conditions of whoever asks."""
+"""The tables agree with the log, over many repositories and query conditions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -145,7 +145,7 @@ def test_other_tests_and_names_are_separate(tmp_path: Path) -> None:
 def test_op_times_match_the_run(tmp_path: Path) -> None:
     run = run_on_day(0)
     (test,) = run.tests
-    # As of a later release, which has metrics that this one does not know; and views, which are no metric.
+    # as from a later release with unknown metrics; and views, which are not a metric
     rows = (replace(row, metrics={**row.metrics, "views": row.count, "later": row.count}) for row in test.ops)
     run = replace(run, tests=(replace(test, ops=tuple(rows)),))
     told_run = ToldRun(
@@ -192,7 +192,7 @@ def test_an_interrupted_import_has_no_run(tmp_path: Path, monkeypatch: pytest.Mo
 def test_killed_compaction_changes_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int
 ) -> None:
-    """Before the first part is removed; after all parts of one table, the runs, are; and in the next one."""
+    """Killed before the first part is removed; after all parts of the runs table; and in the next table."""
     for day, mul in enumerate([2, 3, 3]):
         add(tmp_path, "encoder", [record(day, mul=mul)])
     before = (

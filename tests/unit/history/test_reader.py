@@ -1,4 +1,4 @@
-"""What a reader says of a log, and that it leaves every file alone."""
+"""A reader's view of a log; it changes no file."""
 
 import os
 from datetime import timedelta
@@ -128,7 +128,7 @@ def test_results_without_a_definition_are_counted(log: HistoryLog) -> None:
     lines = segment.read_bytes().splitlines(keepends=True)
     lost = [line for line in lines if line.startswith(b'{"define"') and b"test_0" in line]
     segment.write_bytes(b"".join(line for line in lines if line not in lost))
-    # Other segments define the same counts: what they say holds here too, but for the first value.
+    # Other segments define the same counts, so only the first value is lost.
     for other in log.segments()[1:]:
         other.path.unlink()
     reader = HistoryReader(log)
@@ -149,7 +149,7 @@ def test_definitions_of_the_wrong_kind_define_nothing(tmp_path: Path) -> None:
 
 
 def test_runs_stand_in_the_order_of_their_commits(tmp_path: Path) -> None:
-    """A clock that was set back measured the later commit "earlier"; of one commit the clock decides."""
+    """A clock set back measured the later commit "earlier"; for one commit the clock decides."""
     log = HistoryLog(tmp_path / "history")
     day = timedelta(days=1)
     log.append(
@@ -157,7 +157,7 @@ def test_runs_stand_in_the_order_of_their_commits(tmp_path: Path) -> None:
             record_on_day(9, mul=1, committed=FIRST_DAY),
             record_on_day(3, mul=3, committed=FIRST_DAY + 2 * day),
             record_on_day(2, mul=2, committed=FIRST_DAY + 2 * day),
-            record_on_day(4, mul=4),  # its commit's time is not known: then it is when it was measured
+            record_on_day(4, mul=4),  # its commit's time is unknown, so its measuring time counts
         ]
     )
     assert muls(log) == [1, 2, 3, 4]

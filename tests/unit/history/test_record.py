@@ -1,4 +1,4 @@
-"""What a run's record keeps of it, and what it leaves out."""
+"""What a run's record keeps and leaves out."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Where a store's history lies."""
+"""The location of a store's history."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A metric over time: its values, its changes, and which test was meant."""
+"""A metric over time: its values, its changes, and the selection of a test."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -129,7 +129,7 @@ def test_unknown_test_is_reported(text: str, tests: list[str], told: str) -> Non
 
 
 def test_distinguishing_views_from_ops_is_not_a_change(tmp_path: Path) -> None:
-    """Before it, 5 ops of which 2 are views; since then 3 and 2; then a real one more."""
+    """Before it: 5 ops, 2 of them views; then 3 and 2; then one real op more."""
     found = results_of(log_of(tmp_path, [5, 3, 4]))
     older, *newer = found.counts
     views = {"views.count": Samples.constant(2, steps=older.steps)}

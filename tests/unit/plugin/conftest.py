@@ -1,4 +1,4 @@
-"""Real pytest items, made in this process by a pytest that loads no plugin but ours."""
+"""Real pytest items, collected in this process by a pytest that loads only our plugin."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ MakeItem = Callable[[str], pytest.Item]
 
 @pytest.fixture
 def lone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A pytester whose configurations load our plugin and no other."""
+    """A pytester whose configurations load only our plugin."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     pytester.makeini("[pytest]\naddopts = -p opprof\n")
@@ -18,7 +18,7 @@ def lone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.P
 
 @pytest.fixture
 def make_item(lone: pytest.Pytester) -> MakeItem:
-    """The only test of a module with this source, which has pytest and us imported."""
+    """The only test of a module with this source, which imports pytest and our package."""
 
     def make(source: str) -> pytest.Item:
         return lone.getitem(

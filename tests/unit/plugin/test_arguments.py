@@ -1,4 +1,4 @@
-"""Which options of a session another process is given."""
+"""Options of a session that another process is given."""
 
 import pytest
 

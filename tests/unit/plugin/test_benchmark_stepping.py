@@ -1,4 +1,4 @@
-"""The call phase of a test that benchmarks, without a benchmark plugin."""
+"""The call phase of a benchmarking test, without a benchmark plugin."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Fixtures that benchmark: which of them show what they time."""
+"""Benchmark fixtures: which of them show what they time."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""A test's function, repeated: what it is called with, what it returns, what it is held in."""
+"""A test's function, repeated: its arguments, its result, its context."""
 
 import asyncio
 import inspect
@@ -13,7 +13,7 @@ MakeItem = Callable[[str], pytest.Item]
 
 
 class Log:
-    """Three calls, and what is done around them."""
+    """Three calls, and the hooks around them."""
 
     def __init__(self) -> None:
         self.entries: list[str] = []
@@ -66,7 +66,7 @@ def test_an_exception_ends_the_calls_at_once(make_item: MakeItem) -> None:
     with replaced(item, log.calls), pytest.raises(KeyError, match="mine") as caught:
         function_of(item)()
     assert log.entries == ["in 0", "closed"]
-    # pytest shows the test's own frames, and hides ours.
+    # pytest shows the test's own frames and hides ours
     assert [entry.name for entry in caught.traceback.filter(caught)][-1] == "test_it"
     assert "run" not in [entry.name for entry in caught.traceback.filter(caught)]
 

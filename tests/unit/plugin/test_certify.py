@@ -1,4 +1,4 @@
-"""What each of the fresh processes of a save measures."""
+"""What each fresh process of a save measures."""
 
 from types import SimpleNamespace
 from typing import Any, cast

@@ -15,7 +15,7 @@ ADVICE = "intended? opprof accept"
 
 
 def lines_of(comparison: Comparison, *, verbosity: int) -> list[str]:
-    """What a session with this comparison prints."""
+    """The output of a session with this comparison."""
     found: list[str] = []
     config = SimpleNamespace(get_verbosity=lambda: verbosity)
     session: Any = SimpleNamespace(

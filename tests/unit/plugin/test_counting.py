@@ -1,4 +1,4 @@
-"""How often a test is called to count its instructions, and what is kept."""
+"""How often a test is called to count its instructions, and which counts are kept."""
 
 import gc
 import sys
@@ -81,7 +81,7 @@ def test_counted_calls_collect_no_garbage() -> None:
 
 
 class Scripted:
-    """Says of each call how many instructions it took, which QEMU counts a little otherwise each time."""
+    """Reports N instructions per call, which QEMU counts slightly differently each time."""
 
     def __init__(self, counts: list[int]) -> None:
         self._left = counts
@@ -94,7 +94,7 @@ class Scripted:
 
 
 def scripted(*counts: int, expected: int | None = None) -> tuple[CountedCalls, int]:
-    """The calls of a test that take so many machine instructions, and how many calls there were."""
+    """The counts of a test whose calls take N machine instructions, and the number of calls."""
     counter = Scripted(list(counts))
     kind = replace(MACHINE, counter=lambda: counter)
     calls = CountedCalls(kind, expected=None if expected is None else (expected,))

@@ -1,4 +1,4 @@
-"""What is kept of processes that died."""
+"""Which crashes are kept."""
 
 import os
 from pathlib import Path

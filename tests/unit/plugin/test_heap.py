@@ -1,4 +1,4 @@
-"""The heap that rests: what a walk through it costs, and when one is due."""
+"""The frozen heap: the cost of a full collection, and when one is due."""
 
 import gc
 import weakref
@@ -16,7 +16,7 @@ class Circle:
 
 @pytest.fixture
 def heap() -> Iterator[RestingHeap]:
-    gc.unfreeze()  # one that somebody else has frozen would be left as it is
+    gc.unfreeze()  # a heap that other code froze would stay unchanged
     heap = RestingHeap()
     yield heap
     heap.thaw()

@@ -1,4 +1,4 @@
-"""What a measuring process says of the modules that its tests imported."""
+"""A measuring process's report on the modules that its tests imported."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from pytest_opprof.plugin.listing import copies_of_projects, files_of_modules
 
 def test_module_without_a_place_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     made = ModuleType("made")
-    made.__file__ = "_made.py"  # as that of torch.classes, which is not a file of the project
+    made.__file__ = "_made.py"  # like that of torch.classes, which is not a file of the project
     monkeypatch.setitem(sys.modules, "made", made)
     assert "made" not in files_of_modules()
 
@@ -22,7 +22,7 @@ def test_module_has_its_file() -> None:
 
 
 def installed(folder: Path, name: str, *, origin: object) -> dict[str, str]:
-    """What an installer leaves of a distribution with one module, which is imported."""
+    """A distribution with one module as an installer leaves it, imported."""
     module = name.lower().replace("-", "_")
     info = folder / f"{module}-1.0.dist-info"
     info.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What a marker asks for, read from real items."""
+"""Markers, read from real items."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a session has collected whole, in part, and not at all."""
+"""What a session has collected wholly, partly, or not at all."""
 
 from pathlib import Path
 

@@ -18,7 +18,7 @@ MakeItem = Callable[[str], pytest.Item]
 RANGES = frozenset({"ranges"})
 HEAD = "from pytest_opprof import record_function\nCALLS = []\n"
 
-# Asked for all of four calls when the marker is read, and again as they go: it breaks after the second.
+# Called for all four calls when the marker is read, and again during the calls: it breaks after the second.
 BREAKS_LATER = (
     HEAD
     + """\
@@ -40,7 +40,7 @@ def _no_window_left_open() -> Iterator[None]:
 
 
 def run(item: pytest.Item, *, fails: Callable[[Stepping], bool] | None = None) -> Stepping:
-    """Run a test's call phase as pytest would, and nothing else of it."""
+    """Run only a test's call phase, as pytest would."""
     assert isinstance(item, pytest.Function)
     stepping = Stepping(request_of(item), sources=RANGES, fails=fails)
     was_running = []
@@ -161,7 +161,7 @@ def test_fewer_calls_than_planned_are_an_error(make_item: MakeItem) -> None:
     item = make_item(HEAD + "@pytest.mark.profile\ndef test_it(): pass")
     stepping = Stepping(request_of(item), sources=RANGES)
     with stepping.around(item):
-        pass  # as where another plugin runs something else in its place
+        pass  # as if another plugin ran something else in its place
     assert stepping.problem == "the test was called 0 of 4 times"
 
 

@@ -1,4 +1,4 @@
-"""Steps that are timed without a profiler, with real items and the real collector."""
+"""Steps timed without a profiler, with real items and the real collector."""
 
 import gc
 import itertools
@@ -30,7 +30,7 @@ def _no_window_left_open() -> Iterator[None]:
 
 
 def run(item: pytest.Item, *, timed_steps: int, quiet: QuietMachine | None = None) -> Stepping:
-    """Run a test's call phase as pytest would, and nothing else of it."""
+    """Run only a test's call phase, as pytest would."""
     assert isinstance(item, pytest.Function)
     timed = TimedSteps(timed_steps, quiet=quiet)
     stepping = Stepping(request_of(item), sources=frozenset({"ranges"}), timed=timed, quiet=quiet)
@@ -112,7 +112,7 @@ def test_self_stepping_test_times_steps_after_the_schedule(make_item: MakeItem) 
         "    for _ in range(9):\n        look()\n        opprof.step()"
     )
     stepping = run(item, timed_steps=4)
-    # A second cycle of the schedule would have begun after the first.
+    # a second cycle of the schedule would have started after the first
     assert windows_of(item) == [False, True, True, *[False] * 6]
     assert (len(stepping.timed.durations_ns), len(stepping.recordings)) == (4, 1)
     assert (stepping.timed.reason, stepping.problem) == ("", None)
@@ -142,13 +142,13 @@ def test_the_measurement_holds_a_value_for_each_timed_step(make_item: MakeItem) 
     assert result.totals["ranges.count"].steps == 3
 
 
-# What a probe takes where the usual is 1,000 ns.
+# a probe's duration; the usual one is 1,000 ns
 USUAL, SLOW, FAST = 1_000, 1_300, 830
 STEP = "@pytest.mark.profile(warmup=0, active=1)\ndef test_it(): look()"
 
 
 def quiet(probes: Iterable[int], *, budget_ns: int = 10**12) -> QuietMachine:
-    """Of a machine whose probes take these times, then as long as usual."""
+    """A machine whose probes take these times, then the usual time."""
     told = itertools.chain(probes, itertools.repeat(USUAL))
     ticks = itertools.count()
     return QuietMachine(
@@ -157,7 +157,7 @@ def quiet(probes: Iterable[int], *, budget_ns: int = 10**12) -> QuietMachine:
 
 
 def ends(*probes: int) -> list[int]:
-    """Probes of a test of one profiled step, then of timed ones that end with these."""
+    """Probes of a test with one profiled step, then of timed steps that end with these."""
     return [USUAL, *itertools.chain.from_iterable((USUAL, probe) for probe in probes)]
 
 
@@ -195,7 +195,7 @@ def test_extra_timing_has_a_time_budget(make_item: MakeItem) -> None:
 
 
 def test_a_step_begins_when_the_machine_is_calm(make_item: MakeItem) -> None:
-    """The profiled one too."""
+    """The profiled one, too."""
     taken: list[int] = []
 
     def probe() -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""What workers leave in the exchange, and what the controller finds there."""
+"""What workers put into the exchange, and what the controller finds there."""
 
 from datetime import UTC, datetime
 from pathlib import Path

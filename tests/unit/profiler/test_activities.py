@@ -1,4 +1,4 @@
-"""Activities: what may be asked for, and what is said of it."""
+"""Activities: which may be requested, and the messages about them."""
 
 import enum
 import warnings
@@ -17,7 +17,7 @@ CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA
 
 
 def foreign_enum(name: str) -> type[enum.Enum]:
-    """Somebody else's activities."""
+    """Another library's activities."""
     members: type[enum.Enum] = enum.Enum(name, {"CPU": 0, "CUDA": 2})  # type: ignore[misc]  # not its own name
     return members
 

@@ -11,7 +11,7 @@ from pytest_opprof.profiler.handlers import tensorboard_trace_handler
 
 
 class Exporter:
-    """Writes the name it is given into the file of that name."""
+    """Writes the given name into the file of that name."""
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         Path(path).write_text(str(path), encoding="utf-8")

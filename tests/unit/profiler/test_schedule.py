@@ -16,7 +16,7 @@ LETTERS = {
 
 
 def foreign_enum(name: str) -> type[enum.Enum]:
-    """Somebody else's actions."""
+    """Another library's actions."""
     numbers = {"NONE": 0, "RECORD": 2, "DEVICE_STOPPED": 4}
     members: type[enum.Enum] = enum.Enum(name, numbers)  # type: ignore[misc]  # not its own name
     return members

@@ -1,4 +1,4 @@
-"""The count of steps that several parties share."""
+"""The step count that several parties share."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""The stepper: what it asks of the recorder, step by step."""
+"""The stepper: its calls on the recorder, step by step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ ACTIONS = {
 
 
 class LoggingRecorder:
-    """Notes what it is told, and raises where a test wants it to."""
+    """Logs its calls, and raises where a test wants it to."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -60,12 +60,12 @@ class LoggingRecorder:
 
 
 def plan(letters: str) -> Callable[[int], object]:
-    """A schedule of one letter for each step; the last goes on."""
+    """A schedule of one letter per step; the last one repeats."""
     return lambda step: ACTIONS[letters[min(step, len(letters) - 1)]]
 
 
 def stepper_with(schedule: Callable[[int], object], recorder: Any, *, named_steps: bool = True) -> Stepper:
-    """Of a recorder that only has the methods of one."""
+    """A stepper of a recorder that only has the stepper's methods."""
     return Stepper(schedule, recorder, named_steps=named_steps)
 
 

@@ -1,4 +1,4 @@
-"""The table of transitions: every cell, and what holds in all of them."""
+"""The table of transitions: every cell, and rules that hold in all of them."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What a recording that ended in death says of each thread, and how that is told."""
+"""A dead process's recording: the report on each thread."""
 
 import os
 import signal
@@ -87,7 +87,7 @@ def test_forgotten_events_are_counted(tmp_path: Path) -> None:
 def test_events_without_room_are_counted(tmp_path: Path) -> None:
     deep = "collector.start()\nopened = [record_function('x').__enter__() for _ in range(65_545)]"
     death = dead(tmp_path, start=deep)
-    # Stacks are 65,535 deep; the last one that did not fit is "done".
+    # stacks are at most 65,535 deep; the last range that did not fit is "done"
     assert list(told(death, trace=None))[-1] == "    65,535 events, at least 11 more had no room"
 
 

@@ -1,4 +1,4 @@
-"""Session files that dead processes left: their notes, which are of use, and what is removed with them."""
+"""Session files of dead processes: their notes, which ones are useful, and what is removed with them."""
 
 import os
 import signal

@@ -72,7 +72,7 @@ def test_a_slower_test_is_shown_with_its_op() -> None:
 
 
 def without_a_common_cause(many: int) -> Comparison:
-    """So many tests that regressed, each in an op of its own."""
+    """N regressed tests, each in its own op."""
     comparison = regressions(many)
     tests = []
     for at, test in enumerate(comparison.tests):

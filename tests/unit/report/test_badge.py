@@ -14,7 +14,7 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.badge import badge
 from pytest_opprof.report.summary import Judged
 
-# https://shields.io/badges/endpoint-badge: the types of what an endpoint may say, and the named colors.
+# https://shields.io/badges/endpoint-badge: the types of an endpoint's fields, and the named colors.
 TYPES = {"schemaVersion": int, "label": str, "message": str, "color": str, "isError": bool}
 COLORS = {"brightgreen", "green", "yellowgreen", "yellow", "orange", "red", "blue", "lightgrey"}
 RUN = simple_run(named("test_a", {"aten::mul": 1}), name="main")

@@ -1,4 +1,4 @@
-"""No name of a document does anything in any report: found by reading each report as its readers do."""
+"""No name has an effect in any report: each report is read as its readers do."""
 
 import html
 import json
@@ -29,14 +29,14 @@ from pytest_opprof.results.files import parse
 from pytest_opprof.results.schema import Contract, validate
 
 MARKER = "<!-- opprof:sticky v1 key=0 head=1 run=1.1 -->"
-# The elements of our pages, and the attributes that renderers put there: none of them can do anything.
+# The elements of our pages, and the renderers' attributes, none of which can do anything.
 ELEMENTS = {
     *("h3", "p", "br", "ul", "li", "strong", "code", "details", "summary"),
     *("table", "thead", "tbody", "tr", "th", "td"),
 }
 ATTRIBUTES = {("th", "align"), ("td", "align"), ("th", "style"), ("td", "style")}
 ALIGNED = {"left", "right", "text-align:left", "text-align:right"}
-# What forges make something of in texts outside of code.
+# texts that forges interpret outside of code
 OBEYED = re.compile(r"[@#!$~%^&][\w\"]|GH-\d|://|www\.|:\w+:|\[|\]|[<>`\\]|[0-9a-f]{7}")
 CASES = {"testsuites", "testsuite", "testcase", "properties", "property", "failure", "error", "skipped"}
 
@@ -54,7 +54,7 @@ def check_markdown(text: str, judged: Judged) -> None:
         assert not [one for one in live if OBEYED.search(one)]
         for table in tables(page):
             assert {len(row) for row in table} == {len(table[0])}
-        # Every fold is where it was put: none was closed by a name, and none swallows another.
+        # Every fold is in its place: no name closed one, and none contains another.
         assert {one.tag for one in page} <= {"h3", "p", "ul", "table", "details"}
         assert not page.findall(".//details//details")
     page, _ = pages(text)
@@ -62,7 +62,7 @@ def check_markdown(text: str, judged: Judged) -> None:
 
 
 def check_texts_survive(page: ET.Element, judged: Judged) -> None:
-    """Each failing test is named as it is called, or as its escapes say."""
+    """Each failing test is named by its name or its escaped name."""
     told = {text_of(code) for code in page.iter("code")}
     for test in Summary.of(judged).tests:
         name = escaped(test.node_id.partition("::")[2])
@@ -118,7 +118,7 @@ def check_html(text: str, _: Judged) -> None:
     page = html5lib.parse(text, treebuilder="etree", namespaceHTMLElements=False)
     plain = html5lib.parse(FORMATS["html"](cloning()), treebuilder="etree", namespaceHTMLElements=False)
     ours = {(one.tag, *sorted(one.keys())) for one in elements(plain)}
-    # Notes and fields that differ have elements and classes of their own, in which no name stands.
+    # Notes and differing fields have their own elements and classes, without names.
     ours |= {
         ("p", "class"),
         ("tr", "class"),
@@ -164,12 +164,12 @@ CHECKS: Mapping[str, Callable[[str, Judged], None]] = {
 
 
 def hidden(text: str) -> list[str]:
-    """Characters that a terminal or a text's direction obeys, or that nobody sees; line ends are ours."""
+    """Characters that control a terminal or text direction, or are invisible; line ends are ours."""
     return [char for char in text if char != "\n" and not char.isprintable()]
 
 
 def as_read(judged: Judged) -> Judged:
-    """What is left of a comparison after it was a document: all of it."""
+    """The comparison after a round trip through its file; nothing is lost."""
     if isinstance(judged, Comparison):
         document = parse(json.dumps(comparison_to_document(judged)).encode(), where="here")
         found: Judged = comparison_from_document(
@@ -209,7 +209,7 @@ def test_each_dangerous_piece_is_inert_alone(name: str) -> None:
             replace(test, node_id=f"{text}::{text}", reason=text, changes=changes, advisories=(text,))
         )
     judged = replace(comparison, tests=tuple(told), notes=(hostile.NEEDLE,))
-    # A test that is not there has no place where to look for it, and ten of a kind are all that is shown.
+    # a missing test has no location, and only ten of a kind are shown
     for part in (judged,) if name != "annotations" else (replace(judged, tests=(one,)) for one in told):
         CHECKS[name](FORMATS[name](part), part)
 

@@ -1,4 +1,4 @@
-"""Names of kernels on a terminal; those here ran on a GPU."""
+"""Kernel names on a terminal; these ran on a GPU."""
 
 import pytest
 from hypothesis import given

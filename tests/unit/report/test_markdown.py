@@ -1,4 +1,4 @@
-"""Pages for pull requests: what stands where, and what gives way where there is no room."""
+"""Pages for pull requests: their layout, and what is cut if they are too long."""
 
 from dataclasses import replace
 
@@ -129,7 +129,7 @@ def test_regressions_are_kept_before_all_else(many: int) -> None:
             for what in ("aten::item0 count", "aten::item1 count", "ops, total count")
         }
         assert expected <= set(shown)
-        # Not folded: the cause, and how many tests have it.
+        # not folded: the cause, and its number of tests
         assert [row[0] for row in tables(page)[0]] == ["op", "aten::item0", "aten::item1"]
         assert f"and {many - 5} more tests" in text_of(page)
     assert "more regressions" not in text
@@ -145,7 +145,7 @@ def test_omitted_rows_are_counted_at_the_top() -> None:
     assert f"**{missing} more regressions, see [the job summary](<https://ci.example/1>).**" in text
     assert text.index("more regressions") < text.index("| `test_")
     assert "rows omitted, see [the job summary]" in text
-    # A summary has room for all of them.
+    # a summary has room for all of them
     summary = job_summary(comparison)
     assert len(summary.encode()) <= 1_000_000
     assert "more regressions" not in summary

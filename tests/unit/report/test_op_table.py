@@ -104,7 +104,7 @@ def test_recorded_memory_has_a_column() -> None:
 
 
 def times(test: TestResult, **of_rows: dict[str, int]) -> TestResult:
-    """The test with times on the device, in each step, by the last word of a row's name."""
+    """The test with device times in each step, by the last word of a row's name."""
 
     def each(row: OpRow) -> OpRow:
         found = of_rows.get(row.name.rpartition("::")[2] if row.kind is OpKind.OP else "kernel", {})

@@ -1,4 +1,4 @@
-"""Metrics as Prometheus' own parser and GitLab read them."""
+"""Metrics as read by Prometheus' own parser and by GitLab."""
 
 from support.documents.compared import cloning, compared, named
 from support.documents.metric_lines import by_gitlab, by_prometheus
@@ -27,7 +27,7 @@ def test_varying_values_are_left_out() -> None:
         "tests/test_model.py::test_b"
     }
     assert "cpu_time" not in text
-    # The order of names, not that in which the tests ran.
+    # in the order of names, not in run order
     lines = [line for line in text.splitlines() if line.startswith("opprof_ranges_count")]
     assert lines == sorted(lines)
     assert len(lines) == 2

@@ -1,4 +1,4 @@
-"""What docs/reports.md shows of each format is what the format writes."""
+"""The samples in docs/reports.md match each format's output."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from support.documents.compared import cloning
 
 from pytest_opprof.report.formats import FORMATS
 
-# By how a block begins: the format, and where stacks were recorded, the lines of the code.
+# by the start of a block: the format, and the code's lines if stacks were recorded
 SHOWN = {
     "### opprof": ("markdown", {"forward, src/model.py:41": 6}),
     "<testcase": ("junit", None),
@@ -29,5 +29,5 @@ def test_page_shows_the_written_formats(begin: str, repository: Path) -> None:
     shown = [line.strip() for line in block.splitlines()]
     start = next(at for at, line in enumerate(written) if line.startswith(shown[0]))
     found = written[start : start + len(shown)]
-    # The page may cut its last line.
+    # the page may cut its last line
     assert [line[: len(short)] for line, short in zip(found, shown, strict=True)] == shown

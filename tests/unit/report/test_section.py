@@ -1,4 +1,4 @@
-"""The section of a failed test: its verdict, what changed and why, and what to do next."""
+"""A failed test's section: its verdict, what changed and why, and the next step."""
 
 import re
 from pathlib import Path

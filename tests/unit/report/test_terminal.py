@@ -1,4 +1,4 @@
-"""What a session prints."""
+"""A session's output."""
 
 from dataclasses import replace
 
@@ -72,7 +72,7 @@ def test_tests_that_ran_nothing_are_a_warning() -> None:
         assert warning == Line("2 tests ran no op or range: nothing is compared", Style.WARN)
     verbose = texts(summary_lines(comparison, width=100, verbosity=1))
     assert verbose[-3:-1] == ["    tests/test_model.py::test_a", "    tests/test_model.py::test_b"]
-    # That they ran something before is a change, and no oversight.
+    # tests that ran something before have changed; it is not an oversight
     before = simple_run(named("test_a", {"aten::mul": 1}), name="main")
     after = texts(summary_lines(compared(before, simple_run(named("test_a", {}))), width=100))
     assert not any("nothing is compared" in line for line in after)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pytest_opprof.report.text import columns, cut_end, cut_middle, escaped, table
 
-# Characters of one and of two columns: on the rest terminals do not agree.
+# characters of one and of two columns; terminals disagree about others
 shapes = st.text(alphabet="abc:_日本語\n\x1b", max_size=60)
 anything = st.text(max_size=60) | st.sampled_from(["\ud800", "\x1b[31m", "a\nb", "\u202e", "\x00", "\x9b"])
 

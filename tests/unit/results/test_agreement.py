@@ -53,7 +53,7 @@ def test_memory_that_disagrees_becomes_a_range() -> None:
     ("again", "is_a_range"), [(10_100, False), (9_900, False), (10_101, True), (9_899, True)]
 )
 def test_peaks_that_disagree_become_a_range(again: int, *, is_a_range: bool) -> None:
-    """By more than their gates tolerate: else the second look would fail with the value that the first had."""
+    """By more than their gates tolerate: otherwise the second look would fail with the first one's value."""
     peaks = [
         replace(FIRST, totals={**FIRST.totals, "cpu_memory.peak": Samples.constant(peak, steps=3)})
         for peak in (10_000, again)
@@ -85,7 +85,7 @@ def test_pythons_memory_that_fell_and_stayed_is_settled(
 
 
 def test_only_pythons_memory_settles() -> None:
-    """What torch allocates does not depend on how often the interpreter ran the code; no more do counts."""
+    """Torch's allocations do not depend on how often the interpreter ran the code, nor do counts."""
     torchs = taking(96, sources=("memory",))
     assert settled(torchs, taking(48, 48, sources=("memory",))) == torchs
     fewer = replace(taking(48, 48), totals={"ops.count": Samples.constant(1, steps=2)})

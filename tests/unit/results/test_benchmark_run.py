@@ -1,4 +1,4 @@
-"""Files of pytest-benchmark become runs, or one sentence on why not."""
+"""pytest-benchmark's files become runs, or one sentence says why not."""
 
 import json
 from datetime import UTC, datetime
@@ -191,7 +191,7 @@ def test_statistics_and_rounds_agree(rounds_s: list[float]) -> None:
         of_statistics.high,
     )
     assert abs(of_rounds.total - of_statistics.total) <= len(rounds_s) + 1e-9 * of_rounds.total
-    # A document refuses samples that contradict themselves.
+    # the file format refuses contradictory samples
     again = Samples.from_document(of_statistics.to_document(), steps=len(rounds_s))
     assert again.total == of_statistics.total
 

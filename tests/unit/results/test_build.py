@@ -174,7 +174,7 @@ def test_no_cycles_give_no_steps() -> None:
 
 
 def test_calls_are_ordered_after_ops() -> None:
-    """However long they take: recording them takes no op's place."""
+    """However long they take: recording calls must not displace an op."""
     calls = [
         op(f"f{i}", 1, 1, kind=EventKind.PYTHON_CALL, each_step={"self_ns": (900, 900)})
         for i in range(DETAILED_OPS + 1)

@@ -1,4 +1,4 @@
-"""What devices did, from the collector's words to metrics."""
+"""Device work, from the collector's names to metrics."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
 CUDA = replace(EMPTY, sources=("ranges", "ops", "cuda"))
-# Every measure has a number of its own, so that none can stand for another.
+# every measure has its own number, so that a mix-up shows
 ALL = {name: (at + 1, 2 * (at + 1)) for at, name in enumerate(MEASURES)}
 
 

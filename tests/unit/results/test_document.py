@@ -1,4 +1,4 @@
-"""Runs survive their documents, and documents keep their contract."""
+"""Runs survive their files, and files keep their contract."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Files: read with suspicion, written whole or not at all."""
+"""Files are read with suspicion, and written whole or not at all."""
 
 import gzip
 import os
@@ -80,7 +80,7 @@ def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
 
 
 def test_an_integer_with_a_point_is_an_integer() -> None:
-    """JSON Schema says so; what is added up later is exact."""
+    """JSON Schema says so, and sums must be exact."""
     document = parse(b'{"a": 5.0, "b": 1e3, "c": 5.5, "d": -0.0}', where="run.json")
     assert [(type(value), value) for value in document.values()] == [
         (int, 5),

@@ -1,4 +1,4 @@
-"""Files of jobs: there and back, and what their schemas refuse."""
+"""Fleet files: round trips, and what their schemas refuse."""
 
 import dataclasses
 import json

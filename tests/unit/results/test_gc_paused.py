@@ -1,4 +1,4 @@
-"""The garbage collector stands aside, and comes back as it was."""
+"""The garbage collector pauses, and is restored afterwards."""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A run joins an earlier one."""
+"""Merging a run with an earlier one."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,13 +28,13 @@ HOST = {
 
 
 def times_of(test: TestResult) -> TestResult:
-    """What a file of pytest-benchmark has of a test."""
+    """A test's times in a pytest-benchmark file."""
     wall = Samples.constant(7, steps=3)
     return TestResult(node_id=test.node_id, timing=Timing(steps=3), totals={WALL_TIME.name: wall})
 
 
 def measured_on(*tests: TestResult, hours: int = 0, **fields: Any) -> Run:
-    """A run of a host like `HOST`, with other fields or without some."""
+    """A run on a host like `HOST`, with other or missing fields."""
     fingerprint = {name: value for name, value in (HOST | fields).items() if value is not None}
     return simple_run(
         *tests,
@@ -89,7 +89,7 @@ def test_origin_of_a_carried_test_stays() -> None:
 def test_joined_runs_keep_each_tests_latest_measurement() -> None:
     first = simple_run(A, B, run_id="one", created=DAY)
     again = simple_test({"aten::mul": 2}, node_id=A.node_id)
-    # The later run has a test of the earlier one, and does not know that it was measured again between the two.
+    # The later run carries a test of the earlier one, unaware that it was measured again between them.
     between = simple_run(again, run_id="two", created=DAY + timedelta(hours=1))
     later = merged(
         first, simple_run(OTHER, run_id="three", created=DAY + timedelta(hours=2)), collected=Collected()
@@ -149,7 +149,7 @@ def test_unknown_fields_are_not_another_environment() -> None:
         ("cpu_model", "CPU model one -> two"),
         ("cpu_count", "CPU count 4 -> two"),
         ("gpu_driver", "GPU driver 550 -> two"),
-        ("threads", ""),  # which each test has itself
+        ("threads", ""),  # which each test records itself
         ("determinism", ""),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a schema refuses, and in which words."""
+"""What a schema refuses, and the messages."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Shards and ranks joined: nothing counted twice, nothing missed in silence."""
+"""Joined shards and ranks: nothing counted twice, nothing silently missing."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -184,7 +184,7 @@ def test_each_rank_keeps_its_figures() -> None:
 
 
 def test_ranks_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those past the first are read again when their turn comes, and let go."""
+    """Ranks past the first are read again in their turn, and released."""
     files = []
     for number, one in enumerate(ranks(2, 2, 3)):
         files.append(tmp_path / f"{number}.json")

@@ -1,7 +1,7 @@
-"""Files of schema version 1 are read, compared and shown as the release that wrote them did.
+"""Files of schema version 1 are read, compared and shown as in the release that wrote them.
 
-`version_1/` holds what that release wrote and printed: runs, a comparison, a counts file, a history, what was
-accepted, op tables. Nothing there is ever written again.
+`version_1/` holds what that release wrote and printed: runs, a comparison, a counts file, a history, accepted
+values, op tables. Nothing there is ever rewritten.
 """
 
 import json
@@ -27,7 +27,7 @@ COLUMNS = (
     "name,kernels,launches,syncs,copies,host copies,copied,cuda busy,cuda idle,queue depth,cuda mem,cpu mem,"
     "total flops,self cuda,# of calls"
 )
-# The members of a row of version 1 that are metrics since.
+# members of a version 1 row that have become metrics
 FIELDS = {
     "count": "count",
     "views": "views",
@@ -177,7 +177,7 @@ def test_members_of_a_later_release_are_ignored() -> None:
 
 
 def _grow(part: Any) -> None:
-    """Put a member that nobody knows into every object that is not a mapping of names."""
+    """Put an unknown member into every object that is not a mapping of names."""
     if isinstance(part, dict):
         for name, each in list(part.items()):
             if name not in {

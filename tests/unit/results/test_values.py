@@ -1,4 +1,4 @@
-"""The value of a path in a result."""
+"""The value at a path in a result."""
 
 import pytest
 from support.documents.strategies import cuda_test, simple_test

@@ -1,4 +1,4 @@
-"""What a file says of an event beyond its columns is in the event."""
+"""Fields of an event that a file has beyond the columns."""
 
 import json
 from pathlib import Path

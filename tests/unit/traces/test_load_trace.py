@@ -1,4 +1,4 @@
-"""Reading a trace file: what becomes of its events, of all else in it, and of files that are none."""
+"""Reading a trace file: its events, its other contents, and other files."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def op(name: str, start_us: float, duration_us: float, **members: Any) -> dict[s
 
 @pytest.fixture
 def load(tmp_path: Path) -> Any:
-    """Writes a file and reads it."""
+    """Write a file and read it."""
 
     def loaded(content: Any, **limits: int) -> TraceFile:
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -325,7 +325,7 @@ def test_memory_events_have_their_numbers(load: Any) -> None:
 
 
 def test_a_packed_piece_boundary_loses_nothing(load: Any) -> None:
-    # More than a piece comes out of these few bytes, and the last of it when all of them were read.
+    # these few bytes unpack to more than one piece, the last one after all bytes were read
     text = b"[" + b" " * ((1 << 20) * 3 - 1) + json.dumps(op("a", 1, 2)).encode() + b"]"
     packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     assert len(load(packer.compress(text) + packer.flush()).events()) == 1

@@ -1,4 +1,4 @@
-"""Base and head as one trace: where events go, when they are shown, and which are marked."""
+"""Base and head as one trace: positions of events, their display times, and marks."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ def merged(folder: Path, base: Iterable[Event], head: Iterable[Event], *, name: 
 
 
 def shown(trace: Any, side: str) -> list[Event]:
-    """What is shown of a side, without the events that name things."""
+    """The shown events of a side, without naming events."""
     events = trace["traceEvents"]
     names = {
         event["pid"]: event["args"]["name"]
@@ -67,7 +67,7 @@ def test_each_step_is_beside_its_counterpart(tmp_path: Path) -> None:
         "b": (52, 3),
     }
     assert places(shown(trace, "head")) == {
-        "early": (0, 5),  # of no step, and so in no step's count
+        "early": (0, 5),  # outside steps, so in no step's count
         "ProfilerStep#0": (20, 30),
         "a": (22, 20),
         "ProfilerStep#1": (50, 10),
@@ -86,7 +86,7 @@ def test_event_around_two_steps_is_stretched(tmp_path: Path) -> None:
     ]
     head = [step(0, 10, 30), step(1, 40, 10)]
     found = places(shown(merged(tmp_path, base, head), "base"))
-    # The base waits 20 µs; a kernel takes as long as it took.
+    # the base waits 20 µs; a kernel keeps its duration
     assert found == {
         "around": (0, 60),
         "ProfilerStep#0": (10, 10),
@@ -173,7 +173,7 @@ def test_asynchronous_events_of_the_sides_are_apart(tmp_path: Path) -> None:
         for event in trace["traceEvents"]
         if event["ph"] in {"b", "e"}
     ]
-    assert len(pairs) == 8  # what was open is ended where its trace ends
+    assert len(pairs) == 8  # open events end with their trace
     assert len({number for _, _, number in pairs}) == 4
 
 

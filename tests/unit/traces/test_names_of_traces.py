@@ -1,4 +1,4 @@
-"""Names of traces that were read: each trace's own, and gone with it."""
+"""Names of loaded traces: each trace's own, and released with it."""
 
 import json
 import subprocess
@@ -41,7 +41,7 @@ def _trace(path: Path, *names: str) -> Path:
 
 
 def test_closed_traces_release_their_names(tmp_path: Path) -> None:
-    # 1.2 million names: more than a process has numbers for.
+    # 1.2 million names: more than a process's name ids
     done = subprocess.run(
         [sys.executable, "-c", READER, str(tmp_path / "trace.json")],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""One trace for one page: who may fetch it, and what ends the serving."""
+"""One trace for one page: who may fetch it, and when serving ends."""
 
 import http.client
 import os
@@ -17,7 +17,7 @@ ORIGIN = "https://perfetto.example"
 
 
 class Serving:
-    """A server that runs in a thread of its own until it was fetched from."""
+    """A server in its own thread that runs until the file was fetched."""
 
     def __init__(self, path: Path) -> None:
         self._ready = threading.Event()

@@ -1,4 +1,4 @@
-"""One side's call tree, before it is aligned with the other."""
+"""One side's call tree, before it is aligned with the other side's."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Ops that became others are one change: each rule, and what no rule covers."""
+"""Replaced ops are one change: each rule, and cases that no rule covers."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ def of_ops(found: TestComparison) -> list[Change]:
 
 
 def told(found: TestComparison) -> dict[str, Verdict | None]:
-    """The rows of ops: what they call the change, and the verdict."""
+    """The rows of ops: the wording of each change, and its verdict."""
     return {name_of(change): change.verdict for change in of_ops(found)}
 
 
@@ -215,7 +215,7 @@ def test_asked_for_op_keeps_its_row() -> None:
 
 def test_python_calls_do_not_part_two_trees() -> None:
     def with_calls(test: TestResult, line: int) -> TestResult:
-        """The same ops, all called by a function of a line."""
+        """The same ops, all called by one function from one line."""
         call = f"model.py({line}): forward"
         tree = [TreeNode(parent=-1, name=call, count=3, self_ns=0)]
         tree += [replace(node, parent=node.parent + 1) for node in test.tree]
@@ -299,7 +299,7 @@ def test_op_inside_a_new_op_is_not_gone() -> None:
 
 
 def test_folded_parts_are_not_counted_twice() -> None:
-    """An op that stands for a watched one, and wraps another: the watched one has its own row as it is."""
+    """An op that replaces a watched one and wraps another: the watched one has its own row."""
     rest = ("aten::mul", 1), ("aten::addmm", 1), ("aten::relu", 1)
     base = calling(("aten::item", 1, ("aten::mul", 1)), *rest)
     head = calling(("my::op", 1, ("my::op", 1, ("aten::mul", 1))), *rest)

@@ -1,4 +1,4 @@
-"""What fresh processes say of a change: confirmed, gone, not sure, or a second look at what others hid."""
+"""Results of fresh processes: confirmed, gone, unsure, or a second look at a hidden change."""
 
 from support.documents.ab_runs import MS, many_tests, near, one_test, side
 from support.documents.judged_times import AGAIN, BASE, LENIENT, SAME, SLOWER, judged, with_test
@@ -18,7 +18,7 @@ def test_change_that_is_gone_in_fresh_processes_passes() -> None:
 
 
 def test_confirmation_that_could_not_have_seen_it_is_inconclusive() -> None:
-    # The halves of the fresh base differ by more than the change that is asked about.
+    # the halves of the fresh base differ by more than the change in question
     unquiet = [4_000_000, 4_800_000, 4_800_001, 4_000_001] * 3
     found = judged(side(BASE), side(SLOWER), confirmation=(side(unquiet), side(unquiet)))
     assert found.verdict is Verdict.INCONCLUSIVE
@@ -27,7 +27,7 @@ def test_confirmation_that_could_not_have_seen_it_is_inconclusive() -> None:
 
 
 def slowed(times: list[int], *at: int, by: float = 1.5) -> list[int]:
-    """The same, where the machine slowed some processes down and nobody noticed."""
+    """The same times, but the machine slowed some processes down unnoticed."""
     return [round(time * by) if each in at else time for each, time in enumerate(times)]
 
 
@@ -35,7 +35,10 @@ FIRST = "tests/test_a.py::test_0"
 
 
 def hidden(of: int) -> tuple[list[Run], list[Run]]:
-    """Fourteen tests, the first of them slower by a fifth. Five processes of each side ran while the machine was slow."""
+    """Fourteen tests, the first of them slower by a fifth.
+
+    Five processes of each side ran while the machine was slow.
+    """
     at = (0, 1, 4, 5, 8)
     later = slowed(near(round(4.8 * MS), seed=12), *at)
     return (
@@ -45,7 +48,7 @@ def hidden(of: int) -> tuple[list[Run], list[Run]]:
 
 
 def second_look(base: list[int], head: list[int], *, of: int = 1) -> TestTimes:
-    """What is said of the first of them after these fresh processes."""
+    """The comparison of the first test after these fresh processes."""
     again = many_tests([base] * of), many_tests([head] * of)
     found = compare_times(*hidden(of), confirmation=again, settings=LENIENT).test(FIRST)
     assert found is not None
@@ -64,7 +67,7 @@ def test_a_change_that_processes_hide_gets_a_second_look() -> None:
 
 
 def test_processes_in_a_slow_state_hide_no_change() -> None:
-    """Equal code has such processes too, and chance decides on which side there are more of them."""
+    """Equal code has such processes too, and chance decides which side has more of them."""
     base, head = slowed(BASE, 0, 1, 4, 5, 8), slowed(SLOWER, 3)
     found = judged(side(base), side(head), confirmation=AGAIN, settings=LENIENT)
     assert found.verdict is Verdict.REGRESSED
@@ -96,7 +99,7 @@ def test_two_looks_that_say_nothing_together_pass() -> None:
 
 
 def test_unsure_change_needs_stronger_evidence_among_many_tests() -> None:
-    """One p of a hundred is below 0.01 by chance, and here are as many questions as tests."""
+    """One p in a hundred is below 0.01 by chance, and there are as many questions as tests."""
     base, head = near(4 * MS, seed=6, spread=0.03), near(round(4.15 * MS), seed=106, spread=0.03)
     verdicts = [second_look(base, head, of=of).verdict for of in (1, 2)]
     assert verdicts == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]

@@ -1,4 +1,4 @@
-"""Processes that met a disturbed machine: which are left out, and when more of them are wanted."""
+"""Processes on a disturbed machine: which are left out, and when more are wanted."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from pytest_opprof.results.samples import Samples
 
 
 def disturbed(runs: list[Run], *at: int, probe_ns: int = 2 * PROBE_NS) -> list[Run]:
-    """The same, where others slowed down all that these processes did, to twice the time."""
+    """The same, but others slowed these processes down to twice the time."""
     timing = Timing(steps=3, planned=3, disturbed=3, probe_ns=probe_ns)
     return [
         with_test(run, **vars_of(one_test(8 * MS)) | {"timing": timing}) if each in at else run
@@ -58,7 +58,7 @@ def test_many_disturbed_tests_are_one_sentence() -> None:
 
 
 def test_initially_slower_machine_is_judged_at_its_speed() -> None:
-    """Whatever was taken for its usual speed: eight of each side were timed at the faster one."""
+    """Whatever its usual speed was taken to be: eight of each side ran at the faster one."""
     base, head = disturbed(side(BASE), 0, 1, 2, 3), disturbed(side(SLOWER), 0, 1, 2, 3)
     (test,) = compare_times(base, head).tests
     assert test.times is not None
@@ -67,7 +67,7 @@ def test_initially_slower_machine_is_judged_at_its_speed() -> None:
 
 
 def test_a_few_faster_processes_are_left_out() -> None:
-    """A boosted clock is not what most processes met."""
+    """Most processes did not have the boosted clock."""
     base = disturbed(side(BASE), 5, 6, probe_ns=PROBE_NS * 3 // 4)
     found = compare_times(base, side(SAME))
     assert found.tests[0].times is not None
@@ -101,7 +101,7 @@ def test_tests_that_met_a_disturbed_machine_want_more_processes() -> None:
 
 
 def test_a_test_of_many_speeds_wants_no_more_processes() -> None:
-    """Who disturbs itself would go on to do so."""
+    """A test that disturbs itself would continue to do so."""
     base = side(BASE)
     for at in range(9):
         base = disturbed(base, at, probe_ns=PROBE_NS * (3 + at) // 2)

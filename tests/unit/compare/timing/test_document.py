@@ -1,4 +1,4 @@
-"""An A/B in a file, and done anew from the runs."""
+"""An A/B in a file, and recomputed from the runs."""
 
 import json
 from dataclasses import replace
@@ -25,7 +25,7 @@ from pytest_opprof.results.run import Outcome, Run
 
 
 def regressed() -> TimeComparison:
-    """One test became slower, one has no times, one is new."""
+    """One slower test, one without times, one new test."""
 
     def runs(middle_ns: int, seed: int, *, extra: bool) -> list[Run]:
         new = (one_test(MS, node_id="tests/test_a.py::test_new"),) if extra else ()

@@ -1,4 +1,4 @@
-"""Verdicts on times: what is flagged, and each reason for no answer."""
+"""Verdicts on times: which changes are flagged, and each reason for no verdict."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -62,7 +62,7 @@ def test_small_change_is_no_regression() -> None:
 
 
 def test_change_below_the_bases_own_noise_is_no_regression() -> None:
-    # Two states, four processes each: the halves of the base meet them unequally.
+    # two states of four processes each, unequally divided between the base's halves
     base = [4_000_000, 4_300_000, 4_300_001, 4_000_001, 4_000_002, 4_300_002, 4_300_003, 4_000_003]
     head = [time + 310_000 for time in base]
     found = judged(side(base), side(head), settings=TimeSettings(max_noise=Fraction(1, 2)))

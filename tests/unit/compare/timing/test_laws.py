@@ -1,4 +1,4 @@
-"""Laws that the judge of times keeps, whatever the times are, and how often it errs."""
+"""Laws of the judge of times, for all times, and its error rate."""
 
 import os
 import random
@@ -26,7 +26,7 @@ def test_swapping_sides_turns_regressed_into_improved(seed: int, factor: float) 
     )
     there = compare_times(base, head, confirmation=(base_again, head_again))
     back = compare_times(head, base, confirmation=(head_again, base_again))
-    # The control is the base's alone: a noisier base is a higher floor.
+    # only the base is the control: a noisier base raises the floor
     assume(all(quiet(each) for each in (there, back)))
     mirrored = {
         Verdict.REGRESSED: {Verdict.IMPROVED},
@@ -64,7 +64,7 @@ def test_equal_code_is_called_other_no_more_often_than_promised() -> None:
     for _ in range(trials):
         rounds = (processes(), processes()), (processes(), processes())
         called.update(set(compare_times(*rounds[0], confirmation=rounds[1]).counts))
-    # What was never sure is confirmed in 1 of 100 by chance; what was, in 1 of 100 of at most 10.
+    # By chance, 1 in 100 unsure changes is confirmed; of sure ones, 1 in 100 of at most 10.
     assert called[Verdict.REGRESSED] + called[Verdict.IMPROVED] <= (8 if trials == 200 else 3)
-    # Two rounds that are both unsure, and say the same: 1 of 20 of those that seemed slower twice.
+    # two unsure rounds that agree: 1 in 20 of those that seemed slower twice
     assert called[Verdict.INCONCLUSIVE] <= trials // 8

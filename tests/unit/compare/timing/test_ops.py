@@ -1,4 +1,4 @@
-"""The ops that a change of times is put down to."""
+"""The ops that a change of times is attributed to."""
 
 from support.documents.ab_runs import MS, TEST, near, one_test, side, timed_test
 from support.documents.judged_times import BASE, SAME, SLOWER, judged

@@ -1,4 +1,4 @@
-"""What a process lacks, or did otherwise, is said of its side, and its times are not judged."""
+"""A process with losses or different work is reported for its side, and its times are not judged."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ def without_time(test: TestResult) -> dict[str, Any]:
 
 
 def with_time(value: float) -> Callable[[TestResult], dict[str, Any]]:
-    """Another fastest step; a clock gives what no annotation can forbid."""
+    """Another fastest step, with a clock value that no annotation can forbid."""
     values: Any = (value, 5 * MS, 5 * MS)
     samples = Samples(steps=3, total=0, low=values[0], high=5 * MS, values=values)
     return lambda test: {"totals": {**test.totals, WALL_TIME.name: samples}}

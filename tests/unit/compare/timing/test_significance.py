@@ -21,7 +21,7 @@ from pytest_opprof.compare.timing.significance import (
 
 EXAMPLES = 300 if os.environ.get("OPPROF_COUNTS") == "all" else 20
 few = st.lists(st.integers(0, 6), min_size=1, max_size=5)
-two_or_more = st.lists(st.integers(0, 6), min_size=2, max_size=4)  # scipy permutes no sample of one
+two_or_more = st.lists(st.integers(0, 6), min_size=2, max_size=4)  # scipy does not permute a sample of one
 
 
 def rank_sum_of(both: list[int], *, base: int) -> float:

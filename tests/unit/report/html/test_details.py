@@ -1,4 +1,4 @@
-"""What a page has of one test."""
+"""A page's data of one test."""
 
 from support.documents.compared import cloning, compared, mixed, named
 from support.documents.strategies import simple_run

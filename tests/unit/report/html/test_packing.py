@@ -58,7 +58,7 @@ def test_columns_hold_the_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _rows_of(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the script of the page does, in Python."""
+    """The unpacking of the page's script, in Python."""
     return [
         {
             name: value

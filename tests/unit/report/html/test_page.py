@@ -1,4 +1,4 @@
-"""The page as text: what a parser of HTML finds in it."""
+"""The page as text: what an HTML parser finds in it."""
 
 import base64
 import gzip
@@ -31,7 +31,7 @@ from pytest_opprof.report.html.page import html_report
 
 
 class Parsed(HTMLParser):
-    """The elements of a page, and what stands in those that tests ask for."""
+    """The elements of a page, and the contents of those that tests ask for."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -152,7 +152,7 @@ def test_a_document_that_was_read_has_the_same_page(made: Comparison) -> None:
 
 def test_every_script_of_the_folder_is_in_the_page() -> None:
     scripts = importlib.resources.files("pytest_opprof.report.html").joinpath("scripts")
-    used = {*page._SCRIPTS.split(), "fleet"}  # the last is of a fleet's page
+    used = {*page._SCRIPTS.split(), "fleet"}  # the last belongs to a fleet's page
     assert sorted(f"{name}.js" for name in used) == sorted(file.name for file in scripts.iterdir())
 
 
