@@ -209,14 +209,19 @@ static void a_node_asks_only_of_python(void) {
     static char frame, inner_frame;
     const void *running = &frame;
     op_slot range = begin_numbered(name_id("evaluate_function"), 1);
+    const void *innermost = &frame;
     op_self->python = &running;
     op_self->engine_python = running;
+    op_self->engine_word = &innermost;
+    op_self->engine_frame = innermost;
     op_self->node = 0;
-    CHECK(!asks(OP_SCOPE_BACKWARD, 1) && !asks(0, 2) && asks(0, 0));
+    CHECK(!asks(OP_SCOPE_BACKWARD, 1) && !asks(0, 2) && asks(0, 0) && asks(OP_FLAG_ENGINE, 2));
     running = &inner_frame;
     CHECK(asks(0, 2));
     running = &frame;
     CHECK(!asks(0, 2));
+    innermost = &inner_frame; /* of another greenlet, at the same place of the C stack */
+    CHECK(asks(0, 2));
     op_slot inner = begin_numbered(name_id("mm"), 1);
     CHECK(asks(0, 2));
     op_end(&inner);

@@ -59,6 +59,19 @@ class Inner(torch.autograd.Function):
         return x.grad.rsqrt()
 
 
+class Chained(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        with torch.enable_grad():
+            context.node = torch.ones(2, requires_grad=True).sin().grad_fn
+        return x.mul(3)
+
+    @staticmethod
+    def backward(context, gradient):
+        inner = context.node(gradient)
+        return inner.erfc()
+
+
 def hooked(x):
     y = x.mul(2)
     y.register_hook(lambda gradient: gradient.sign())
@@ -96,6 +109,12 @@ def trained(x):
     x.sum().backward()  # first
     (x * x).sum().backward()
     x.sum().backward()  # again
+
+
+def trained_by_gradients(x, gradient):
+    y, z = x.mul(2), x.add(1)
+    y.backward(gradient)
+    z.backward(gradient)
 
 
 été = lambda x: x.ceil()
@@ -202,6 +221,22 @@ def test_op_without_a_forward_has_the_engines_line(user: ModuleType, collector: 
         at("trained", "(x * x).sum().backward()"): 2,
         at("trained", "# again"): 2,
     }
+
+
+def test_calls_of_the_engine_in_a_row_have_their_own_lines(user: ModuleType, collector: Collector) -> None:
+    """Torch's frames of both calls are at the same addresses, and no op is between them."""
+    x, gradient = torch.ones(2, requires_grad=True), torch.ones(2)
+    found = recorded(collector, lambda: user.trained_by_gradients(x, gradient))
+    assert lines(found, "torch::autograd::AccumulateGrad") == {
+        at("trained_by_gradients", "y.backward(gradient)"): 1,
+        at("trained_by_gradients", "z.backward(gradient)"): 1,
+    }
+
+
+def test_op_after_a_called_node_has_its_own_line(user: ModuleType, collector: Collector) -> None:
+    x = torch.ones(2, requires_grad=True)
+    found = recorded(collector, lambda: user.Chained.apply(x).sum().backward())
+    assert lines(found, "aten::erfc") == {at("Chained.backward", "inner.erfc()"): 1}
 
 
 @pytest.mark.parametrize("most_events", [0, 5], ids=["rows", "sums"])

@@ -60,17 +60,20 @@ typedef struct __attribute__((aligned(64))) op_thread { /* the first members sha
     uint32_t handle;                /* low half of its pthread_self(), by which CUPTI identifies it */
     uint64_t born, gone;            /* ticks; `gone` 0: it is alive */
     struct op_known_frames *frames; /* unwinding.h */
-    /* ---- where an event is called from, one cache line ---- */
-    struct op_call *calls /* open Python and C calls, outermost first (call.h) */
+    /* ---- where an event is called from, in one cache line ---- */
+    const void *const *python /* the main thread's word for what Python runs (pyframe.h), or NULL */
         __attribute__((aligned(64)));
+    const void *engine_python;      /* its value while autograd's engine runs */
+    const void *const *engine_word; /* where the innermost frame is then, */
+    const void *engine_frame;       /* which called the engine last; NULL: see pysite.c */
+    const void *engine_at;          /* the instruction of the user's frame, */
+    uint32_t engine_links;          /* which is so many callers further out, */
+    uint16_t engine_site;           /* and its site */
+    struct op_site_memo *sites;     /* sites.h; NULL: none yet */
+    /* ---- Python and C calls ---- */
+    struct op_call *calls; /* the open ones, outermost first (call.h) */
     uint32_t call_depth;
-    uint32_t call_window;      /* the window that the calls belong to */
-    const void *const *python; /* the main thread's word for what Python runs (pyframe.h), or NULL */
-    const void *engine_python; /* its value while autograd's engine runs */
-    const void *engine_frame;  /* the frame that last called the engine; NULL: see pysite.c */
-    const void *engine_at;     /* that frame's instruction */
-    uint16_t engine_site;
-    struct op_site_memo *sites; /* sites.h; NULL: none yet */
+    uint32_t call_window; /* the window that the calls belong to */
 } op_thread;
 
 /* How a range finds its own record again. */

@@ -51,7 +51,8 @@ static inline op_frame *op_frame_raw(PyThreadState *state) {
 }
 
 /* The word of a thread's state that tells what Python runs there. It has another value whenever C code
- * that Python called runs Python again. */
+ * that Python called runs Python again, or (before 3.13, of another greenlet) the same value, and
+ * another innermost frame. */
 static inline const void *const *op_frame_word(const PyThreadState *state) {
 #if PY_VERSION_HEX >= 0x030D0000
     return (const void *const *)&state->current_frame;
@@ -60,12 +61,12 @@ static inline const void *const *op_frame_word(const PyThreadState *state) {
 #endif
 }
 
-/* The innermost frame, from that word. */
-static inline op_frame *op_frame_in(const void *const *word) {
+/* Where the innermost frame is, as long as that word has its value. */
+static inline const void *const *op_frame_place(const void *const *word) {
 #if PY_VERSION_HEX >= 0x030D0000
-    return (op_frame *)*word;
+    return word;
 #else
-    return ((const _PyCFrame *)*word)->current_frame;
+    return (const void *const *)&((const _PyCFrame *)*word)->current_frame;
 #endif
 }
 

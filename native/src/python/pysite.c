@@ -190,19 +190,6 @@ static uint16_t any_site_from(op_thread *t, op_frame *innermost, const op_frame 
                                       : site_from(t, innermost, end);
 }
 
-/* The engine's caller is the same for each of its nodes until Python runs an op again. Its frames,
- * which the nodes evict from the caches, are walked once. Backward ops later get the site of their
- * forward op, if they have one. */
-static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
-    const void *at = op_frame_at(innermost);
-    if (t->engine_frame != innermost || t->engine_at != at) {
-        t->engine_site = any_site_from(t, innermost, NULL);
-        t->engine_frame = innermost;
-        t->engine_at = at;
-    }
-    return t->engine_site;
-}
-
 /* The main interpreter's first state, which is the main thread's, lives as long as Python. */
 static __attribute__((noinline)) op_frame *find_innermost(op_thread *t) {
     PyThreadState *state = PyGILState_GetThisThreadState();
@@ -213,19 +200,44 @@ static __attribute__((noinline)) op_frame *find_innermost(op_thread *t) {
 }
 
 static inline op_frame *innermost_of(op_thread *t) {
-    return t->python ? op_frame_in(t->python) : find_innermost(t);
+    return t->python ? (op_frame *)*op_frame_place(t->python) : find_innermost(t);
 }
 
-/* Whether autograd's engine runs for the same call as at the previous node. */
-static inline bool is_at_engine(const op_thread *t) {
-    return t->python && t->engine_frame && op_frame_in(t->python) == t->engine_frame &&
-           op_frame_at(t->engine_frame) == t->engine_at;
+/* Whether the frame that runs is the engine's caller, for the same call as at the node before: torch's
+ * own frames are the same for calls of other lines too. */
+static inline bool is_at_engine(const op_thread *t, const op_frame *innermost) {
+    if (!innermost || innermost != t->engine_frame)
+        return false;
+    const op_frame *f = innermost;
+    for (uint32_t links = t->engine_links; links && f; links--)
+        f = f->previous;
+    return f && op_frame_at(f) == t->engine_at;
+}
+
+/* The engine's caller is the same for each of its nodes until Python runs an op again. Backward ops
+ * later get the site of their forward op, if they have one. */
+static __attribute__((noinline)) void find_engine(op_thread *t, op_frame *innermost) {
+    t->engine_site = any_site_from(t, innermost, NULL);
+    t->engine_frame = innermost;
+    t->engine_links = 0;
+    t->engine_at = op_frame_at(innermost);
+    op_site_memo *memo = t->sites;
+    uint32_t links = 0;
+    for (op_frame *f = memo ? innermost : NULL; f; f = f->previous, links++) {
+        const void *code = op_frame_executable(f);
+        if (*op_site_memo_user(memo, code) == code) {
+            t->engine_links = links;
+            t->engine_at = op_frame_at(f);
+            break;
+        }
+    }
 }
 
 static inline void enter_node(op_thread *t, uint32_t depth) {
     op_forget_line(t);
     if (t->python && !op_lines_noted.has_calls) {
         t->engine_python = *t->python;
+        t->engine_word = op_frame_place(t->python);
         t->node = depth;
     }
 }
@@ -242,13 +254,17 @@ static __attribute__((noinline)) void note_with_care(const op_slot *slot, enum o
         return;
     op_frame *innermost = innermost_of(t);
     if (caller == OP_CALLED_BY_ENGINE && innermost) {
-        e->line = site_of_engine(t, innermost);
+        if (op_lines_noted.has_callers || !is_at_engine(t, innermost))
+            find_engine(t, innermost);
+        e->line = t->engine_site;
         enter_node(t, e->depth);
     } else if (line == OP_LINE_OWN) {
         t->engine_frame = NULL;
         e->line = any_site_from(t, innermost, NULL);
-    } else if (innermost && (innermost != t->engine_frame || op_frame_at(innermost) != t->engine_at)) {
+    } else if (innermost && innermost != t->engine_frame) {
         e->line = any_site_from(t, innermost, t->engine_frame);
+    } else if (innermost && !is_at_engine(t, innermost)) { /* the user's own frame called a node */
+        e->line = any_site_from(t, innermost, NULL);
     } /* otherwise the node runs no Python, as nearly all nodes */
 }
 
@@ -257,7 +273,8 @@ static __attribute__((noinline)) void note_with_care(const op_slot *slot, enum o
 static void note_site(const op_slot *slot, enum op_caller caller) {
     op_thread *t = slot->thread;
     op_event *e = slot->event;
-    if (caller == OP_CALLED_BY_ENGINE && !e->depth && is_at_engine(t)) {
+    if (caller == OP_CALLED_BY_ENGINE && !e->depth && !op_lines_noted.has_callers &&
+        is_at_engine(t, innermost_of(t))) {
         enter_node(t, 0);
         e->line = t->engine_site;
         return;

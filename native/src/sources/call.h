@@ -145,7 +145,8 @@ static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
     const op_thread *t = slot->thread;
     if (op_is_plain(e) && e->depth > t->lined)
         return;
-    if (e->depth > t->node && *t->python == t->engine_python)
+    if (e->depth > t->node && !(e->flags & OP_FLAG_ENGINE) && *t->python == t->engine_python &&
+        *t->engine_word == t->engine_frame)
         return;
     void (*note)(const op_slot *, enum op_caller) =
         __atomic_load_n(&op_lines_noted.note, __ATOMIC_RELAXED);

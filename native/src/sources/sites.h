@@ -34,13 +34,13 @@ typedef struct op_instructions {
     op_instruction entries[];         /* `code` is set last; NULL: empty */
 } op_instructions;
 
-#define OP_MEMO_USERS 7u
+#define OP_MEMO_USERS 15u
 #define OP_MEMO_CALLS 256u
 #define OP_MEMO_LIBRARIES 128u
 
 typedef struct __attribute__((aligned(64))) op_site_memo {
     uint64_t epoch;
-    const void *users[OP_MEMO_USERS]; /* code objects that are the user's; one cache line so far */
+    const void *users[OP_MEMO_USERS]; /* code objects that are the user's; two cache lines so far */
     struct {
         uint64_t key; /* an instruction of the user's, and the code inside its call; 0: empty */
         uint16_t site;
