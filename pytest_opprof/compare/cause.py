@@ -13,6 +13,8 @@ from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import TestResult
 
+# Autograd's engine runs each node in its own range.
+ENGINE = "autograd::engine::"
 _NOWHERE = -1
 
 
@@ -94,19 +96,28 @@ class Causes:
     def _caller(self, op: str) -> str:
         """Who calls an op more often than before, by the largest rise; "" for the test itself.
 
-        Of equal rises, the op's call of itself comes last: another op called it first.
+        A caller in the forward pass is preferred if the op rose half as much there: the backward follows. Of
+        equal rises, the op's call of itself comes last: another op called it first.
         """
         before, after = self._before.get(op, Counter()), self._after.get(op, Counter())
         weight_before, weight_after = self._weights
         rises = {
             caller: calls * weight_after - before[caller] * weight_before for caller, calls in after.items()
         }
+        forward = {caller: rise for caller, rise in rises.items() if not self._is_node(caller)}
+        if 2 * max(forward.values(), default=0) >= max(rises.values(), default=0) > 0:
+            rises = forward
         most = max(rises.values(), default=0)
         return min(
             (caller for caller, rise in rises.items() if rise == most),
             key=lambda caller: (caller == op, caller),
             default="",
         )
+
+    def _is_node(self, caller: str) -> bool:
+        """Whether it is a node of autograd's, or its engine."""
+        around = self._after.get(caller, ())
+        return caller.startswith(ENGINE) or any(name.startswith(ENGINE) for name in around)
 
 
 class _Paths:

@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_opprof.compare.cause import Causes
+from pytest_opprof.compare.cause import ENGINE, Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.verdicts import Verdict, severity_of
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import BYTES, COUNT, FLOPS, TOTALS
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 
-# Autograd's engine runs each node in its own range: such a row explains least.
-_ENGINE = "autograd::engine::"
 _LEAST = severity_of(None)
 # Inputs follow from the ops that made them, and work follows from inputs.
 _FOLLOWS = (BYTES.name, FLOPS.name)
@@ -108,7 +106,7 @@ def _first(change: Change) -> str:
 
 
 def _is_engine(name: str) -> bool:
-    return name.startswith(_ENGINE)
+    return name.startswith(ENGINE)
 
 
 def _order_of_total(change: Change) -> tuple[int, bool, bool, int]:

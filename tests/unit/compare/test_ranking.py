@@ -61,3 +61,12 @@ def test_the_backward_follows_the_forward_and_the_engine_is_last() -> None:
 def test_new_op_ranks_above_the_new_range_around_it() -> None:
     base = calling(("aten::relu", 1))
     assert order(base, calling(("block", 1, ("aten::relu", 1), ("aten::clone", 1))))[0] == "aten::clone"
+
+
+def test_op_begins_in_the_forward_though_the_backward_calls_it_more() -> None:
+    forward, backward = (("aten::to", count, ("aten::_to_copy", count)) for count in (2, 3))
+    node = ("autograd::engine::evaluate_function: ToCopyBackward0", 3, ("ToCopyBackward0", 3, backward))
+    found = compared(calling(("aten::relu", 1)), calling(("aten::relu", 1), forward, node))
+    first, *others = [change for change in found.changes if change.op is not None]
+    assert (first.op, first.begins) == ("aten::to", True)
+    assert not any(change.begins for change in others)
