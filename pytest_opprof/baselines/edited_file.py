@@ -14,6 +14,9 @@ from typing import Final, NamedTuple
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Statements that do nothing by themselves when the module runs, or only contain other statements.
 _DOES_NOTHING: Final = (*_FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.With)
+# Expressions that call something.
+_CALLING: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
+_WITH_HEAD: Final = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith)
 
 
 class Cut(NamedTuple):
@@ -48,10 +51,12 @@ class EditedFile:
     undecorated: frozenset[int] = frozenset()
 
     def __contains__(self, number: object) -> bool:
-        """Whether a line is new or edited, or is in a function whose decorators were edited."""
-        return number in self.lines or any(
-            isinstance(number, int) and one.start <= number <= one.end for one in self._decorated_anew
-        )
+        """Whether a line is new or edited, or runs otherwise because of an edit of what is around it.
+
+        Around it are an expression of several lines, which counts as its first line; the head of a loop, an
+        `if` or a `with`; and a function's decorators.
+        """
+        return number in self._edited or number in self._within
 
     @cached_property
     def functions(self) -> frozenset[str]:
@@ -71,9 +76,32 @@ class EditedFile:
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
                 called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
                 line = node.func.end_lineno
-                if line in self.lines and line in self._innermost:
+                if line in self._edited and line in self._innermost:
                     found[called].add(self._innermost[line])
         return {called: frozenset(functions) for called, functions in found.items()}
+
+    @cached_property
+    def _edited(self) -> frozenset[int]:
+        """The edited lines, and the lines where Python says that edited expressions are."""
+        begun = {
+            line
+            for node in ast.walk(self._module)
+            if isinstance(node, _CALLING) and not self.lines.isdisjoint(_lines_of(node))
+            for line in (node.lineno, node.func.end_lineno if isinstance(node, ast.Call) else None)
+            if line is not None
+        }
+        return self.lines | begun
+
+    @cached_property
+    def _within(self) -> frozenset[int]:
+        """The lines in statements with an edited head, and in functions with edited decorators."""
+        found = {line for one in self._decorated_anew for line in range(one.start, one.end + 1)}
+        for node, _ in self._statements:
+            if isinstance(node, _WITH_HEAD) and not self.lines.isdisjoint(
+                range(node.lineno, node.body[0].lineno)
+            ):
+                found.update(_lines_of(node))
+        return frozenset(found)
 
     @cached_property
     def _innermost(self) -> dict[int, str]:
@@ -115,7 +143,7 @@ class EditedFile:
             for node, name in self._statements
             if "<locals>" not in name and not isinstance(node, _DOES_NOTHING)
             if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            for line in _lines_of(node)
         )
 
     @cached_property
@@ -142,3 +170,7 @@ class EditedFile:
                 return ast.parse(self.path.read_bytes())
         except (OSError, SyntaxError, ValueError, RecursionError):
             return ast.Module(body=[], type_ignores=[])
+
+
+def _lines_of(node: ast.expr | ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)

@@ -18,6 +18,8 @@ _NEW_FILE = b"+++ "
 _MOST_LINES = 200_000
 # A string, or a name that is neither an attribute nor called.
 _NAME = re.compile(rb"""("[^"]*"|'[^']*')|(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()""")
+# A string, or a comment with the spaces before it.
+_COMMENT = re.compile(rb"""("[^"]*"|'[^']*')|\s*#.*""")
 # The part of a line that binds variables.
 _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>](?==[^=]))")
 
@@ -25,7 +27,7 @@ _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>
 def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
     """The edits below a folder of the work tree since a commit, by path in the folder; empty if git fails.
 
-    A line in which only variables were renamed is not edited.
+    A line in which only variables were renamed is not edited, nor is a line that differs by its comment.
     """
     names = ("-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false")
     options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")
@@ -62,10 +64,14 @@ def _read(diff: bytes, folder: Path) -> dict[str, EditedFile]:
                 cuts[file].add(Cut(at, len(line) - 1 - len(text)))
                 undecorated[file].update([at + 1] if text.startswith(b"@") else ())
                 is_cut = False
-            gone[_shape(line[1:])].append(line[1:])
+            code = _code(line)
+            gone[_shape(code)].append(code)
         elif line.startswith(b"+"):
-            if same := gone[_shape(line[1:])]:
-                reworded[file].append((at, same.pop(0), line[1:]))
+            code = _code(line)
+            if not code:
+                lines[file].discard(at)
+            elif same := gone[_shape(code)]:
+                reworded[file].append((at, same.pop(0), code))
             at += 1
     return {
         file: EditedFile(
@@ -93,6 +99,11 @@ def _only_renamed(reworded: Iterable[tuple[int, bytes, bytes]]) -> set[int]:
         for number, *texts in reworded
         if all(old == new or (old, new) in given for old, new in zip(*map(_names, texts), strict=True))
     }
+
+
+def _code(line: bytes) -> bytes:
+    """A line of a diff without its sign and its comment; empty if nothing else is on it."""
+    return _COMMENT.sub(lambda found: found[1] or b"", line[1:]).rstrip()
 
 
 def _names(line: bytes) -> list[bytes]:

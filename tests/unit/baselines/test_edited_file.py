@@ -119,6 +119,51 @@ def test_all_lines_of_a_function_are_edited_with_its_decorators(path: Path) -> N
     assert line_of("found = []") not in EditedFile(path, lines=frozenset({line_of("def stem")}))
 
 
+WRAPPED = """\
+def match(self, rows):
+    out = self.attend(
+        rows,
+        heads=2,
+    )
+    out = (
+        out
+        .scaled(2)
+        .sum(3)
+    )
+    for _ in range(5):
+        out = out - out.mean()
+    else:
+        out = out.exp()
+    with self.traced():
+        if out.any():
+            out = out.log()
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("heads=2", ["out = self.attend(", "heads=2"]),
+        (".scaled(2)", ["out", ".scaled(2)", ".sum(3)"]),
+        ("range(5)", ["range(5)", "- out.mean()", "else:", "out.exp()"]),
+        ("out.mean()", ["- out.mean()"]),
+        ("if out.any()", ["if out.any()", "out.log()"]),
+        ("traced()", ["traced()", "if out.any()", "out.log()"]),
+    ],
+)
+def test_edit_means_its_expression_and_the_body_of_its_statement(
+    tmp_path: Path, text: str, meant: list[str]
+) -> None:
+    (tmp_path / "a.py").write_text(WRAPPED)
+    lines = WRAPPED.splitlines()
+    (number,) = (at for at, line in enumerate(lines, start=1) if text in line)
+    edited = EditedFile(tmp_path / "a.py", lines=frozenset({number}))
+    found = [line.strip() for at, line in enumerate(lines, start=1) if at in edited]
+    assert len(found) == len(meant)
+    assert all(part in line for part, line in zip(meant, found, strict=True))
+
+
 @pytest.mark.parametrize("content", [b"def f(:\n", b"\0", b"\xff\n"])
 def test_a_file_that_cannot_be_read_has_lines_alone(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.py").write_bytes(content)

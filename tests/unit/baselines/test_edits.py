@@ -63,6 +63,9 @@ def step(rows):
         ("2)", "3)", {4}),
         ("        show(rows)", "        show(rows)\n        show(rows)", {6}),
         ("        show(rows)", "    show(rows)", {5}),
+        ("        show(rows)", "        show(rows)  # all of them", set()),
+        ("        show(rows)", "        # all of them\n\n        show(rows)", set()),
+        ("        show(rows)", '        show(rows, "#")  # all', {5}),
     ],
 )
 def test_renamed_variables_are_not_an_edit(repository: Path, old: str, new: str, edited: set[int]) -> None:
