@@ -140,18 +140,30 @@ class CallSites:
                 rises[now] -= calls * weight_before
             else:
                 gone.append((place, calls * weight_before))
-        # As many calls as a line of that function had that nothing is like: it was written anew. Of a line
-        # that stayed, and no longer calls the op, a part may have been taken out into a new function.
+        gone += [(old, -rises[now]) for old, now in self._now.items() if rises.get(now, 0) < 0]
+        # Unlike lines of that function have the calls of a line that is gone: it was written anew, perhaps on
+        # several lines. Of a line that stayed, or of one whose function calls it, a part may have been taken
+        # out into a new function.
         for place, calls in gone:
             functions = {self._names.get(_function(place)), *(self._new if place in self._now else ())}
             anew = [
                 now
                 for now, rise in rises.items()
-                if rise == calls and now not in self._known and _function(now) in functions
+                if rise > 0 and now not in self._known
+                if _function(now) in functions or self._is_called_by(place, now)
             ]
-            if anew:
-                rises[max(anew, key=lambda now: self._likeness(place, now))] = 0
+            anew.sort(key=lambda now: (rises[now] != calls, -self._likeness(place, now)))
+            left = calls
+            for now in anew:
+                taken = min(left, rises[now])
+                rises[now] -= taken
+                left -= taken
         return rises
+
+    def _is_called_by(self, place: str, now: str) -> bool:
+        """Whether a line is in a new function, which the function of a line of the base calls now."""
+        function, callers = self._names.get(_function(place)), self._sides[1].callers.get(now, ())
+        return _function(now) in self._new and any(_function(caller) == function for caller in callers)
 
     def _likeness(self, place: str, now: str) -> float:
         base, head = (side.lines for side in self._sides)

@@ -152,6 +152,42 @@ def test_extracted_part_of_a_line_is_the_same() -> None:
     assert risen(calling(before), head) == line_at("main, b.py:30", "near = embedded @ embedded.t()")
 
 
+def test_line_written_anew_on_several_is_the_same() -> None:
+    """Wrapped, with longer names, neither of them is like the old one."""
+    base = calling({4: ("return hidden * self.scale + rest * self.gate", 8)}, function="Block.forward, a.py")
+    wrapped = {5: ("hidden * self.input_layernorm_scale", 4), 6: ("+ residual * self.residual_gate_scale", 4)}
+    risen_line = {20: ("return self.head(x) * self.temperature", 1)}
+    head = together(
+        calling(wrapped, function="Block.forward, a.py"), calling(risen_line, function="Model.forward, a.py")
+    )
+    assert risen(base, head) == line_at("Model.forward, a.py:20", "return self.head(x) * self.temperature")
+
+
+def test_line_that_lost_calls_to_a_new_line_is_the_same() -> None:
+    base = calling({4: ("return hidden * self.scale + rest * self.gate", 8)}, function="Block.forward, a.py")
+    wrapped = {5: ("return hidden * self.scale", 4), 6: ("+ self.residual_gate_parameter * rest", 4)}
+    risen_line = {20: ("return self.head(x) * self.temperature", 1)}
+    head = together(
+        calling(wrapped, function="Block.forward, a.py"), calling(risen_line, function="Model.forward, a.py")
+    )
+    assert risen(base, head) == line_at("Model.forward, a.py:20", "return self.head(x) * self.temperature")
+
+
+def test_line_extracted_under_other_names_is_the_same() -> None:
+    """The function that it was in calls the new one."""
+    stayed = {4: ("h = self.norm(h)", 4)}
+    long = {5: ("hidden_states = hidden_states * self.scale_parameter + self.shift_parameter", 4)}
+    base = calling(stayed | long, function="Block.forward, a.py")
+    head = together(
+        calling(stayed, function="Block.forward, a.py"),
+        calling({12: ("return x * scale + shift", 4)}, function="modulate, a.py"),
+        calling({20: ("return self.head(h) * self.temperature", 1)}, function="Model.forward, a.py"),
+    )
+    callers = {"modulate, a.py:12": ("Block.forward, a.py:5",)}
+    place = line_at("Model.forward, a.py:20", "return self.head(h) * self.temperature")
+    assert risen(base, replace(head, callers=callers)) == place
+
+
 def test_lines_extracted_into_one_are_the_same() -> None:
     before = {n: (f"{name} = {name}.view(b, t).transpose(1, 2)", 3) for n, name in enumerate("qkv", start=4)}
     stayed = {8: ("x = x + attended(q, k, v)", 3)}
