@@ -18,6 +18,12 @@ from pytest_opprof.results.run import TestResult
 _LOOP = 4
 _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"})
 _ROWS: Final = frozenset({"aten::select", "aten::unbind", "aten::index", "aten::slice", "aten::narrow"})
+_TO_HOST = r"(?:\.(?:cpu|numpy|tolist)\(|\.to\(['\"]cpu)"
+# Not to a dtype.
+_TO_DEVICE = r"(?:\.cuda\(|\.to\((?!['\"]cpu|torch\.(?!device)|dtype))"
+_HOST_AND_BACK: Final = re.compile(
+    rf"\b(?:from_numpy|as_tensor|tensor)\(.*{_TO_HOST}|{_TO_HOST}.*{_TO_DEVICE}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +70,7 @@ class Rule:
 
 
 def _goes_to_the_host_and_back(facts: Facts) -> bool:
-    leaves = re.search(r"\.(cpu|numpy|tolist)\(|\.to\(['\"]cpu", facts.text)
-    comes_back = re.search(r"\.cuda\(|from_numpy\(|as_tensor\(|\.to\(", facts.text)
-    return bool(leaves and comes_back)
+    return _HOST_AND_BACK.search(facts.text) is not None
 
 
 def _loops_over_rows(facts: Facts) -> bool:
@@ -154,7 +158,9 @@ RULES: Final = (
             "to end, or convert once outside of the step."
         ),
         applies=lambda facts: (
-            facts.roots[0] in {"aten::to", "aten::_to_copy"} and "aten::_to_copy" in facts.risen
+            facts.roots[0] in {"aten::to", "aten::_to_copy"}
+            and "aten::_to_copy" in facts.risen
+            and not re.search(r"memory_format|copy=True", facts.text)
         ),
     ),
 )

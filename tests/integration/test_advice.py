@@ -109,6 +109,29 @@ def back_and_forth() -> object:
     return X.double().relu().float()
 
 
+IMAGE = torch.ones(1, 4, 8, 8)
+
+
+def relu_of_an_image() -> object:
+    return torch.relu(IMAGE)
+
+
+def channels_last() -> object:
+    return torch.relu(IMAGE.to(memory_format=torch.channels_last))
+
+
+def kept_on_the_host() -> object:
+    return X.detach().to("cpu")
+
+
+def cloned_on_the_host() -> object:
+    return X.detach().clone().to("cpu")
+
+
+def host_as_half() -> object:
+    return X.detach().cpu().to(torch.float16)
+
+
 def number() -> object:
     return X * 2.0
 
@@ -151,11 +174,13 @@ SHOWN = [
     ("OP102", on_device, by_numpy),
     ("OP103", relu, cloned),
     ("OP103", transposed, contiguous),
+    ("OP103", kept_on_the_host, cloned_on_the_host),
     ("OP104", batched, row_by_row),
     ("OP105", not_recorded, recorded),
     ("OP106", added_in_place, added),
     ("OP107", compiled_once, compiled_again),
     ("OP108", relu, back_and_forth),
+    ("OP108", kept_on_the_host, host_as_half),
 ]
 NOT_SHOWN = [
     (recorded, not_recorded),
@@ -164,6 +189,7 @@ NOT_SHOWN = [
     (number, added_in_place),
     (relu, batched),
     (compiled_once, compiled_twice),
+    (relu_of_an_image, channels_last),
 ]
 
 
