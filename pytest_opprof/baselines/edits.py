@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections import defaultdict
@@ -16,6 +17,7 @@ from pytest_opprof.baselines.git import run_git
 _HUNK = re.compile(rb"@@ -[0-9,]+ \+([0-9]+)(?:,([0-9]+))? @@")
 _NEW_FILE = b"+++ "
 _MOST_LINES = 200_000
+_MOST_FILES = 1_000  # not added: an environment that git does not ignore has many more
 # A string, or a name that is neither an attribute nor called.
 _NAME = re.compile(rb"""("[^"]*"|'[^']*')|(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()""")
 # A string, or a comment with the spaces before it.
@@ -27,7 +29,8 @@ _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>
 def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
     """The edits below a folder of the work tree since a commit, by path in the folder; empty if git fails.
 
-    A line in which only variables were renamed is not edited, nor is a line that differs by its comment.
+    A line in which only variables were renamed, or only the comment changed, is not edited. Files that git does
+    not track yet are new.
     """
     names = ("-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false")
     options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")
@@ -35,7 +38,21 @@ def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
         done = run_git(folder, *names, "diff", *options, "--end-of-options", commit, "--", "*.py")
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return _read(done.stdout, folder) if done.returncode == 0 else {}
+    return _read(done.stdout, folder) | _untracked(folder) if done.returncode == 0 else {}
+
+
+def _untracked(folder: Path) -> dict[str, EditedFile]:
+    """Files that nobody has added to git yet, each all new."""
+    try:
+        done = run_git(folder, "ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
+        names = [os.fsdecode(name) for name in done.stdout.split(b"\0")[:_MOST_FILES] if name]
+        counts = {name: (folder / name).read_bytes().count(b"\n") + 1 for name in names}
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return {
+        name: EditedFile(path=folder / name, lines=frozenset(range(1, count + 1)))
+        for name, count in counts.items()
+    }
 
 
 def _read(diff: bytes, folder: Path) -> dict[str, EditedFile]:

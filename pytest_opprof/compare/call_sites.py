@@ -285,14 +285,23 @@ def _aligned(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[
 
 
 def _edited(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[str, str]]:
-    """Pairs of replaced lines and similar new lines, in order."""
+    """Pairs of replaced lines and similar new lines, in order; first those that bind the same names."""
     start = 0
     for old in before:
-        likeness = [SequenceMatcher(None, old.text, new.text).ratio() for new in after[start:]]
-        best = max(range(len(likeness)), key=likeness.__getitem__, default=None)
-        if best is not None and likeness[best] >= _SIMILAR:
-            yield old.place, after[start + best].place
-            start += best + 1
+        alike = [
+            (_bound(new.text) == _bound(old.text) != "", likeness, -at)
+            for at, new in enumerate(after[start:], start=start)
+            if (likeness := SequenceMatcher(None, old.text, new.text).ratio()) >= _SIMILAR
+        ]
+        if alike:
+            at = -max(alike)[-1]
+            yield old.place, after[at].place
+            start = at + 1
+
+
+def _bound(text: str) -> str:
+    """What a line assigns to; empty for nothing."""
+    return text.partition(" = ")[0] if " = " in text else ""
 
 
 def _most_alike(_: str, lines: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]) -> str | None:

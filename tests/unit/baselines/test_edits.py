@@ -40,6 +40,14 @@ def test_new_and_edited_lines_are_found(repository: Path) -> None:
     assert lines_since(repository / "sub", first) == {"été.py": {3}}
 
 
+def test_lines_of_untracked_files_are_new(repository: Path) -> None:
+    first = git(repository, "rev-parse", "HEAD")
+    (repository / ".gitignore").write_text("ignored.py\n")
+    for name in ("new.py", "sub/new too.py", "ignored.py"):
+        (repository / name).write_text("a\nb\n")
+    assert lines_since(repository, first) == {"new.py": {1, 2, 3}, "sub/new too.py": {1, 2, 3}}
+
+
 RENAMED = """\
 def step(rows):
     weight = rows.sum()

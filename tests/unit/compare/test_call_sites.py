@@ -152,6 +152,14 @@ def test_extracted_part_of_a_line_is_the_same() -> None:
     assert risen(calling(before), head) == line_at("main, b.py:30", "near = embedded @ embedded.t()")
 
 
+def test_edited_line_binds_the_same_name() -> None:
+    """A new line may be more like the old one than what became of it."""
+    base = calling({4: ("loss = F.cross_entropy(logits, target)", 1)})
+    kept = "loss = F.cross_entropy(logits, target, ignore_index=config.model.pad_token_id)"
+    new = "aux = F.cross_entropy(aux_logits, target)"
+    assert risen(base, calling({4: (kept, 1), 5: (new, 1)})) == line_at("f, a.py:5", new)
+
+
 def test_line_written_anew_on_several_is_the_same() -> None:
     """Wrapped, with longer names, neither of them is like the old one."""
     base = calling({4: ("return hidden * self.scale + rest * self.gate", 8)}, function="Block.forward, a.py")
