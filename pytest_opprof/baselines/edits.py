@@ -29,8 +29,8 @@ _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>
 def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
     """The edits below a folder of the work tree since a commit, by path in the folder; empty if git fails.
 
-    A line in which only variables were renamed, or only the comment changed, is not edited. Files that git does
-    not track yet are new.
+    A line in which only variables were renamed, or only the comment changed, is not edited. Files that git
+    does not track yet are new.
     """
     names = ("-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false")
     options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")

@@ -47,7 +47,11 @@ def with_grown_functions(
     own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited) if is_of_libraries else []
     first, _ = (own or risen)[0]
     ran = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
-    caller = _edited_caller(risen, edited, ran) if is_of_libraries else None
+    caller = None
+    if is_of_libraries:
+        # Methods of libraries share names: an edited function that grew itself is likelier to be the caller.
+        grown = {_written_in(place) for place, _ in own if _distance(place, edited) == 0}
+        caller = _edited_caller(risen, edited, grown) or _edited_caller(risen, edited, ran)
     if caller is None and _distance(first, edited):
         caller = _edited_caller(own or risen, edited, ran)
     if caller is not None and caller != _written_in(first):

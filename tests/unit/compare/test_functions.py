@@ -172,3 +172,26 @@ def test_edited_line_calling_what_grew_is_the_cause(
     assert found.line is not None
     assert found.line.place == expected
     assert found.cause.endswith(f"; called in {expected}") == (expected != own)
+
+
+def test_methods_of_one_name_belong_to_the_caller_that_grew(tmp_path: Path) -> None:
+    """`bytes.decode` is not the decoder's own method."""
+    (tmp_path / "x.py").write_text(
+        "def title(raw):\n    return raw.decode()\n\ndef validate(items):\n    return [json.load(item) for item in items]\n"
+    )
+    edited = {"x.py": EditedFile(tmp_path / "x.py", lines=frozenset({2, 5}))}
+    base, head = (Samples.constant(count, steps=1) for count in (110, 1000))
+    change = Change(op=None, metric=LIBRARY_INSTRUCTIONS.name, base=base, head=head, verdict=None)
+    before, after = (
+        TestResult(
+            node_id="t",
+            functions={
+                LIBRARY_INSTRUCTIONS.name: {"JSONDecoder.decode, json.py": decode, "load, json.py": load},
+                NAME: {"title, x.py": 50, "validate, x.py": own},
+            },
+        )
+        for decode, load, own in ((100, 10, 50), (900, 100, 60))
+    )
+    found = with_grown_functions(change, before, after, regressed=(), edited=edited)
+    assert found.line is not None
+    assert found.line.place == "validate, x.py"
