@@ -16,7 +16,8 @@ _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DOES_NOTHING: Final = (*_FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.With)
 # Expressions that call something.
 _CALLING: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
-_WITH_HEAD: Final = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith)
+# What runs its body more often if its head was edited.
+_WITH_HEAD: Final = (ast.For, ast.AsyncFor, ast.While, ast.If)
 
 
 class Cut(NamedTuple):
@@ -53,8 +54,8 @@ class EditedFile:
     def __contains__(self, number: object) -> bool:
         """Whether a line is new or edited, or runs otherwise because of an edit of what is around it.
 
-        Around it are an expression of several lines, which counts as its first line; the head of a loop, an
-        `if` or a `with`; and a function's decorators.
+        Around it are an expression of several lines, which counts as its first line; the head of a loop or
+        `if`; and a function's decorators.
         """
         return number in self._edited or number in self._within
 

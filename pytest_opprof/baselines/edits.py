@@ -21,7 +21,7 @@ _MOST_FILES = 1_000  # not added: an environment that git does not ignore has ma
 # A string, or a name that is neither an attribute nor called.
 _NAME = re.compile(rb"""("[^"]*"|'[^']*')|(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()""")
 # A string, or a comment with the spaces before it.
-_COMMENT = re.compile(rb"""("[^"]*"|'[^']*')|\s*#.*""")
+_COMMENT = re.compile(rb"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\s*#.*""")
 # The part of a line that binds variables.
 _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>](?==[^=]))")
 

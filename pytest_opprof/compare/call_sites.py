@@ -132,6 +132,7 @@ class CallSites:
     def _rises(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
         """By line of the head: how many more calls there are, over both sides' steps multiplied."""
         weight_before, weight_after = self._weights
+        base, head = self._sides
         rises = {place: calls * weight_after for place, calls in after.items()}
         gone: list[tuple[str, int]] = []
         for place, calls in before.items():
@@ -140,17 +141,20 @@ class CallSites:
                 rises[now] -= calls * weight_before
             else:
                 gone.append((place, calls * weight_before))
-        gone += [(old, -rises[now]) for old, now in self._now.items() if rises.get(now, 0) < 0]
+        fell = {now: old for old, now in self._now.items() if rises.get(now, 0) < 0}
+        gone += [(old, -rises[now]) for now, old in fell.items()]
         # Unlike lines of that function have the calls of a line that is gone: it was written anew, perhaps on
         # several lines. Of a line that stayed, or of one whose function calls it, a part may have been taken
-        # out into a new function.
+        # out into a new function. A line with the same text may have moved to any function.
         for place, calls in gone:
             functions = {self._names.get(_function(place)), *(self._new if place in self._now else ())}
             anew = [
                 now
                 for now, rise in rises.items()
                 if rise > 0 and now not in self._known
-                if _function(now) in functions or self._is_called_by(place, now)
+                if _function(now) in functions
+                or self._is_called_by(place, now)
+                or base.lines.get(place) == head.lines.get(now, "")
             ]
             anew.sort(key=lambda now: (rises[now] != calls, -self._likeness(place, now)))
             left = calls
@@ -285,11 +289,14 @@ def _aligned(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[
 
 
 def _edited(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[str, str]]:
-    """Pairs of replaced lines and similar new lines, in order; first those that bind the same names."""
+    """Pairs of replaced lines and similar new lines, in order.
+
+    Lines that compute the same come first, and then lines that bind the same name.
+    """
     start = 0
     for old in before:
         alike = [
-            (_bound(new.text) == _bound(old.text) != "", likeness, -at)
+            (_value(new.text) == _value(old.text), _bound(new.text) == _bound(old.text) != "", likeness, -at)
             for at, new in enumerate(after[start:], start=start)
             if (likeness := SequenceMatcher(None, old.text, new.text).ratio()) >= _SIMILAR
         ]
@@ -302,6 +309,11 @@ def _edited(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[s
 def _bound(text: str) -> str:
     """What a line assigns to; empty for nothing."""
     return text.partition(" = ")[0] if " = " in text else ""
+
+
+def _value(text: str) -> str:
+    """What a line assigns or returns."""
+    return text.partition(" = ")[2] or text.removeprefix("return ")
 
 
 def _most_alike(_: str, lines: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]) -> str | None:

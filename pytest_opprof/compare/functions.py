@@ -17,6 +17,7 @@ from pytest_opprof.wording import listed
 
 # Of two counts that are so near to each other, one may have taken the place of the other.
 _NEAR = 0.8
+_FAR_MORE = 2
 _first_few = partial(listed, most=3, separator="; ", last="; ")
 
 
@@ -54,6 +55,11 @@ def with_grown_functions(
         caller = _edited_caller(risen, edited, grown) or _edited_caller(risen, edited, ran)
     if caller is None and _distance(first, edited):
         caller = _edited_caller(own or risen, edited, ran)
+    elif not is_of_libraries:
+        # An edit that costs little elsewhere is not the cause.
+        most = max(risen, key=lambda item: item[1])
+        if most[1] > _FAR_MORE * risen[0][1] and _distance(most[0], edited):
+            caller = _edited_caller([most], edited, ran)
     if caller is not None and caller != _written_in(first):
         first = caller
         told += f"; called in {caller}"

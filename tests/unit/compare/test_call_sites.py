@@ -160,6 +160,36 @@ def test_edited_line_binds_the_same_name() -> None:
     assert risen(base, calling({4: (kept, 1), 5: (new, 1)})) == line_at("f, a.py:5", new)
 
 
+def test_line_with_the_same_value_is_the_same() -> None:
+    base = calling({4: ("x = self.conv1(x)", 1)})
+    after: Lines = {4: ("skip = self.conv1(x)", 1), 5: ("x = self.conv2(skip)", 1)}
+    assert risen(base, calling(after)) == line_at("f, a.py:5", "x = self.conv2(skip)")
+
+
+def test_line_that_moved_to_another_function_is_the_same() -> None:
+    copy, others = "x = x.contiguous()", (("Model", 5), ("Block", 14), ("Head", 23))
+    stayed = [
+        calling({at: (f"return {name}(x).contiguous()", 1)}, function=f"{name}.forward, a.py")
+        for name, at in others
+    ]
+    base = together(calling({4: (copy, 12)}, function="Model.forward, a.py"), *stayed)
+    moved = calling({15: (copy, 12)}, function="Block.forward, a.py")
+    new = calling({24: (copy, 1)}, function="Head.forward, a.py")
+    assert risen(base, together(moved, new, *stayed)) == line_at("Head.forward, a.py:24", copy)
+
+
+def test_calls_that_several_lines_lost_are_counted_once() -> None:
+    before: Lines = {
+        at: (f"{name} = {name}.view(shape).transpose(1, 2)", 12) for at, name in enumerate("qkv")
+    }
+    new = "kv = past.swapaxes(1, 2).reshape(shape)"
+    head = together(
+        calling({9: ("return part.view(shape).transpose(1, 2)", 24)}, function="split, a.py"),
+        calling({20: (new, 24)}),
+    )
+    assert risen(calling(before), head) == line_at("f, a.py:20", new)
+
+
 def test_line_written_anew_on_several_is_the_same() -> None:
     """Wrapped, with longer names, neither of them is like the old one."""
     base = calling({4: ("return hidden * self.scale + rest * self.gate", 8)}, function="Block.forward, a.py")

@@ -195,3 +195,17 @@ def test_methods_of_one_name_belong_to_the_caller_that_grew(tmp_path: Path) -> N
     found = with_grown_functions(change, before, after, regressed=(), edited=edited)
     assert found.line is not None
     assert found.line.place == "validate, x.py"
+
+
+def test_small_edit_is_not_blamed_for_what_another_edit_calls(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("def a(n):\n    assert n\n\ndef b(n):\n    return build(n)[0]\n")
+    edited = {"x.py": EditedFile(tmp_path / "x.py", lines=frozenset({2, 5}))}
+    base, head = (Samples.constant(count, steps=1) for count in (150, 10060))
+    change = Change(op=None, metric=NAME, base=base, head=head, verdict=None)
+    before, after = (
+        TestResult(node_id="t", functions={NAME: {"a, x.py": a, "b, x.py": b, "build, y.py": build}})
+        for a, b, build in ((30, 20, 100), (42, 18, 10000))
+    )
+    found = with_grown_functions(change, before, after, regressed=(), edited=edited)
+    assert found.line is not None
+    assert found.line.place == "b, x.py"
