@@ -90,6 +90,7 @@ def measured_elsewhere(tests: Iterable[TestComparison], base: Run | None, head: 
 
 
 def _is_unjudged_rise(change: Change) -> bool:
-    is_gate = change.verdict is None and change.rule and change.reason
+    varies = change.base is not None and not change.base.is_constant
+    is_gate = varies and change.verdict is None and change.rule and change.reason
     worse = change.rise if change.about.worse is Worse.HIGHER else -change.rise
     return bool(is_gate) and worse > 0 and change.about.family is not Family.TIME

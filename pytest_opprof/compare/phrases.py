@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_opprof.compare.comparison import Change
+from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.run import CERTIFICATE, Run, TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_quantity
@@ -25,16 +26,22 @@ def values_of(change: Change) -> str:
 
 
 def difference(change: Change) -> str:
-    """``4 more ops``, ``2 fewer calls of aten::copy_``."""
+    """``4 more ops``, ``2 fewer calls of aten::copy_``, ``4.0 KiB more CPU memory in aten::mm``."""
     many = abs(change.rise)
     word = "more" if change.rise > 0 else "fewer"
-    if change.op is None:
-        label = change.about.label
-        amount = format_quantity(many, unit=change.about.unit)
-        if amount.endswith(label):
-            return f"{amount} {word}"
-        return f"{amount} {word} {label[:-1] if amount == '1' and label.endswith('s') else label}"
-    return f"{counted(many, f'{word} call')} of {name_of(change)}"
+    if change.op is not None and change.metric == COUNT.name:
+        return f"{counted(many, f'{word} call')} of {name_of(change)}"
+    label = change.about.label
+    amount = format_quantity(many, unit=change.about.unit)
+    of = "" if amount.endswith(label) else f" {_singular(label) if amount == '1' else label}"
+    return f"{amount} {word}{of}{f' in {name_of(change)}' if change.op is not None else ''}"
+
+
+def _singular(label: str) -> str:
+    for plural, one in (("copies", "copy"), ("launches", "launch")):
+        if plural in label:
+            return label.replace(plural, one)
+    return label.removesuffix("s")
 
 
 def name_of(change: Change) -> str:

@@ -14,7 +14,6 @@ from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
 
 _MOST_ADVISORIES = 20
-_NOTHING_CERTAIN = "nothing could be judged: every gate varies between steps"
 
 
 def verdict_of(found: Judgement) -> Verdict | None:
@@ -51,8 +50,10 @@ def sentence_of(
         told = _moved(found, base) or _slight(found, base) or _of_views(found, base)
         sentences.append(told or f"other ops than {base.title}, but no total rose")
     elif verdict is None:
-        varies = any(change.reason and change.rule for change in found.changes)
-        sentences.append(_NOTHING_CERTAIN if varies else "no gate covers what it runs")
+        reason = next(
+            (f"{name_of(one)}: {one.reason}" for one in found.changes if one.reason and one.rule), ""
+        )
+        sentences.append(f"nothing was judged: {reason}" if reason else "no gate covers what it runs")
     sentences.append("" if is_broken else of_limits)
     return "; ".join(filter(None, sentences))
 

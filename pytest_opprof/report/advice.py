@@ -17,12 +17,13 @@ from pytest_opprof.results.run import TestResult
 # An op that runs this many times as often was replaced by a loop.
 _LOOP = 4
 _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"})
-_ROWS: Final = frozenset({"aten::select", "aten::unbind", "aten::index", "aten::slice", "aten::narrow"})
-_TO_HOST = r"(?:\.(?:cpu|numpy|tolist)\(|\.to\(['\"]cpu)"
-# Not to a dtype.
-_TO_DEVICE = r"(?:\.cuda\(|\.to\((?!['\"]cpu|torch\.(?!device)|dtype))"
+_INDEX: Final = "aten::index"
+_ROWS: Final = frozenset({"aten::select", "aten::unbind", _INDEX, "aten::slice", "aten::narrow"})
+_TO_HOST = r"(?:\.(?:cpu|numpy)\(|\.to\(['\"]cpu)"
+# Not to a dtype or memory format.
+_TO_DEVICE = r"(?:\.cuda\(|\.to\((?!['\"]cpu|torch\.(?!device)|[\w.]*dtype|float\)|memory_format))"
 _HOST_AND_BACK: Final = re.compile(
-    rf"\b(?:from_numpy|as_tensor|tensor)\(.*{_TO_HOST}|{_TO_HOST}.*{_TO_DEVICE}"
+    rf"\b(?:from_numpy|as_tensor|tensor)\([^,]*{_TO_HOST}|{_TO_HOST}[^,]*{_TO_DEVICE}"
 )
 
 
@@ -48,9 +49,9 @@ class Facts:
     recompiles: int
     text: str
 
-    def fell(self, op: str) -> bool:
-        """Whether an op runs less often than before."""
-        return self.now.get(op, 0) < self.before.get(op, 0)
+    def more(self, op: str) -> int:
+        """How much more often an op runs than before."""
+        return self.now.get(op, 0) - self.before.get(op, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,12 @@ def _loops_over_rows(facts: Facts) -> bool:
     return any(
         op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
         for op, rise in facts.risen.items()
+        if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
     )
+
+
+def _allocates(facts: Facts) -> bool:
+    return any(facts.more(op) == -facts.more(f"{op}_") > 0 for op in facts.roots)
 
 
 def _records_a_graph(facts: Facts) -> bool:
@@ -91,8 +97,9 @@ RULES: Final = (
         code="OP107",
         title="A function is compiled again",
         sentence=(
-            "torch.compile compiled a function again, because a guard on its arguments failed. Keep their "
-            "shapes, dtypes and Python values the same, or mark a size with torch._dynamo.mark_dynamic."
+            "torch.compile compiled a function again, because one of its guards failed. Keep the shapes, "
+            "dtypes and Python values of its arguments the same, or mark a size with "
+            "torch._dynamo.mark_dynamic."
         ),
         applies=lambda facts: facts.recompiles > 0,
     ),
@@ -139,7 +146,7 @@ RULES: Final = (
             "This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
             "name ends in _ again, unless autograd needs the old values."
         ),
-        applies=lambda facts: any(facts.fell(f"{op}_") for op in facts.roots),
+        applies=_allocates,
     ),
     Rule(
         code="OP103",

@@ -19,6 +19,8 @@ from pytest_opprof.wording import counted
 
 # Autograd's engine runs each node in a range named after it, which adds nothing.
 _ENGINE = "autograd::engine::evaluate_function: "
+# Nobody wrote the ops of autograd, nor those of torch's optimizers.
+_NOT_WRITTEN = (_ENGINE, "Optimizer.step#")
 _MOST_BLOCKS = 5
 _MOST_ROWS = 8
 _MOST_TEXT_LINES = 2
@@ -202,14 +204,13 @@ def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
                 f"{name_of(row.change)}: {row.change.reason}", width=width, first="  ", rest="  "
             )
     if len(rows) > len(kept):
-        yield f"  ... and {counted(len(rows) - len(kept), 'more op')}"
+        yield f"  ... and {counted(len(rows) - len(kept), 'more row')}"
 
 
 def advice_on(block: Block, test: TestComparison) -> Rule | None:
     """The anti-pattern of a block; None if none is known."""
     text = block.line.text if block.line is not None else ""
-    # Nobody wrote autograd's own ops.
-    called = [row for row in block.rows if not row.change.caller.startswith(_ENGINE)]
+    called = [row for row in block.rows if not row.change.caller.startswith(_NOT_WRITTEN)]
     roots = [row.change.op or "" for row in called if row.depth == 0]
     if not roots:
         return None

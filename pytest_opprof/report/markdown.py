@@ -132,8 +132,8 @@ def _page(
     table, missing = _table(lead, more, names=names, room=room)
     room -= size("\n".join(table)) + 1
     folds, omitted = _fitting(folds_of(summary, shown=[*lead, *more]), room=room)
-    alarm = [f"**{missing} more regressions, see {rest}.**", ""] if missing else []
-    cut = [f"{omitted} rows omitted, see {rest}.", ""] if omitted else []
+    alarm = [f"**{counted(missing, 'more row')} of tests that fail, see {rest}.**", ""] if missing else []
+    cut = [f"{counted(omitted, 'row')} omitted, see {rest}.", ""] if omitted else []
     return "\n".join([*head, *alarm, *causes, *table, *folds, *cut, *foot]).rstrip("\n") + "\n"
 
 
@@ -217,7 +217,7 @@ def _table(
     if not (lead or more):
         return [], 0
     head = table_head(_HEADERS, right=_NUMBERS)
-    around = fold(f"{len(more)} rows of tests that fail", head) if more else []
+    around = fold(f"{counted(len(more), 'row')} of tests that fail", head) if more else []
     room -= size("\n".join([*head, *around])) + 2
     for widths in _WIDTHS:
         lines = list(_lines_within(itertools.chain(lead, more), names=names, widths=widths, room=room))

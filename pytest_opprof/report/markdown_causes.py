@@ -22,6 +22,7 @@ from pytest_opprof.report.markdown_text import (
     table_line,
 )
 from pytest_opprof.report.rows import numbers_of
+from pytest_opprof.wording import counted
 
 _MOST_BLOCKS = 3
 _MOST_ROWS = 6
@@ -89,4 +90,4 @@ def _tests(cause: CommonCause) -> str:
     totals = test_totals(cause.tests[:_MOST_TESTS])
     told = [" ".join(filter(None, (name_in_code(name), total))) for name, total in totals]
     more = len(cause.tests) - _MOST_TESTS
-    return f"{', '.join(told)}{f' and {more} more tests' if more > 0 else ''}"
+    return ", ".join(told) + (f" and {counted(more, 'more test')}" if more > 0 else "")

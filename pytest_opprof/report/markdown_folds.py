@@ -93,9 +93,13 @@ def _why(test: TestSummary, *, known: set[int], baseline: str | None) -> Fold:
     untold = len(advisories) - _MOST_ADVISORIES
     tail = [
         *([""] if rows else []),
-        *([f"... and {len(others) - _MOST_ROWS} more rows", ""] if len(others) > _MOST_ROWS else []),
+        *(
+            [f"... and {counted(len(others) - _MOST_ROWS, 'more row')}", ""]
+            if len(others) > _MOST_ROWS
+            else []
+        ),
         *(f"- advisory: {sentence_in_code(advisory)}" for advisory in advisories[:_MOST_ADVISORIES]),
-        *([f"- ... and {untold} more advisories"] if untold > 0 else []),
+        *([f"- ... and {counted(untold, 'more advisory', 'more advisories')}"] if untold > 0 else []),
         *(f"- {step}" for step in _next_steps(test, baseline=baseline)),
     ]
     assert test.verdict is not None, "a test that fails has a verdict"
@@ -180,5 +184,11 @@ def _environment(summary: Summary) -> Fold:
     fields = summary.environment
     differing = sum(field.differs for field in fields)
     rows = [table_line(map(name_in_code, (field.name, field.base, field.head))) for field in fields]
-    told = f"{differing} differ" if differing else "the same on both sides" if summary.exact.base else "head"
+    told = (
+        counted(differing, "difference")
+        if differing
+        else "the same on both sides"
+        if summary.exact.base
+        else "head"
+    )
     return Fold(title=f"Environment: {told}", head=table_head(_OF_FIELDS), count=len(rows), rows=rows)

@@ -11,6 +11,7 @@ from pytest_opprof.report.causes import RAISE_LIMIT
 from pytest_opprof.report.kernel_names import short_names
 from pytest_opprof.report.rows import Row, change_rows, limit_rows
 from pytest_opprof.report.text import escaped, table, wrapped
+from pytest_opprof.wording import counted
 
 _MOST_ROWS = 15
 _CHANGE_HEADERS = ("op", "metric", "base", "head", "change", "cause")
@@ -92,7 +93,7 @@ def _table(ops: Sequence[Row], *, width: int) -> list[str]:
         right=("base", "head", "change"),
     )
     if len(ops) > _MOST_ROWS:
-        lines.append(f"... and {len(ops) - _MOST_ROWS} more ops")
+        lines.append(f"... and {counted(len(ops) - _MOST_ROWS, 'more op')}")
     return lines
 
 

@@ -253,7 +253,7 @@ def _losses(comparison: Comparison) -> str:
     torn = sum(bool(capture.device_gap) for capture in captures)
     nameless = sum(capture.names_overflowed > 0 for capture in captures)
     omitted = sum(test.head.ops_omitted > 0 for test in comparison.tests if test.head is not None)
-    told = [f"{dropped} events dropped"] if dropped else [] if truncated else ["nothing dropped"]
+    told = [f"{counted(dropped, 'event')} dropped"] if dropped else [] if truncated else ["nothing dropped"]
     if truncated:
         told.append(f"{counted(truncated, 'recording')} cut off")
     of_tests = {

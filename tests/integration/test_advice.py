@@ -132,6 +132,25 @@ def host_as_half() -> object:
     return X.detach().cpu().to(torch.float16)
 
 
+KEPT = torch.arange(4)
+
+
+def layers() -> object:
+    return [X.relu() for _ in range(4)]
+
+
+def gathering_layers() -> object:
+    return [X.relu()[KEPT] for _ in range(4)]
+
+
+def labels() -> object:
+    return X.cpu()
+
+
+def labels_beside_a_list() -> object:
+    return X.cpu().to(X.dtype), torch.tensor([1.0, 2.0].copy()).relu()
+
+
 def number() -> object:
     return X * 2.0
 
@@ -190,6 +209,8 @@ NOT_SHOWN = [
     (relu, batched),
     (compiled_once, compiled_twice),
     (relu_of_an_image, channels_last),
+    (layers, gathering_layers),
+    (labels, labels_beside_a_list),
 ]
 
 

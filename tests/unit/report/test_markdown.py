@@ -132,7 +132,7 @@ def test_regressions_are_kept_before_all_else(many: int) -> None:
         # not folded: the cause, and its number of tests
         assert [row[0] for row in tables(page)[0]] == ["op", "aten::item0", "aten::item1"]
         assert f"and {many - 5} more tests" in text_of(page)
-    assert "more regressions" not in text
+    assert "of tests that fail, see" not in text
 
 
 def test_omitted_rows_are_counted_at_the_top() -> None:
@@ -142,13 +142,15 @@ def test_omitted_rows_are_counted_at_the_top() -> None:
     assert len(text.encode()) <= 60_000
     shown = sum(line.startswith("| `test_") for line in text.splitlines())
     missing = 60 * 61 - shown
-    assert f"**{missing} more regressions, see [the job summary](<https://ci.example/1>).**" in text
-    assert text.index("more regressions") < text.index("| `test_")
+    assert (
+        f"**{missing} more rows of tests that fail, see [the job summary](<https://ci.example/1>).**" in text
+    )
+    assert text.index("of tests that fail, see") < text.index("| `test_")
     assert "rows omitted, see [the job summary]" in text
     # a summary has room for all of them
     summary = job_summary(comparison)
     assert len(summary.encode()) <= 1_000_000
-    assert "more regressions" not in summary
+    assert "of tests that fail, see" not in summary
 
 
 def test_rows_get_shorter_before_any_is_left_out() -> None:
@@ -156,7 +158,7 @@ def test_rows_get_shorter_before_any_is_left_out() -> None:
         120, ops=4, stem=f"a_rather_long_name{'_' * 40}of_an_op::that_is_called_more_often_"
     )
     text = markdown_comment(comparison)
-    assert "more regressions" not in text
+    assert "of tests that fail, see" not in text
     assert "a_rather_long_...ed_more_often_3" in text
 
 
@@ -176,7 +178,7 @@ def test_a_page_keeps_within_its_limit(limit: int, comparison: Comparison) -> No
 def test_note_links_to_the_artifacts() -> None:
     text = gitlab_note(regressions(30, ops=3), limit=3_000, marker=MARKER)
     assert text.startswith(MARKER)
-    assert "more regressions, see the job's artifacts." in text
+    assert "more rows of tests that fail, see the job's artifacts." in text
 
 
 def test_maximum_number_of_rows_is_cut_and_counted() -> None:
@@ -188,7 +190,7 @@ def test_maximum_number_of_rows_is_cut_and_counted() -> None:
     assert len(text.encode()) <= 60_000
     shown = sum(line.startswith("| `test_step` | **REGRESSED**") for line in text.splitlines())
     assert shown > 500
-    assert f"**{20_000 + len(others) - shown} more regressions, see the job summary.**" in text
+    assert f"**{20_000 + len(others) - shown} more rows of tests that fail, see the job summary.**" in text
 
 
 def test_a_line_is_linked_to_its_commit() -> None:

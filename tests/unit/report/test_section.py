@@ -148,4 +148,4 @@ def test_many_changed_ops_are_cut_short() -> None:
     base = simple_run(named("test_a", {"aten::mul": 1}), name="main")
     head = simple_run(named("test_a", {f"aten::op{i}": 1 for i in range(30)}))
     lines = failure_section(compared(base, head).tests[0], baseline="main", width=100)
-    assert "  ... and 22 more ops" in lines
+    assert "  ... and 22 more rows" in lines
