@@ -38,7 +38,11 @@ def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
         done = run_git(folder, *names, "diff", *options, "--end-of-options", commit, "--", "*.py")
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return _read(done.stdout, folder) | _untracked(folder) if done.returncode == 0 else {}
+    if done.returncode != 0:
+        return {}
+    diff = _Diff()
+    diff.read(done.stdout)
+    return diff.edits(folder) | _untracked(folder)
 
 
 def _untracked(folder: Path) -> dict[str, EditedFile]:
@@ -55,50 +59,79 @@ def _untracked(folder: Path) -> dict[str, EditedFile]:
     }
 
 
-def _read(diff: bytes, folder: Path) -> dict[str, EditedFile]:
-    """Parse a diff without context: the edits by file."""
-    lines = defaultdict[str, set[int]](set)
-    cuts = defaultdict[str, set[Cut]](set)
-    undecorated = defaultdict[str, set[int]](set)
-    reworded = defaultdict[str, list[tuple[int, bytes, bytes]]](list)
-    file, total = "", 0
-    # Within a hunk: the removed lines by their shape, and the number of the next new line.
-    gone, at, is_cut = defaultdict[bytes, list[bytes]](list), 0, False
-    for line in diff.splitlines():
-        if line.startswith(_NEW_FILE):
-            file = line.removeprefix(_NEW_FILE).rstrip(b"\t").decode("utf-8", "surrogateescape")
-        elif hunk := _HUNK.match(line):
-            at, many = int(hunk[1]), int(hunk[2] or 1)
-            total += many
-            if total > _MOST_LINES:
-                break
-            lines[file].update(range(at, at + many))
-            gone.clear()
-            is_cut = many == 0
-        elif line.startswith(b"-"):
-            text = line[1:].lstrip()
-            if is_cut and text:
-                cuts[file].add(Cut(at, len(line) - 1 - len(text)))
-                undecorated[file].update([at + 1] if text.startswith(b"@") else ())
-                is_cut = False
-            code = _code(line)
-            gone[_shape(code)].append(code)
-        elif line.startswith(b"+"):
-            code = _code(line)
-            if not code:
-                lines[file].discard(at)
-            elif same := gone[_shape(code)]:
-                reworded[file].append((at, same.pop(0), code))
-            at += 1
-    return {
-        file: EditedFile(
-            path=folder / file,
-            lines=frozenset(numbers - _only_renamed(reworded[file])),
-            cuts=frozenset(cuts[file]),
-            undecorated=frozenset(undecorated[file]),
-        )
-        for file, numbers in lines.items()
-    }
+class _Diff:
+    """Parses a diff without context, line by line.
+
+    Attributes:
+        lines: By file: the numbers of the new lines.
+        cuts: By file: the places where nothing is new.
+        undecorated: By file: the lines above which a decorator was removed.
+        reworded: By file: each new line like a removed one, by its number, with both texts.
+    """
+
+    def __init__(self) -> None:
+        self.lines = defaultdict[str, set[int]](set)
+        self.cuts = defaultdict[str, set[Cut]](set)
+        self.undecorated = defaultdict[str, set[int]](set)
+        self.reworded = defaultdict[str, list[tuple[int, bytes, bytes]]](list)
+        # Of a hunk: the removed lines by shape, the removed decorators, the next new line's number.
+        self._gone = defaultdict[bytes, list[bytes]](list)
+        self._bare = set[bytes]()
+        self._at, self._is_cut = 0, False
+
+    def read(self, diff: bytes) -> None:
+        """Read a whole diff; what lies beyond `_MOST_LINES` new lines is left out."""
+        file, total = "", 0
+        for line in diff.splitlines():
+            if line.startswith(_NEW_FILE):
+                file = line.removeprefix(_NEW_FILE).rstrip(b"\t").decode("utf-8", "surrogateescape")
+            elif hunk := _HUNK.match(line):
+                self._at, many = int(hunk[1]), int(hunk[2] or 1)
+                total += many
+                if total > _MOST_LINES:
+                    break
+                self.lines[file].update(range(self._at, self._at + many))
+                self._gone.clear()
+                self._bare.clear()
+                self._is_cut = many == 0
+            elif line.startswith(b"-"):
+                self._read_removed(line, file)
+            elif line.startswith(b"+"):
+                self._read_new(line, file)
+
+    def _read_removed(self, line: bytes, file: str) -> None:
+        code = _code(line)
+        text = code.lstrip()
+        if self._is_cut and text:
+            self.cuts[file].add(Cut(self._at, len(code) - len(text)))
+            self.undecorated[file].update([self._at + 1] if text.startswith(b"@") else ())
+            self._is_cut = False
+        self._bare.update([text] if text.startswith(b"@") else ())
+        self._gone[_shape(code)].append(code)
+
+    def _read_new(self, line: bytes, file: str) -> None:
+        code = _code(line)
+        text = code.lstrip()
+        self._bare.discard(text)
+        if not code:
+            self.lines[file].discard(self._at)
+        elif same := self._gone[_shape(code)]:
+            self.reworded[file].append((self._at, same.pop(0), code))
+        if self._bare and text.startswith((b"def ", b"async def ")):
+            self.undecorated[file].add(self._at)
+        self._at += 1
+
+    def edits(self, folder: Path) -> dict[str, EditedFile]:
+        """The edits by file."""
+        return {
+            file: EditedFile(
+                path=folder / file,
+                lines=frozenset(numbers - _only_renamed(self.reworded[file])),
+                cuts=frozenset(self.cuts[file]),
+                undecorated=frozenset(self.undecorated[file]),
+            )
+            for file, numbers in self.lines.items()
+        }
 
 
 def _only_renamed(reworded: Iterable[tuple[int, bytes, bytes]]) -> set[int]:

@@ -85,6 +85,23 @@ def test_renamed_variables_are_not_an_edit(repository: Path, old: str, new: str,
     assert lines_since(repository, "HEAD") == {"model.py": edited}
 
 
+@pytest.mark.parametrize(
+    ("after", "undecorated"),
+    [
+        ("def mask(n, device):\n    return n\n", {1}),
+        ("@cache\ndef mask(n, device):\n    return n\n", set()),
+        ("def mask(n):\n    return n\n", {1}),
+    ],
+    ids=["with an edit of its function", "kept", "alone"],
+)
+def test_removed_decorator_is_found(repository: Path, after: str, undecorated: set[int]) -> None:
+    model = repository / "model.py"
+    model.write_text("@cache\ndef mask(n):\n    return n\n")
+    git(repository, "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qam", "second")
+    model.write_text(after)
+    assert edits_since(repository, "HEAD")["model.py"].undecorated == undecorated
+
+
 def test_gits_index_stays_as_it_is(repository: Path) -> None:
     """A plain `git diff` rewrites it for a file with another time and the same text."""
     index, model = repository / ".git" / "index", repository / "model.py"
