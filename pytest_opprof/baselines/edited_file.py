@@ -57,7 +57,7 @@ class EditedFile:
         Around it are an expression of several lines, which counts as its first line; the head of a loop or
         `if`; and a function's decorators.
         """
-        return number in self._edited or number in self._within
+        return number in self.changed or number in self._within
 
     @cached_property
     def functions(self) -> frozenset[str]:
@@ -77,12 +77,12 @@ class EditedFile:
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
                 called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
                 line = node.func.end_lineno
-                if line in self._edited and line in self._innermost:
+                if line in self.changed and line in self._innermost:
                     found[called].add(self._innermost[line])
         return {called: frozenset(functions) for called, functions in found.items()}
 
     @cached_property
-    def _edited(self) -> frozenset[int]:
+    def changed(self) -> frozenset[int]:
         """The edited lines, and the lines where Python says that edited expressions are."""
         begun = {
             line

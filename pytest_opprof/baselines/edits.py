@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -49,14 +50,15 @@ def _untracked(folder: Path) -> dict[str, EditedFile]:
     """Files that nobody has added to git yet, each all new."""
     try:
         done = run_git(folder, "ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
-        names = [os.fsdecode(name) for name in done.stdout.split(b"\0")[:_MOST_FILES] if name]
-        counts = {name: (folder / name).read_bytes().count(b"\n") + 1 for name in names}
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return {
-        name: EditedFile(path=folder / name, lines=frozenset(range(1, count + 1)))
-        for name, count in counts.items()
-    }
+    found = {}
+    for name in filter(None, done.stdout.split(b"\0")[:_MOST_FILES]):
+        path = folder / os.fsdecode(name)
+        with contextlib.suppress(OSError):  # a link to nothing, or removed meanwhile
+            count = path.read_bytes().count(b"\n") + 1
+            found[os.fsdecode(name)] = EditedFile(path=path, lines=frozenset(range(1, count + 1)))
+    return found
 
 
 class _Diff:

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
     store = open_store(args.store, root=args.folder)
     section = pytest_section(args.folder)
-    # Write an address as it was given: the store's own URI hides a password.
+    # Write the address that the user gave: the store's own URI hides a password.
     uri = args.store if "://" in args.store else store.uri
     values = {"opprof_store": uri, "opprof_fail_on": DEFAULT_FAIL_ON}
     if missing := section.missing(values):

@@ -117,7 +117,7 @@ class Causes:
     def _is_node(self, caller: str) -> bool:
         """Whether it is a node of autograd's, or its engine."""
         around = self._after.get(caller, ())
-        return caller.startswith(ENGINE) or any(name.startswith(ENGINE) for name in around)
+        return caller.startswith(ENGINE) or (bool(around) and all(name.startswith(ENGINE) for name in around))
 
 
 class _Paths:

@@ -165,7 +165,16 @@ def _with_edits(
     regressed = {change.metric for change in changes if change.verdict is Verdict.REGRESSED}
     sites = CallSites(before, test)
     told = [_with_edit(change, sites, before, test, edited, regressed=regressed) for change in changes]
-    return tuple(sorted(told, key=lambda change: change.op is not None and not _begins_in_an_edit(change)))
+    told.sort(key=lambda change: change.op is not None and not _begins_in_an_edit(change))
+    return tuple(_marked(change, sites, edited) for change in told)
+
+
+def _marked(change: Change, sites: CallSites, edited: Mapping[str, EditedFile]) -> Change:
+    """A line is shown as changed only if it was: not the body of a loop whose head was edited."""
+    line = change.line
+    if line is None or not line.is_edited:
+        return change
+    return replace(change, line=replace(line, is_edited=sites.is_edited(line, edited[line.file].changed)))
 
 
 def _begins_in_an_edit(change: Change) -> bool:

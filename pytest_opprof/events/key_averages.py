@@ -157,7 +157,7 @@ def _add_counters(
 
 
 def _parts(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEventAvg]:
-    """Rows, of which several may have the same identity and are then summed up."""
+    """The rows to sum up: several may have the same identity."""
     if grouping.stack_depth <= 0 and not grouping.overloads:
         return _group_rows(forest, grouping, forest.recording.groups(by_inputs=grouping.shapes))
     groups = forest.recording.parted_groups(

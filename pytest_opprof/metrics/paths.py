@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPath:
-    """A metric as it was written: of the ops that ``op`` names or matches, or a total if ``op`` is None."""
+    """A metric that a user names: of the ops that ``op`` names or matches, or a total if ``op`` is None."""
 
     op: str | None
     metric: Metric

@@ -100,7 +100,7 @@ class PlainReading:
         return mine, [row for row in calls if rows & self.charged(row)]
 
     def charged(self, call: int) -> set[int]:
-        """The op around a call, with its ancestors; the call itself if there is no op."""
+        """The op around a call, with its ancestors; without an op, the call itself."""
         chain = self.around(call)
         ops = [at for at, row in enumerate(chain) if self.kinds[row] in OPS]
         return set(chain[ops[0] :] if ops else chain)

@@ -1,4 +1,4 @@
-/* Reads JSON text in place: a cursor over bytes, of which more may arrive. It does not recurse, and
+/* Reads JSON text in place: a cursor over bytes; more may arrive later. It does not recurse, and
  * depth costs one bit per level. Strict (RFC 8259), but accepts profilers' NaN and Infinity. */
 #ifndef OP_JSON_IN_H
 #define OP_JSON_IN_H

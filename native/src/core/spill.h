@@ -25,7 +25,7 @@ void op_wait_until_unlisted(int tid); /* for a joined thread; needs no lock */
 void op_spill_pause(void);            /* nobody writes from its return until op_spill_resume() */
 void op_spill_resume(void);
 void op_spill_reset(void);
-bool op_spill_file(void); /* makes or reopens the file if necessary; false: there is no file */
+bool op_spill_file(void); /* makes or reopens the file if necessary; false: it could not */
 void op_spill_close(void);
 void op_spill_forget(void); /* in the child, after a fork */
 

@@ -46,7 +46,7 @@ static bool ended_by(const op_writable *w, int64_t row, int64_t at_ns) {
     return w->duration_ns[row] >= 0 && w->start_ns[row] + w->duration_ns[row] <= at_ns;
 }
 
-/* Of two rows, of which the outer began first. */
+/* Whether the outer row, which began first, also ends last. */
 static bool holds(const op_writable *w, int64_t outer, int64_t inner) {
     if (w->duration_ns[outer] < 0)
         return true;

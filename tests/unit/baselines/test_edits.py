@@ -45,6 +45,7 @@ def test_lines_of_untracked_files_are_new(repository: Path) -> None:
     (repository / ".gitignore").write_text("ignored.py\n")
     for name in ("new.py", "sub/new too.py", "ignored.py"):
         (repository / name).write_text("a\nb\n")
+    (repository / "dangling.py").symlink_to("nowhere.py")
     assert lines_since(repository, first) == {"new.py": {1, 2, 3}, "sub/new too.py": {1, 2, 3}}
 
 

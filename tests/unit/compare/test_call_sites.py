@@ -190,25 +190,19 @@ def test_calls_that_several_lines_lost_are_counted_once() -> None:
     assert risen(calling(before), head) == line_at("f, a.py:20", new)
 
 
-def test_line_written_anew_on_several_is_the_same() -> None:
-    """Wrapped, with longer names, neither of them is like the old one."""
+@pytest.mark.parametrize(
+    "first", ["hidden * self.input_layernorm_scale", "return hidden * self.scale"], ids=["unlike", "alike"]
+)
+def test_line_written_anew_on_several_is_the_same(first: str) -> None:
+    """Its calls are those of both lines, whether or not one of them is like the old one."""
     base = calling({4: ("return hidden * self.scale + rest * self.gate", 8)}, function="Block.forward, a.py")
-    wrapped = {5: ("hidden * self.input_layernorm_scale", 4), 6: ("+ residual * self.residual_gate_scale", 4)}
-    risen_line = {20: ("return self.head(x) * self.temperature", 1)}
+    wrapped = {5: (first, 4), 6: ("+ self.residual_gate_parameter * residual", 4)}
+    new = "return self.head(x) * self.temperature"
     head = together(
-        calling(wrapped, function="Block.forward, a.py"), calling(risen_line, function="Model.forward, a.py")
+        calling(wrapped, function="Block.forward, a.py"),
+        calling({20: (new, 1)}, function="Model.forward, a.py"),
     )
-    assert risen(base, head) == line_at("Model.forward, a.py:20", "return self.head(x) * self.temperature")
-
-
-def test_line_that_lost_calls_to_a_new_line_is_the_same() -> None:
-    base = calling({4: ("return hidden * self.scale + rest * self.gate", 8)}, function="Block.forward, a.py")
-    wrapped = {5: ("return hidden * self.scale", 4), 6: ("+ self.residual_gate_parameter * rest", 4)}
-    risen_line = {20: ("return self.head(x) * self.temperature", 1)}
-    head = together(
-        calling(wrapped, function="Block.forward, a.py"), calling(risen_line, function="Model.forward, a.py")
-    )
-    assert risen(base, head) == line_at("Model.forward, a.py:20", "return self.head(x) * self.temperature")
+    assert risen(base, head) == line_at("Model.forward, a.py:20", new)
 
 
 def test_line_extracted_under_other_names_is_the_same() -> None:
