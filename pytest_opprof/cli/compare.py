@@ -55,6 +55,9 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         write_comparison(args.output, comparison)
     verbosity = args.verbose - args.quiet
-    accept = f"opprof accept --comparison {shlex.quote(str(args.output))}" if args.output else None
-    print_lines(comparison_lines(comparison, width=width(), verbosity=verbosity, accept=accept))
+    accept = show = None
+    if args.output:
+        file = shlex.quote(str(args.output))
+        accept, show = f"opprof accept --comparison {file}", f"opprof show {file}"
+    print_lines(comparison_lines(comparison, width=width(), verbosity=verbosity, accept=accept, show=show))
     return int(any(fail_on.fails(test.verdict) for test in comparison.tests))

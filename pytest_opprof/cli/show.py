@@ -11,10 +11,12 @@ from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import matches
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.report.text import Line
     from pytest_opprof.results.run import Run
 
@@ -25,7 +27,11 @@ EXAMPLE = "opprof show main --test test_step --rows 20"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.add_argument(
-        "run", metavar="RUN", help="a file of a run, a comparison or a fleet, a baseline, or NAME@COMMIT"
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="a file of a run, a comparison or a fleet, a baseline, or NAME@COMMIT; without it, the last "
+        "comparison",
     )
     add_table_arguments(parser)
     add_store(parser)
@@ -45,20 +51,25 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: There is no such run or file, or it cannot be read.
     """
+    from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.baselines.resolve import find_run, is_path
     from pytest_opprof.compare.document import read_comparison
+    from pytest_opprof.compare.last import last_comparison
+    from pytest_opprof.report.causes import ACCEPT
     from pytest_opprof.report.fleet import fleet_lines
-    from pytest_opprof.report.terminal import comparison_lines
     from pytest_opprof.results.files import parse, read_bytes
     from pytest_opprof.results.fleet import read_fleet
     from pytest_opprof.results.schema import Contract, contract_of
 
+    if args.run is None:
+        _print_comparison(last_comparison(project_folder(Path.cwd())), args, accept=ACCEPT)
+        return 0
     path = Path(args.run)
     if is_path(args.run):
         document = parse(read_bytes(path), where=args.run)
         if contract_of(document, where=args.run) is Contract.COMPARISON:
-            accept = f"opprof accept --comparison {shlex.quote(str(path))}"
-            print_lines(comparison_lines(read_comparison(path), width=width(), accept=accept))
+            accept = f"{ACCEPT} --comparison {shlex.quote(args.run)}"
+            _print_comparison(read_comparison(path), args, accept=accept)
             return 0
         if fleet := read_fleet(path):
             print_lines(fleet_lines(fleet, rows=args.rows, width=width()))
@@ -66,6 +77,24 @@ def run(args: argparse.Namespace) -> int:
     found = find_run(args.run, store=store_of(args.store))
     print_lines(run_lines(found, args))
     return 0
+
+
+def _print_comparison(comparison: Comparison, args: argparse.Namespace, *, accept: str) -> None:
+    """Print a comparison whole, or the sections of the tests that `--test` selects."""
+    from pytest_opprof.report.terminal import comparison_lines, section_lines
+
+    if args.test is None:
+        print_lines(comparison_lines(comparison, width=width(), accept=accept, show=""))
+        return
+    tests = [test for test in comparison.tests if is_like(test.node_id, args.test)]
+    if not tests:
+        raise _no_such_test(args, len(comparison.tests))
+    print_lines(section_lines(tests, comparison, width=width(), accept=accept, show="")[1:])
+
+
+def _no_such_test(args: argparse.Namespace, tests: int) -> UsageError:
+    searched = args.run or "the last comparison"
+    return UsageError(f"{searched} has no test like {args.test!r} ({counted(tests, 'test')})")
 
 
 def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
@@ -80,7 +109,7 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
     columns = args.columns.split(",") if args.columns else None
     tests = [test for test in found.tests if args.test is None or is_like(test.node_id, args.test)]
     if args.test and not tests:
-        raise UsageError(f"{args.run} has no test like {args.test!r} ({len(found.tests)} tests)")
+        raise _no_such_test(args, len(found.tests))
     yield run_title(found)
     for test in tests:
         yield ""

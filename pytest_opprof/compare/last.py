@@ -19,7 +19,7 @@ _LAST = "last.json"
 def keep_last(folder: Path, comparison: Comparison) -> None:
     """Replace the kept comparison: every test, with its changes.
 
-    Rows and call trees are left out: they make a file large, and a report can write them.
+    Rows and call trees of tests that did not fail are left out: they make a file large.
 
     Args:
         folder: The project's ``.opprof``.
@@ -28,7 +28,9 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
         StoreError: It cannot be written; an existing file is unchanged.
     """
     brief = (
-        replace(test, base=_without_rows(test.base), head=_without_rows(test.head))
+        test
+        if test.regressed
+        else replace(test, base=_without_rows(test.base), head=_without_rows(test.head))
         for test in comparison.tests
     )
     with project_writing(folder):

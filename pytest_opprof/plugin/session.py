@@ -53,7 +53,7 @@ from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.release import version
-from pytest_opprof.report.causes import ACCEPT, test_acceptance
+from pytest_opprof.report.causes import ACCEPT, showing, test_acceptance
 from pytest_opprof.report.op_table import op_table
 from pytest_opprof.report.section import failure_section
 from pytest_opprof.results.files import shown
@@ -339,6 +339,7 @@ class OpprofSession:
             width=self.width,
             traces=traces,
             intended=test_acceptance(test.node_id, ACCEPT),
+            show=showing(test.node_id),
         )
         return "\n".join(lines)
 

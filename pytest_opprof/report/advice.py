@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_opprof.compare.comparison import Change, TestComparison
-from pytest_opprof.metrics import COUNT, NODES, RECOMPILES
+from pytest_opprof.metrics import COUNT, NODES
 from pytest_opprof.results.run import TestResult
 
 # An op that runs this many times as often was replaced by a loop.
@@ -20,6 +20,8 @@ _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_
 _INDEX: Final = "aten::index"
 _ROWS: Final = frozenset({"aten::select", "aten::unbind", _INDEX, "aten::slice", "aten::narrow"})
 _TO_HOST = r"(?:\.(?:cpu|numpy)\(|\.to\(['\"]cpu)"
+# Each of a function's compilations has a number: the first one is 0/0 or 5/0.
+_COMPILED_AGAIN: Final = re.compile(r"Torch-Compiled Region: .*/[1-9]\d*(?:_\d+)?")
 # Not to a dtype or memory format.
 _TO_DEVICE = r"(?:\.cuda\(|\.to\((?!['\"]cpu|torch\.(?!device)|[\w.]*dtype|float\)|memory_format))"
 _HOST_AND_BACK: Final = re.compile(
@@ -37,7 +39,6 @@ class Facts:
         before: The most calls of a step before, by op of the test.
         now: The same now.
         recorded: Ops that add to autograd's graph only now.
-        recompiles: How many more recompilations a step.
         text: The source line of the cause; empty if unknown.
     """
 
@@ -46,7 +47,6 @@ class Facts:
     before: Mapping[str, int]
     now: Mapping[str, int]
     recorded: frozenset[str]
-    recompiles: int
     text: str
 
     def more(self, op: str) -> int:
@@ -86,6 +86,10 @@ def _allocates(facts: Facts) -> bool:
     return any(facts.more(op) == -facts.more(f"{op}_") > 0 for op in facts.roots)
 
 
+def _is_compiled_again(facts: Facts) -> bool:
+    return any(_COMPILED_AGAIN.fullmatch(op) and op not in facts.before for op in facts.risen)
+
+
 def _records_a_graph(facts: Facts) -> bool:
     is_called_as_often = all(rise == 0 for rise in facts.risen.values())
     return is_called_as_often and facts.recorded.issuperset(facts.roots)
@@ -101,7 +105,7 @@ RULES: Final = (
             "dtypes and Python values of its arguments the same, or mark a size with "
             "torch._dynamo.mark_dynamic."
         ),
-        applies=lambda facts: facts.recompiles > 0,
+        applies=_is_compiled_again,
     ),
     Rule(
         code="OP102",
@@ -196,9 +200,6 @@ def advice(
         before=_counts(test.base),
         now=_counts(test.head),
         recorded=frozenset(recorded),
-        recompiles=max(
-            (change.rise for change in test.changes if change.metric == RECOMPILES.name), default=0
-        ),
         text=text,
     )
     return next((rule for rule in RULES if rule.applies(facts)), None)

@@ -87,16 +87,30 @@ def blocks_of(test: TestComparison) -> list[Block]:
     return [_block(changes) for changes in groups.values()]
 
 
-def blocks_in_lines(test: TestComparison, *, width: int) -> list[list[str]]:
-    """The blocks of a test as text: names, lines and numbers are never cut."""
+def blocks_in_lines(test: TestComparison, *, width: int, show: str | None) -> list[list[str]]:
+    """The blocks of a test as text: names, lines and numbers are never cut.
+
+    Args:
+        show: See `section.failure_section`.
+    """
     blocks = blocks_of(test)
+    kept = blocks if show == "" else blocks[:_MOST_BLOCKS]
     told = [
-        [*_title(one, width=width), *_rows(one.rows, width=width), *_advice(one, test, width=width)]
-        for one in blocks[:_MOST_BLOCKS]
+        [
+            *_title(one, width=width),
+            *_rows(one.rows, width=width, show=show),
+            *_advice(one, test, width=width),
+        ]
+        for one in kept
     ]
-    if len(blocks) > _MOST_BLOCKS:
-        told.append([f"... and {counted(len(blocks) - _MOST_BLOCKS, 'more cause')}"])
-    return told
+    return (
+        [*told, [left_out(len(blocks) - len(kept), "more cause", show)]] if len(blocks) > len(kept) else told
+    )
+
+
+def left_out(number: int, noun: str, show: str | None) -> str:
+    """``... and 3 more causes: opprof show --test test_step``."""
+    return escaped(f"... and {counted(number, noun)}{f': {show}' if show else ''}")
 
 
 def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[str]:
@@ -188,8 +202,8 @@ def _title(block: Block, *, width: int) -> list[str]:
     return title + (text if len(text) <= _MOST_TEXT_LINES else [])
 
 
-def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
-    kept = rows[:_MOST_ROWS]
+def _rows(rows: Sequence[BlockRow], *, width: int, show: str | None) -> Iterator[str]:
+    kept = rows if show == "" else rows[:_MOST_ROWS]
     names = short_names(row.name for row in kept)
     yield from number_rows(
         [
@@ -204,7 +218,7 @@ def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
                 f"{name_of(row.change)}: {row.change.reason}", width=width, first="  ", rest="  "
             )
     if len(rows) > len(kept):
-        yield f"  ... and {counted(len(rows) - len(kept), 'more row')}"
+        yield f"  {left_out(len(rows) - len(kept), 'more row', show)}"
 
 
 def advice_on(block: Block, test: TestComparison) -> Rule | None:

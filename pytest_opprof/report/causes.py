@@ -55,6 +55,11 @@ def test_acceptance(node_id: str, accept: str) -> str:
     return f'{accept} {shlex.quote(node_id)} --reason "..."'
 
 
+def showing(node_id: str) -> str:
+    """The command that prints all of a test's section, from the project's last comparison."""
+    return f"opprof show --test {shlex.quote(node_id.partition('::')[2] or node_id)}"
+
+
 def intentions(causes: Sequence[CommonCause], accept: str) -> dict[str, str]:
     """How each test's section says to accept it: the first test of a cause has the command.
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.report.blocks import blocks_in_lines, is_in_a_block, number_rows
+from pytest_opprof.report.blocks import blocks_in_lines, is_in_a_block, left_out, number_rows
 from pytest_opprof.report.causes import RAISE_LIMIT
 from pytest_opprof.report.kernel_names import short_names
 from pytest_opprof.report.rows import Row, change_rows, limit_rows
 from pytest_opprof.report.text import escaped, table, wrapped
-from pytest_opprof.wording import counted
 
 _MOST_ROWS = 15
 _CHANGE_HEADERS = ("op", "metric", "base", "head", "change", "cause")
@@ -31,6 +30,7 @@ def failure_section(
     width: int,
     traces: Sequence[str] = (),
     intended: str | None = None,
+    show: str | None = None,
 ) -> list[str]:
     """A test's section, line by line.
 
@@ -38,10 +38,12 @@ def failure_section(
         baseline: The baseline's name, for the command that records it anew; None without one.
         intended: What to do about an intended rise, such as the command that accepts it; None if no command
             knows this comparison.
+        show: The command that prints what is left out of a long section; None if there is none, empty to
+            leave nothing out.
     """
     label = test.verdict.label if test.verdict else "advisory"
     lines = wrapped(f"{label}: {test.reason}" if test.reason else label, width=width)
-    if changed := change_lines(test, width=width):
+    if changed := change_lines(test, width=width, show=show):
         lines += ["", *changed]
     if limits := _limits(test, width=width):
         lines += ["", *limits]
@@ -53,8 +55,12 @@ def failure_section(
     return [*lines, "", *(line for note in notes for line in note)] if notes else lines
 
 
-def change_lines(test: TestComparison, *, width: int) -> list[str]:
-    """A test's changes: its regressions by cause, a table of the others, and the totals."""
+def change_lines(test: TestComparison, *, width: int, show: str | None = None) -> list[str]:
+    """A test's changes: its regressions by cause, a table of the others, and the totals.
+
+    Args:
+        show: See `failure_section`.
+    """
     shown = [row for row in change_rows(test) if row.source is not None]
     has_failed = any(row.verdict is Verdict.REGRESSED for row in shown)
     ops = [row for row in shown if row.source and not row.is_total and not is_in_a_block(row.source)]
@@ -64,8 +70,8 @@ def change_lines(test: TestComparison, *, width: int) -> list[str]:
         if row.is_total and row.source and not (has_failed and row.source.is_slight)
     ]
     parts = [
-        *blocks_in_lines(test, width=width),
-        _table(ops, width=width) if ops else [],
+        *blocks_in_lines(test, width=width, show=show),
+        _table(ops, width=width, show=show) if ops else [],
         _functions([change for _, change, _ in totals], width=width),
         number_rows(totals, width=width),
     ]
@@ -78,8 +84,8 @@ def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
     return [line for text in told for line in wrapped(text, width=width)]
 
 
-def _table(ops: Sequence[Row], *, width: int) -> list[str]:
-    kept = ops[:_MOST_ROWS]
+def _table(ops: Sequence[Row], *, width: int, show: str | None) -> list[str]:
+    kept = ops if show == "" else ops[:_MOST_ROWS]
     names = short_names(row.what for row in kept)
     lines = table(
         _CHANGE_HEADERS,
@@ -92,9 +98,7 @@ def _table(ops: Sequence[Row], *, width: int) -> list[str]:
         sentences=_CHANGE_HEADERS.index("cause"),
         right=("base", "head", "change"),
     )
-    if len(ops) > _MOST_ROWS:
-        lines.append(f"... and {counted(len(ops) - _MOST_ROWS, 'more op')}")
-    return lines
+    return [*lines, left_out(len(ops) - len(kept), "more op", show)] if len(ops) > len(kept) else lines
 
 
 def _limits(test: TestComparison, *, width: int) -> list[str]:

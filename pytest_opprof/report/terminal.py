@@ -63,29 +63,53 @@ def header_lines(
 
 
 def comparison_lines(
-    comparison: Comparison, *, width: int, verbosity: int = 0, accept: str | None = None
+    comparison: Comparison,
+    *,
+    width: int,
+    verbosity: int = 0,
+    accept: str | None = None,
+    show: str | None = None,
 ) -> list[Line]:
     """A whole comparison: the sections of the tests that changed, then the summary.
 
     Args:
         verbosity: See `summary_lines`; below 0 only the summary.
         accept: See `causes.acceptance`; None if no command knows this comparison.
+        show: See `section.failure_section`.
     """
-    intended = intentions(common_causes(comparison), accept) if accept else {}
     lines: list[Line] = []
     if verbosity >= 0:
         base = comparison.base.title if comparison.base else "nothing"
         lines = [Line(escaped(f"{base} -> {comparison.head.title}"), Style.BOLD)]
         lines += [Line(escaped(note), Style.DIM) for note in comparison.notes]
-        name = comparison.base.name if comparison.base else None
-        for test in comparison.tests:
-            if test.verdict not in QUIET:
-                section = failure_section(
-                    test, baseline=name, width=width, intended=intended.get(test.node_id)
-                )
-                lines += [Line(""), Line(section_title(test), Style.BOLD), *map(Line, section)]
+        telling = [test for test in comparison.tests if test.verdict not in QUIET]
+        lines += section_lines(telling, comparison, width=width, accept=accept, show=show)
         lines.append(Line(""))
     return [*lines, *summary_lines(comparison, width=width, verbosity=verbosity, accept=accept)]
+
+
+def section_lines(
+    tests: Iterable[TestComparison],
+    comparison: Comparison,
+    *,
+    width: int,
+    accept: str | None,
+    show: str | None,
+) -> list[Line]:
+    """The sections of some tests of a comparison, each after an empty line.
+
+    Args:
+        accept: See `causes.acceptance`; None if no command knows this comparison.
+        show: See `section.failure_section`.
+    """
+    intended = intentions(common_causes(comparison), accept) if accept else {}
+    name = comparison.base.name if comparison.base else None
+    lines: list[Line] = []
+    for test in tests:
+        told = intended.get(test.node_id)
+        section = failure_section(test, baseline=name, width=width, intended=told, show=show)
+        lines += [Line(""), Line(section_title(test), Style.BOLD), *map(Line, section)]
+    return lines
 
 
 def run_title(run: Run) -> Line:

@@ -187,6 +187,14 @@ def compiled_again() -> object:
     return COMPILED(torch.ones(next(SIZES), 1))
 
 
+def relu_beside_compiled() -> object:
+    return compiled_once(), torch.relu(X)
+
+
+def cloned_beside_compiled_again() -> object:
+    return compiled_again(), torch.relu(X.clone())
+
+
 SHOWN = [
     ("OP101", item_once, item_in_loop),
     ("OP101", where, truth_of_a_tensor),
@@ -252,6 +260,10 @@ def test_pattern_is_reported(code: str, before: Callable[[], object], after: Cal
 @pytest.mark.parametrize(("before", "after"), NOT_SHOWN, ids=lambda one: getattr(one, "__name__", one))
 def test_similar_code_is_not_reported(before: Callable[[], object], after: Callable[[], object]) -> None:
     assert list(told(before, after)) == []
+
+
+def test_only_the_line_that_compiles_is_told_so() -> None:
+    assert sorted(told(relu_beside_compiled, cloned_beside_compiled_again)) == ["OP103", "OP107"]
 
 
 def test_autograds_own_work_is_not_reported() -> None:

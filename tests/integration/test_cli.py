@@ -17,6 +17,7 @@ from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.capture.injection import library_path
 from pytest_opprof.cli.main import COMMANDS, GROUPS, main, whole_parser
 from pytest_opprof.compare.document import read_comparison
+from pytest_opprof.compare.last import keep_last
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
@@ -91,7 +92,7 @@ def test_show_selects_tests(project: Path, capsys: pytest.CaptureFixture[str], p
     assert main(["show", "base.json", "--test", pattern]) == 0
     assert "aten::mul" in capsys.readouterr().out
     assert main(["show", "base.json", "--test", "nothing like it"]) == 2
-    assert "has no test like 'nothing like it' (1 tests)" in capsys.readouterr().err
+    assert "has no test like 'nothing like it' (1 test)" in capsys.readouterr().err
 
 
 def test_show_prints_comparisons(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,6 +100,22 @@ def test_show_prints_comparisons(project: Path, capsys: pytest.CaptureFixture[st
     compared = capsys.readouterr().out
     assert main(["show", "c.json"]) == 0
     assert capsys.readouterr().out == compared
+
+
+def test_show_prints_the_last_comparison(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show"]) == 2
+    assert "nothing was compared here yet" in capsys.readouterr().err
+    main(["compare", "base.json", "head.json.gz", "-o", "c.json"])
+    keep_last(Path(".opprof"), read_comparison(Path("c.json")))
+    compared = capsys.readouterr().out.replace(" --comparison c.json", "")
+    assert main(["show"]) == 0
+    assert capsys.readouterr().out == compared
+    assert main(["show", "--test", "test_x"]) == 0
+    section = capsys.readouterr().out
+    assert section.startswith("opprof: tests/test_a.py::test_x\nREGRESSED")
+    assert section in compared
+    assert main(["show", "--test", "test_z"]) == 2
+    assert "the last comparison has no test like 'test_z' (1 test)" in capsys.readouterr().err
 
 
 def test_a_drawn_history_needs_a_page(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

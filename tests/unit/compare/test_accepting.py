@@ -197,11 +197,13 @@ def test_passing_test_needs_no_acceptance(head: TestResult, verdict: str) -> Non
         accepted(compared(BASE, head))
 
 
-def test_the_last_comparison_is_kept_without_its_rows(tmp_path: Path) -> None:
-    comparison = compared(BASE, HEAD)
+def test_the_last_comparison_has_rows_of_failed_tests_alone(tmp_path: Path) -> None:
+    keep_last(tmp_path, compared(BASE, HEAD))
+    (failed,) = last_comparison(tmp_path).tests
+    assert (failed.base, failed.head) == (BASE, HEAD)
+    comparison = compared(HEAD, BASE)
     keep_last(tmp_path, comparison)
     last = last_comparison(tmp_path)
-    assert accepted(last) == accepted(comparison)
     assert [(test.node_id, test.verdict, test.changes) for test in last.tests] == [
         (test.node_id, test.verdict, test.changes) for test in comparison.tests
     ]

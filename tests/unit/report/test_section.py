@@ -147,5 +147,10 @@ def test_limits_have_rows_and_advice() -> None:
 def test_many_changed_ops_are_cut_short() -> None:
     base = simple_run(named("test_a", {"aten::mul": 1}), name="main")
     head = simple_run(named("test_a", {f"aten::op{i}": 1 for i in range(30)}))
-    lines = failure_section(compared(base, head).tests[0], baseline="main", width=100)
-    assert "  ... and 22 more rows" in lines
+    test = compared(base, head).tests[0]
+    assert "  ... and 22 more rows" in failure_section(test, baseline="main", width=100)
+    hinting = failure_section(test, baseline="main", width=100, show="opprof show c.json")
+    assert "  ... and 22 more rows: opprof show c.json" in hinting
+    whole = failure_section(test, baseline="main", width=100, show="")
+    shown = {line.split()[0] for line in whole if "aten::op" in line}
+    assert shown == {f"aten::op{number}" for number in range(30)}
