@@ -101,7 +101,7 @@ def test_show_prints_comparisons(project: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == compared
 
 
-def test_a_drawn_history_needs_a_page(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_drawn_history_needs_an_html_page(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--base=main", "--head=head.json.gz", "--history"]) == 2
     assert "--history is drawn on a page, with --format html" in capsys.readouterr().err
     assert main(["report", "--base=main", "--head=head.json.gz", "--history", "--format=html"]) == 0
