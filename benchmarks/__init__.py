@@ -1,1 +1,1 @@
-"""Our costs against those of other tools, both sides measured in one run."""
+"""Compares our costs with those of other tools, both measured in one run."""

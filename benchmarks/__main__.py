@@ -1,6 +1,6 @@
-"""``python -m benchmarks``: prints each comparison, and ends with 1 when a bound is missed.
+"""``python -m benchmarks`` prints each comparison, and exits with 1 if a bound is missed.
 
-A run of all benches is kept in ``benchmarks/results``, and the docs are made of it.
+A run of all benches is stored in ``benchmarks/results``; the docs are generated from the newest one.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _BENCHES = {
 
 
 def main() -> int:
-    """Measure what was asked for."""
+    """Run the chosen benches."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", choices=_BENCHES, action="append", help="this bench; may be repeated")
+    parser.add_argument("--only", choices=_BENCHES, action="append", help="only this bench; may be repeated")
     parser.add_argument(
-        "--quick", action="store_true", help="less of everything; bounds may be missed by noise"
+        "--quick", action="store_true", help="smaller benches, which noise may push over a bound"
     )
     args = parser.parse_args()
     found: dict[str, list[Row]] = {}
@@ -62,7 +62,7 @@ def main() -> int:
     if not args.only and not args.quick:
         run = results.document(found)
         before = results.newest(before=run["date"])
-        print(f"kept as {results.keep(run)}: `make reference` writes it into the docs")
+        print(f"stored in {results.keep(run)}: `make reference` writes it into the docs")
         if before is not None:
             print(
                 "\n".join((f"moved by more than 20 % since {before['date']}:", *results.moved(before, run)))

@@ -1,4 +1,4 @@
-"""A headless Chromium, by the pipes of its DevTools protocol: no driver, no port, no library."""
+"""Drives a headless Chromium over the pipes of its DevTools protocol: no driver, no port, no library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ABOVE_FOUR: Final = 10
 _OPTIONS: Final = (
     "--headless=new",
     "--remote-debugging-pipe",
-    "--no-sandbox",  # in a container, and as root, there is none; it opens our own pages alone
+    "--no-sandbox",  # containers and root have none; it only opens our own pages
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
@@ -32,10 +32,10 @@ _OPTIONS: Final = (
     "--no-first-run",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
-    # Pages are files of ours, or come from this machine; what would be asked of another gets nowhere.
+    # Pages are local files or come from this machine; requests to any other host fail.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-# Input.dispatchKeyEvent wants what a keyboard would say.
+# Input.dispatchKeyEvent needs the code, number and text that a keyboard would send.
 _KEYS: Final = {
     "Enter": ("Enter", 13, "\r"),
     " ": ("Space", 32, " "),
@@ -55,26 +55,21 @@ class BrowserError(Exception):
 
 
 def find_browser() -> str | None:
-    """The browser of this machine; None without one."""
+    """The path of this machine's browser, or None."""
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
 class Browser:
-    """A process of Chromium. Its pages are to be closed with it."""
+    """A Chromium process. Closing it closes its pages."""
 
     def __init__(self, program: str, *, profile: Path) -> None:
-        """Start it.
-
-        Args:
-            program: Its path.
-            profile: An empty folder for what it keeps.
-        """
+        """Start the program with an empty folder for its profile."""
         to_it, self._writer = os.pipe()
         self._reader, its_end = os.pipe()
         self._numbers = itertools.count(1)
         self._left = b""
         self.events: list[dict[str, Any]] = []
-        # DevTools wants descriptors 3 and 4: these are neither, so that none is overwritten by the other.
+        # DevTools uses descriptors 3 and 4. Ours move above them, so that no dup2 overwrites one of ours.
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _ABOVE_FOUR) for end in (to_it, its_end)]
         actions = [
             *((os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)),
@@ -86,7 +81,7 @@ class Browser:
             os.close(end)
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         with contextlib.suppress(BrowserError, OSError):
             self.ask("Browser.close")
         os.close(self._writer)
@@ -98,10 +93,10 @@ class Browser:
         os.close(waiting)
 
     def ask(self, method: str, *, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol, and wait for its answer.
+        """Call a method of the protocol and wait for its answer.
 
         Raises:
-            BrowserError: It refused, or went away.
+            BrowserError: The browser refused or exited.
         """
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters}
@@ -124,7 +119,7 @@ class Browser:
             ready, _, _ = select.select([self._reader], [], [], _PATIENCE_S)
             piece = os.read(self._reader, 1 << 16) if ready else b""
             if not piece:
-                raise BrowserError("the browser went away" if ready else "the browser does not answer")
+                raise BrowserError("the browser exited" if ready else "the browser does not answer")
             self._left += piece
         text, _, self._left = self._left.partition(b"\0")
         found: dict[str, Any] = json.loads(text)
@@ -133,7 +128,7 @@ class Browser:
 
 @contextlib.contextmanager
 def started(program: str) -> Iterator[Browser]:
-    """A browser for a while."""
+    """A browser that is closed at the end."""
     with tempfile.TemporaryDirectory(prefix="opprof-browser-", ignore_cleanup_errors=True) as profile:
         browser = Browser(program, profile=Path(profile))
         try:
@@ -143,19 +138,12 @@ def started(program: str) -> Iterator[Browser]:
 
 
 class Tab:
-    """One page, with what it said and asked for."""
+    """One page, with its console messages and network requests."""
 
     def __init__(
         self, browser: Browser, *, width: int = 1280, height: int = 900, scheme: str = "light"
     ) -> None:
-        """Open an empty one.
-
-        Args:
-            browser: Where.
-            width: Of the window.
-            height: Of the window.
-            scheme: What the system prefers, ``light`` or ``dark``.
-        """
+        """Open an empty page; `scheme` is the preferred color scheme, ``light`` or ``dark``."""
         self._browser = browser
         self._target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = browser.ask("Target.attachToTarget", targetId=self._target, flatten=True)["sessionId"]
@@ -175,19 +163,19 @@ class Tab:
         return self._browser.ask(method, session=self._session, **parameters)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the page."""
         self._browser.ask("Target.closeTarget", targetId=self._target)
 
     def open(self, url: str) -> None:
-        """Go somewhere, and wait until it is there."""
+        """Open a URL and wait until it has loaded."""
         self.ask("Page.navigate", url=url)
         self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def run(self, script: str) -> Any:
-        """The value of an expression of the page, awaited if it is a promise.
+        """Evaluate a JavaScript expression in the page, and await it if it is a promise.
 
         Raises:
-            BrowserError: It threw.
+            BrowserError: The script threw.
         """
         answer = self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
@@ -198,12 +186,12 @@ class Tab:
         return answer["result"].get("value")
 
     def wait(self, condition: str) -> None:
-        """Until an expression is true, looked at once a frame.
+        """Wait until a JavaScript expression is true, checking every 5 ms.
 
         Raises:
             BrowserError: It never was.
         """
-        patience_ms = _PATIENCE_S * 900  # it gives up before we take it for dead
+        patience_ms = _PATIENCE_S * 900  # 90 % of ours, so that the page gives up before `_next` does
         came_true = self.run(
             f"""new Promise((done) => {{
                 const until = performance.now() + {patience_ms};
@@ -219,7 +207,7 @@ class Tab:
             raise BrowserError(f"this never came true: {condition}")
 
     def press(self, *keys: str) -> None:
-        """Press keys of the keyboard, one after the other."""
+        """Press keys, one after the other."""
         for key in keys:
             code, number, text = _KEYS[key]
             common = {"key": key, "code": code, "windowsVirtualKeyCode": number}
@@ -246,7 +234,7 @@ class Tab:
             )
 
     def _said(self, method: str) -> list[dict[str, Any]]:
-        self.run("0")  # what was on its way is there when this is answered
+        self.run("0")  # all earlier events have arrived once this is answered
         return [
             event["params"]
             for event in self._browser.events
@@ -255,7 +243,7 @@ class Tab:
 
     @property
     def complaints(self) -> list[str]:
-        """What the console and the browser's log have: errors, warnings, what the page's policy refused."""
+        """All console and log messages: errors, warnings, violations of the page's content policy."""
         return [
             *(str(event["args"]) for event in self._said("Runtime.consoleAPICalled")),
             *(str(event["exceptionDetails"]) for event in self._said("Runtime.exceptionThrown")),
@@ -264,5 +252,5 @@ class Tab:
 
     @property
     def requests(self) -> list[str]:
-        """The addresses that the page asked for, its own first."""
+        """The URLs that the page requested, its own first."""
         return [event["request"]["url"] for event in self._said("Network.requestWillBeSent")]

@@ -1,4 +1,4 @@
-"""What recording an op costs: against an empty observer, and against torch.profiler."""
+"""Compares the cost of recording an op with an empty observer's and with torch.profiler's."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from benchmarks.workloads import (
     undisturbed,
 )
 
-_FULL_PEERS = ("ours, full", "torch, full")  # shapes and memory too
+_FULL_PEERS = ("ours, full", "torch, full")  # with shapes and memory
 _SITES = "ours, call sites"
-_SLOW = ("torch", "torch, full")  # sessions that take long, and cost most: fewer rounds do
+_SLOW = ("torch", "torch, full")  # slow, and their cost is large: a quarter of the rounds suffices
 _ROUNDS = 800
-_PROCESSES = 3  # where a process has its code and data shifts its times by some nanoseconds
+_PROCESSES = 3  # the addresses of its code and data shift a process's times by some nanoseconds
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Nanoseconds an op, of many short interleaved rounds in each of some processes."""
+    """Nanoseconds per op, from many short interleaved rounds in several processes."""
     found = [
         measured("capture", str(_ROUNDS // 4 if quick else _ROUNDS))
         for _ in range(1 if quick else _PROCESSES)
@@ -44,7 +44,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 def _rows(workload: str, costs: list[dict[str, float]]) -> list[Row]:
     ours, empty, noting = (_middle(costs, side) for side in ("ours", "empty", _SITES))
-    # In a backward pass the empty observer alone costs half of what torch.profiler does.
+    # In a backward pass the empty observer alone costs half as much as torch.profiler.
     most = 0.5 if workload in FORWARD_ONLY else None
     return [
         Row(
@@ -112,7 +112,7 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
 
     @contextlib.contextmanager
     def off() -> Iterator[None]:
-        with ours():  # what opening and closing a window does to the caches is not an op's cost
+        with ours():  # opening and closing a window disturbs the caches, which is not an op's cost
             pass
         yield
 
@@ -154,7 +154,7 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
 
 
 def _ops_a_round(workload: Workload) -> tuple[int, int]:
-    """All of them, and the outermost."""
+    """The number of all ops of a round, and of the outermost ones."""
     from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
 
     workload.loop(workload.rounds)
@@ -168,7 +168,7 @@ def _costs(rounds: int) -> dict[str, dict[str, float]]:
     sides, costs = _sides(), {}
     names = list(sides)
     with sides["torch"]():
-        pass  # the first session imports a hundred thousand objects
+        pass  # the first session's imports create a hundred thousand objects
     for workload in torch_workloads():
         ops_a_round, outermost = _ops_a_round(workload)
         ops = ops_a_round * workload.rounds
@@ -176,12 +176,12 @@ def _costs(rounds: int) -> dict[str, dict[str, float]]:
         samples = defaultdict(list)
         order = random.Random(0)  # noqa: S311  # no secret
         for i in range(rounds):
-            order.shuffle(names)  # none always follows a certain other
+            order.shuffle(names)  # so that no side always follows the same one
             for name in names:
                 if name in _SLOW and i % 4:
                     continue
                 with sides[name]():
-                    workload.loop(workload.rounds)  # until the caches are its own
+                    workload.loop(workload.rounds)  # warm the caches
                     samples[name].append(cpu_time_ns(workload.loop, workload.rounds) / ops)
         base = undisturbed(samples["off"])
         costs[workload.name] = {name: undisturbed(samples[name]) - base for name in names if name != "off"}

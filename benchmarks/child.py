@@ -1,4 +1,4 @@
-"""Runs one side of a comparison in a process of its own, where the other's imports and state are not."""
+"""Runs one side of a comparison in a process of its own, without the other side's imports and state."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def environment(added: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a child: one thread, and compiled modules are kept, as users have it."""
+    """A child's environment: one thread, and bytecode is cached, as it is for users."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "OMP_NUM_THREADS": "1", **added}
 
 
 def measured(module: str, *arguments: str, added: Mapping[str, str] = _NOTHING) -> Any:
-    """What ``python -m benchmarks.<module> <arguments>`` printed as its last line, which is JSON."""
+    """Run ``python -m benchmarks.<module> <arguments>`` and parse the last line that it prints, as JSON."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{module}", *arguments],
         stdout=subprocess.PIPE,
@@ -35,22 +35,17 @@ def measured(module: str, *arguments: str, added: Mapping[str, str] = _NOTHING) 
 def least(
     module: str, sides: Sequence[str], *arguments: str, rounds: int, added: Mapping[str, str] = _NOTHING
 ) -> list[dict[str, float]]:
-    """The least of each figure that a side's processes measured; the sides take turns."""
+    """Each side's smallest value of each figure over some rounds, in which the sides take turns."""
     rows = [[measured(module, side, *arguments, added=added) for side in sides] for _ in range(rounds)]
     columns = zip(*rows, strict=True)
     return [{figure: min(one[figure] for one in side) for figure in side[0]} for side in columns]
 
 
 def processor_time_s(command: Sequence[str], *, folder: str, added: Mapping[str, str]) -> float:
-    """The processor time of a command and of all that it waited for, in seconds.
-
-    Args:
-        command: The program and its arguments.
-        folder: Where it starts.
-        added: Variables beside those of this process.
+    """The user and system time, in seconds, of a command and the child processes that it waited for.
 
     Raises:
-        subprocess.CalledProcessError: It failed.
+        subprocess.CalledProcessError: The command failed.
     """
     process = subprocess.Popen(
         command,

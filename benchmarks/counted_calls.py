@@ -1,4 +1,4 @@
-"""A call whose Python instructions are counted, beside the same without: plain Python, a step of torch."""
+"""The cost of counting a call's Python instructions, for plain Python and for a training step of torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROUNDS: Final = {"plain": 50, "torch": 2}
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """How many times as long a counted call takes: the least of some processes."""
+    """How many times as long a counted call takes; the fastest of some processes counts."""
     table = []
     for kind, most in _MOST.items():
         plain, counted = map(
@@ -46,7 +46,7 @@ def _work(kind: str) -> Callable[[int], None]:
 
 
 def _costs(kind: str) -> list[float]:
-    """Nanoseconds of some rounds, not counted and counted; one as soon after the other as can be."""
+    """Nanoseconds of some rounds without and with counting, measured directly after each other."""
     from pytest_opprof.capture.instructions import InstructionCounter  # noqa: PLC0415  # as above
 
     work, rounds = _work(kind), _ROUNDS[kind]

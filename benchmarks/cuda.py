@@ -1,7 +1,7 @@
-"""Attribution of a million kernels launched in ranges, over the tests' stand-in for libcupti.
+"""The cost of attributing a million kernels to their ranges, with the tests' fake libcupti.
 
-Its records have CUPTI's own layout, so what is measured is what runs on a machine with a GPU: from the
-buffers that come back to the kernels below their ranges. What it takes itself is on a thread of its own.
+Its records have CUPTI's own layout, so this measures the same code as on a machine with a GPU: from completed
+buffers to kernels below their ranges. The fake library's own work runs on a thread of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TESTS: Final = _REPOSITORY / "tests"
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """What a kernel takes when the recording stops, and what a range does without one."""
+    """The cost of a kernel when recording stops, beside that of a range without kernels."""
     size = _KERNELS // 10 if quick else _KERNELS
     rounds, added = 1 if quick else _PROCESSES, _with_fake_cuda()
     plain, whole = least("cuda", ("ranges", "kernels"), str(size), rounds=rounds, added=added)
@@ -60,9 +60,9 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _with_fake_cuda() -> dict[str, str]:
-    """The variables with which a child may `import fake_cuda`; builds its libraries."""
+    """Build the fake libraries; give the variables with which a child can import and load them."""
     sys.path.insert(0, str(_TESTS))
-    from support.cuda.fake_cuda import LIBRARIES  # noqa: PLC0415  # the tests' own, as is the next
+    from support.cuda.fake_cuda import LIBRARIES  # noqa: PLC0415  # only this bench needs the tests' code
     from support.programs.native_programs import build  # noqa: PLC0415
 
     folder = build(_REPOSITORY, "fake_cupti") / "fake_cupti"
@@ -73,13 +73,13 @@ def _with_fake_cuda() -> dict[str, str]:
 
 
 def _costs(side: str, size: int) -> dict[str, float]:
-    """Of the processor: `stop_ns` of the thread that stops, `meanwhile_ns` of the collector's own threads."""
+    """Processor time: `stop_ns` of the thread that stops, `meanwhile_ns` of the collector's own threads."""
     from pytest_opprof.capture.collector import Collector  # noqa: PLC0415  # in the child only
 
     cuda, loop = _program(side)
     collector = Collector.instance()
     collector.open(sources=frozenset({"ranges", "cuda"}))
-    collector.start()  # the device's thread starts with the first window, and stays
+    collector.start()  # the first window starts the fake device's thread, which then stays
     cuda.launch()
     collector.stop()
     best = {"stop_ns": float("inf"), "meanwhile_ns": float("inf")}
@@ -103,7 +103,7 @@ def _costs(side: str, size: int) -> dict[str, float]:
 
 
 def _program(side: str) -> tuple[Any, Callable[[int], None]]:
-    """The stand-in, and so many ranges, or so many launches in ranges."""
+    """The fake library, and a loop over ranges or over launches in ranges."""
     from support.cuda import fake_cuda  # noqa: PLC0415  # in the child only
 
     from pytest_opprof.capture.ranges import record_function  # noqa: PLC0415
@@ -135,7 +135,7 @@ def _settle() -> None:
 
 
 def _clocks() -> tuple[int, int, int]:
-    """What the process, this thread, and the other threads that are there have taken of the processor."""
+    """Processor time of the process, of this thread, and of the other threads that are still alive."""
     me = str(os.getpid())
     tasks = [task for task in Path("/proc/self/task").iterdir() if task.name != me]
     others = sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in tasks)

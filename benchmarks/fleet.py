@@ -1,4 +1,4 @@
-"""The traces of many ranks, read and summed up: ours against HolisticTraceAnalysis; and the largest jobs."""
+"""Compares summing up the traces of many ranks with HolisticTraceAnalysis; measures the largest jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXAMPLES: Final = Path(__file__).parent.parent / "examples"
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Processor time and memory of a process a side, over the same ranks."""
+    """Processor time and memory, with a process per side that reads the same ranks."""
     ranks = 8 if quick else _RANKS
     with tempfile.TemporaryDirectory() as folder:
         _write_job(Path(folder), ranks)
@@ -74,7 +74,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _by_turns(folder: str, *sides: str) -> list[dict[str, float]]:
-    """The least of each side of some turns: a machine that is busy elsewhere is so for minutes."""
+    """Each side's fastest of five turns, because other load on a machine lasts for minutes."""
     turns = [[measured("fleet", side, folder) for side in sides] for _ in range(5)]
     return [min(found, key=itemgetter("ns")) for found in zip(*turns, strict=True)]
 
@@ -120,7 +120,7 @@ def _of_a_diff(compared: dict[str, float]) -> list[Row]:
 
 
 def _stragglers() -> list[Row]:
-    """How many of simulated jobs name their slower rank, and nobody else."""
+    """The number of simulated jobs in which exactly the slower rank is named, or none if all are equal."""
     from pytest_opprof.fleet.stragglers import late_ranks  # noqa: PLC0415
 
     model, rows = _model(), []
@@ -151,7 +151,7 @@ def _write_job(folder: Path, ranks: int) -> None:
 
 
 def _write_long_job(folder: Path, *, ranks: int, again: int = 16) -> None:
-    """Ranks whose traces are as long as real ones: a made one's events again and again."""
+    """Write traces as long as real ones, by repeating the events of a generated one."""
     gap_us, next_ids = 1_000_000, 10**6
     _write_job(folder, ranks)
     for path in sorted(folder.iterdir()):
@@ -174,24 +174,24 @@ def _write_long_job(folder: Path, *, ranks: int, again: int = 16) -> None:
 
 
 def _model() -> Any:
-    """What makes jobs of many ranks: examples/fleet_job.py."""
+    """The module examples/fleet_job.py, which generates jobs of many ranks."""
     spec = importlib.util.spec_from_file_location("fleet_job", _EXAMPLES / "fleet_job.py")
     assert spec is not None
     assert spec.loader is not None
     model = importlib.util.module_from_spec(spec)
-    sys.modules["fleet_job"] = model  # its dataclasses look for it
+    sys.modules["fleet_job"] = model  # its dataclasses look it up
     spec.loader.exec_module(model)
     return model
 
 
 def _processor_ns() -> int:
-    """Of this process and those that it waited for: HolisticTraceAnalysis reads in its own."""
+    """Of this process and its child processes, because HolisticTraceAnalysis reads in children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time_ns() + round((children.ru_utime + children.ru_stime) * 1e9)
 
 
 def _ours(folder: str) -> dict[str, float]:
-    import duckdb  # noqa: F401, PLC0415  # as the other side's libraries, before the clock runs
+    import duckdb  # noqa: F401, PLC0415  # imported before the clock starts, like the other side's libraries
     import fsspec.core  # noqa: F401, PLC0415
     import pyarrow.parquet  # noqa: PLC0415
 
@@ -199,7 +199,7 @@ def _ours(folder: str) -> dict[str, float]:
     from pytest_opprof.fleet.summary import summarize  # noqa: PLC0415
     from pytest_opprof.fleet.tables import windows_of  # noqa: PLC0415
 
-    pyarrow.array([0])  # imports pandas, which HolisticTraceAnalysis has by now too
+    pyarrow.array([0])  # imports pandas, which HolisticTraceAnalysis has imported by then too
     before = memory_so_far_kib()
     start = _processor_ns()
     with tempfile.TemporaryDirectory() as tables, ThreadPoolExecutor(1) as executor:
@@ -221,13 +221,13 @@ def _plain(folder: str) -> dict[str, float]:
 
 
 def _loop(folder: str) -> dict[str, float]:
-    """The same function over the same batches, one after the other."""
+    """The same function over the same batches as with Dask, one after the other."""
     with ThreadPoolExecutor(1) as executor:
         return {"ns": _ingested_ns(folder, executor)}
 
 
 def _large(folder: str) -> dict[str, float]:
-    """One file, once, as a worker reads it."""
+    """One file, read once, as a worker reads it."""
     from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
 
     start = time.perf_counter_ns()
@@ -237,7 +237,7 @@ def _large(folder: str) -> dict[str, float]:
 
 
 def _dask(folder: str) -> dict[str, float]:
-    """A process a core."""
+    """A process per core."""
     from pytest_opprof.fleet.engine import engine  # noqa: PLC0415
 
     cores = len(os.sched_getaffinity(0))
@@ -246,7 +246,7 @@ def _dask(folder: str) -> dict[str, float]:
 
 
 def _ingested_ns(folder: str, executor: Executor) -> int:
-    """The least of some rounds; one before them imports what the others do without."""
+    """The fastest of two rounds, after one that pays for imports."""
     from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
 
     took = []
@@ -259,7 +259,7 @@ def _ingested_ns(folder: str, executor: Executor) -> int:
 
 
 def _compared(folder: str) -> dict[str, float]:
-    """Two jobs with many times the ranks of this one, in parts as an ingest would write them."""
+    """Compare two jobs made by repeating this one's ranks, in parts as an ingest would write them."""
     from pytest_opprof.fleet.difference import compare  # noqa: PLC0415
     from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
     from pytest_opprof.fleet.tables import Window, windows_of  # noqa: PLC0415
@@ -276,7 +276,7 @@ def _compared(folder: str) -> dict[str, float]:
 
 
 def _multiply(source: Window, to: Window, ranks: int) -> None:
-    """Write a job of `_MOST_RANKS` that has each rank of another one many times."""
+    """Write a job of `_MOST_RANKS` ranks by repeating those of another one."""
     import pyarrow.parquet  # noqa: PLC0415
 
     from pytest_opprof.fleet.rank_rows import COLUMNS, TABLES  # noqa: PLC0415

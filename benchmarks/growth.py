@@ -1,4 +1,4 @@
-"""Post-processing from ten thousand events to ten million: the time of one event stays the same."""
+"""Post-processing from ten thousand to ten million events: the time per event stays the same."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from benchmarks.table import Row
 _SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 _PROCESSES: Final = 3
 _MOST: Final = 2.0
-# Else the allocator keeps small results' memory for the next, and only large ones pay for fresh pages.
+# By default the allocator reuses the memory of small results, and only large ones pay for fresh pages.
 _FRESH_MEMORY: Final = {"MALLOC_MMAP_THRESHOLD_": str(128 << 10)}
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Stop, key averages and call tree; the dearest size bounded against the cheapest."""
+    """Times of stop, key averages and call tree; each size is bounded against the cheapest."""
     sizes = _SIZES[:-1] if quick else _SIZES
     costs = dict.fromkeys(sizes, float("inf"))
     for _ in range(1 if quick else _PROCESSES):

@@ -1,6 +1,6 @@
-"""A history of 10,000 runs of 500 tests, against json reading the same lines; and tables of 100,000.
+"""Times a history of 10,000 runs of 500 tests beside json reading the same lines; and tables of 100,000 runs.
 
-``python -m benchmarks.history 1000000 10`` makes tables of so many runs, of so many repositories.
+``python -m benchmarks.history 1000000 10`` makes tables of 1,000,000 runs of 10 repositories.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from pytest_opprof.results.samples import Samples
 
 _RUNS: Final = 10_000
 _RUNS_OF_TABLES: Final = 100_000
-_RUNS_A_PART: Final = 700  # a week of runs each quarter of an hour; then a month's parts are compacted
+_RUNS_A_PART: Final = 700  # about a week, with a run every 15 minutes; then a month's parts are compacted
 _TESTS: Final = 500
 _OPS: Final = 20
 _STEPS: Final = 3
-_CHANGES_EVERY: Final = 1_000  # runs, of each test's counts
+_CHANGES_EVERY: Final = 1_000  # runs; then each test's counts change
 _FIRST: Final = datetime(2025, 1, 1, tzinfo=UTC)
 _TIME: Final = "total.self_cpu_time_total"
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Write such a history through the writer that everybody uses, and time what is done with it."""
+    """Write such a history with the usual writer, and time an append and queries."""
     count = _RUNS // 20 if quick else _RUNS
     with tempfile.TemporaryDirectory(prefix="opprof-bench-") as folder:
         log = HistoryLog(Path(folder) / "history")
@@ -61,7 +61,7 @@ def rows(*, quick: bool) -> list[Row]:
         wrote_ns = time.perf_counter_ns() - start
         size = sum(segment.size for segment in log.segments())
         json_ns = _json_ns(log)
-        shifts([1.0] * 20)  # ruptures is imported where it is used: that is not part of it
+        shifts([1.0] * 20)  # the first call imports ruptures, which must not count
         what = f"{count:,} runs of {_TESTS} tests"
         read = f"json reads the {size / 2**20:.0f} MiB {nanoseconds(json_ns)}"
         asked_ns = min(_asked_ns(log) for _ in range(3))
@@ -94,7 +94,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _rows_of_tables(count: int, *, log_bytes: float = 0, repos: int = 1) -> list[Row]:
-    """Ask tables of so many runs, the same ones in each repository, for a trend and for all changes."""
+    """Query tables of so many runs, the same in each repository, for a trend and for all changes."""
     what = f"history: {count:,} runs of {_TESTS} tests as Parquet"
     with tempfile.TemporaryDirectory(prefix="opprof-bench-") as root:
         start = time.perf_counter_ns()
@@ -141,7 +141,7 @@ def _parts(records: Iterator[RunRecord]) -> Iterator[list[ToldRun]]:
 
 
 def _trend_of_tables_ns(root: str) -> int:
-    """What `opprof history --tables ROOT TEST ops.count` does, printing aside."""
+    """The time of `opprof history --tables ROOT TEST ops.count`, without printing."""
     node_id, start = _node_id(_TESTS // 2), time.perf_counter_ns()
     tables = HistoryTables(root)
     assert ("encoder0", node_id) in tables.tests()
@@ -157,7 +157,7 @@ def _changes_ns(root: str) -> int:
 
 
 def _records(count: int, *, apart: timedelta = timedelta(hours=1)) -> Iterator[RunRecord]:
-    """Runs in a row: times are noise, counts change now and then, each test's at a time of its own."""
+    """Consecutive runs: times are noise, and each test's counts change now and then, not all at once."""
     source = random.Random(0)  # noqa: S311  # no secret
     environment = environment_definition({"python": "3.12", "torch": "2.13.0", "cpu_model": "a processor"})
     definitions: dict[tuple[int, int], Definition] = {}
@@ -202,7 +202,7 @@ def _node_id(test: int) -> str:
 
 
 def _json_ns(log: HistoryLog) -> int:
-    """What it takes to read every line with nothing but json."""
+    """The time to read every line with json alone."""
     start = time.perf_counter_ns()
     for segment in log.segments():
         for line in segment.path.read_bytes().splitlines():
@@ -211,7 +211,7 @@ def _json_ns(log: HistoryLog) -> int:
 
 
 def _asked_ns(log: HistoryLog) -> int:
-    """What `opprof history TEST` does, printing aside."""
+    """The time of `opprof history TEST`, without printing."""
     start = time.perf_counter_ns()
     reader = HistoryReader(log)
     reader.tests()
@@ -222,7 +222,7 @@ def _asked_ns(log: HistoryLog) -> int:
 
 
 def _appended_ns(log: HistoryLog, folder: Path) -> tuple[int, int]:
-    """What it takes to add a run, and to write its document; the least of some."""
+    """The time to append a run, and to write its JSON file; the fastest of five."""
     append, document = [], []
     for number in range(5):
         run = _run(number)

@@ -1,4 +1,4 @@
-"""The HTML report of 500 tests: how large it is, and what a reader of it waits for in a browser."""
+"""The HTML report of 500 tests: its size, and how long a reader waits for it in a browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TESTS: Final = 500
 _OPS: Final = 200
 _MOST_MB: Final = 15
 _MOST_S: Final = 3
-# Each with what must be seen when it is done.
+# Scripts that act as a reader does, and conditions that hold when the page has responded.
 _LIST: Final = "document.querySelectorAll('main tbody tr').length > 1"
 _SORT: Final = "document.querySelector('thead tr:last-child th:nth-child(4) button').click()"
 _FILTER: Final = """(() => {
@@ -33,10 +33,10 @@ _FRAME: Final = "new Promise((done) => requestAnimationFrame(() => setTimeout(do
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Write the page and read it."""
+    """Write the page and time its use."""
     program = find_browser()
     if program is None:
-        print("html: no chromium on this machine, so that nothing can open the page")
+        print("html: skipped, because this machine has no Chromium to open the page")
         return []
     comparison = made_comparison(tests=_TESTS // 10 if quick else _TESTS, ops=_OPS)
     begin = time.perf_counter()
@@ -71,7 +71,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _read(browser: Browser, url: str) -> dict[str, float]:
-    """The seconds of each thing that a reader does, one after the other."""
+    """The seconds of each action of a reader, one after the other."""
     tab = Tab(browser)
     seconds = {}
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A large comparison as a project of many models could have it: made of numbers, judged as any other."""
+"""Generates a large comparison, as a project with many models could have, and judges it as any other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import Comparison
 
 _STEPS: Final = 5
-_LISTED: Final = 20  # ops of which a document keeps the value of each step
+_LISTED: Final = 20  # ops for which a run's JSON file keeps each step's value
 _NODES: Final = 400
 _CREATED: Final = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
 _WORDS: Final = """
@@ -46,14 +46,14 @@ _LAYERS: Final = (
     "Mlp.forward",
     "loss",
 )
-# Of so many tests one got a call of clone more, one fewer, one another op in the place of one.
+# One in so many tests calls clone more often, calls it less often, or has one op replaced by another.
 _REGRESSED_EVERY: Final = 40
 _IMPROVED_EVERY: Final = 25
 _RENAMED_EVERY: Final = 30
 
 
 def made_comparison(*, tests: int, ops: int) -> Comparison:
-    """Two runs of so many tests, each of so many ops, with a regression here and there."""
+    """A comparison of two runs of so many tests with so many ops each, and some regressions."""
     base, head = (_run(side, tests=tests, ops=ops) for side in ("base", "head"))
     return compare_runs(
         base,
@@ -116,7 +116,7 @@ def _test(number: int, *, ops: int, is_head: bool) -> TestResult:
 
 
 def _names(count: int) -> list[str]:
-    """As many names of ops: those that there are, and backward nodes, and kinds of them."""
+    """So many names: the layers, ops, and variants of the ops."""
     words = _WORDS.split()
     plain = [f"aten::{word}" for word in words]
     forms = [
@@ -128,7 +128,7 @@ def _names(count: int) -> list[str]:
 
 
 def _tree(names: list[str], source: random.Random) -> list[TreeNode]:
-    """A step's calls: layers in each other, ops in layers, ops in ops; every name at least once."""
+    """A step's call tree of nested layers and ops, with every name at least once."""
     nodes = [TreeNode(parent=-1, name=STEP_NAME, count=_STEPS, self_ns=40_000)]
     layers = [0]
     wanted = [*names, *(source.choice(names[len(_LAYERS) :]) for _ in range(_NODES - len(names)))]
@@ -146,7 +146,7 @@ def _tree(names: list[str], source: random.Random) -> list[TreeNode]:
 
 
 def _changed(tree: list[TreeNode], number: int) -> list[TreeNode]:
-    """What somebody's change made of a tree; of most tests nothing."""
+    """The tree after a code change; for most tests it is unchanged."""
     clones = [place for place, node in enumerate(tree) if node.name == "aten::clone"]
     if number % _REGRESSED_EVERY == 1:
         layer = next(place for place, node in enumerate(tree) if node.name == _LAYERS[0])

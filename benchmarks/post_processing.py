@@ -1,4 +1,4 @@
-"""Stop, events, key averages and table of 300,000 events: ours against torch.profiler's."""
+"""Compares post-processing (stop, events, key averages, table) of 300,000 events with torch.profiler's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROCESSES: Final = 3
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """The least processor time and memory of some processes a side, taken in turn."""
+    """Each side's least processor time and memory over some processes; the sides take turns."""
     steps = str((_EVENTS // 10 if quick else _EVENTS) // _OPS_A_STEP)
     ours, torch = least("post_processing", ("ours", "torch"), steps, rounds=1 if quick else _PROCESSES)
     return [
@@ -55,12 +55,12 @@ def _side(name: str, steps: int) -> dict[str, float]:
     else:
         from torch.profiler import profile  # type: ignore[no-redef]  # noqa: PLC0415
     make: Any = profile
-    for _ in range(2):  # the first session pays for imports
+    for _ in range(2):  # warm up: the first session pays for imports
         with make() as warm:
             loop(2)
         warm.key_averages().table()
     del warm
-    if name == "torch":  # and for memory: torch's compiler is not charged to its profiler
+    if name == "torch":  # importing torch's compiler must not count as its profiler's memory
         before = memory_so_far_kib()
     profiler = make()
     profiler.start()

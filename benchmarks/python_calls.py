@@ -1,4 +1,4 @@
-"""A call of a Python function and of a C function, recorded: ours against cProfile, viztracer and torch."""
+"""Compares the cost of recording Python and C calls with that in cProfile, viztracer and torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: Final = ("Python", "C")
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Nanoseconds that recording adds to one call: the least of some processes, taken in turn."""
+    """Nanoseconds that recording adds to a call: the least over some processes; the sides take turns."""
     costs = {(side, kind): float("inf") for side in _SIDES for kind in _KINDS}
     for _ in range(1 if quick else 3):
         for side in _SIDES:
@@ -55,7 +55,7 @@ def _c_loop(n: int) -> None:
 
 
 def _tracer(name: str) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    """How a recording begins, and how it ends; what a peer makes of it afterwards is not counted."""
+    """Functions that start and stop a recording; a peer's post-processing is not counted."""
     match name:
         case "ours":
             from pytest_opprof import profile  # noqa: PLC0415  # one side in a process

@@ -1,4 +1,4 @@
-"""A named range, entered and left: ours against torch's, viztracer's and nvtx's."""
+"""Compares the cost of entering and leaving a named range with torch's, viztracer's and nvtx's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.child import measured
 from benchmarks.table import Row
 from benchmarks.workloads import cpu_time_ns, quieten
 
-# `_RecordFunctionFast`, ours and torch's: with a name alone, and with a kernel's inputs and values.
+# Our and torch's `_RecordFunctionFast`, with only a name, and with a kernel's inputs and values.
 _FAST: Final = ("fast", "torch fast")
 _FAST_GIVEN: Final = ("fast, given", "torch fast, given")
 _ROUNDS: Final = 2_000
@@ -22,7 +22,7 @@ _SIDES: Final = ("ours", "off", "empty", "torch", "viztracer", "nvtx", *_FAST, *
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Nanoseconds of one ``with``, less those of the loop: the least of some processes, taken in turn."""
+    """Nanoseconds per ``with``, without the loop: the least over some processes; the sides take turns."""
     costs = dict.fromkeys(_SIDES, float("inf"))
     for _ in range(1 if quick else 3):
         for side in _SIDES:
@@ -96,7 +96,7 @@ def _loop(make: Callable[..., Any]) -> Callable[[int], None]:
 
 @contextlib.contextmanager
 def _started(tracer: Any) -> Iterator[None]:
-    """Tracing, without the file that viztracer's own context leaves behind."""
+    """Trace without writing the file that viztracer's own context manager writes."""
     tracer.start()
     yield
     tracer.stop()
@@ -104,7 +104,7 @@ def _started(tracer: Any) -> Iterator[None]:
 
 
 def _launch_loop(make: Callable[..., Any]) -> Callable[[int], None]:
-    """With what a kernel of two tensors and a number is given, as torch.compile's code tells it."""
+    """Pass the inputs and values of a kernel of two tensors and a number, as torch.compile's code does."""
     import torch  # noqa: PLC0415  # the other sides run without it
 
     tensor = torch.ones(2, 3)
@@ -134,7 +134,7 @@ def _fast_side(name: str) -> tuple[Callable[[int], None], Callable[[], Any]]:
 
 
 def _side(name: str) -> tuple[Callable[[int], None], Callable[[], contextlib.AbstractContextManager[Any]]]:
-    """The loop, and what is open around it."""
+    """The loop, and the context manager to run it in."""
     match name:
         case "ours" | "off":
             from pytest_opprof import profile, record_function  # noqa: PLC0415  # one side in a process

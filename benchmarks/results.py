@@ -1,4 +1,4 @@
-"""What `make bench` found, kept as ``benchmarks/results/DATE.json``, of whose newest the docs are made."""
+"""Stores results of `make bench` as ``benchmarks/results/DATE.json``; the newest one feeds the docs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MOVED: Final = 0.2
 
 
 def document(benches: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
-    """Rows of one run, with the commit, the machine and what was measured beside.
+    """The rows of one run, with the commit, the machine and the peers' versions.
 
-    A row is its cells as they are printed, and its figure, with which later ones are compared.
+    A row has its cells as printed, and its figure, which later runs are compared with.
     """
     found = fingerprint()
     return {
@@ -39,7 +39,7 @@ def document(benches: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
 
 
 def keep(document: Mapping[str, Any], folder: Path = FOLDER) -> Path:
-    """Write it as the run of its day."""
+    """Write the run to its day's file."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{document['date']}.json"
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -47,13 +47,13 @@ def keep(document: Mapping[str, Any], folder: Path = FOLDER) -> Path:
 
 
 def newest(folder: Path = FOLDER, *, before: str = "9") -> dict[str, Any] | None:
-    """The last run that is kept, of those before a date."""
+    """The newest stored run before a date."""
     kept = sorted(path for path in folder.glob("*.json") if path.stem < before)
     return json.loads(kept[-1].read_text(encoding="utf-8")) if kept else None
 
 
 def moved(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """The rows whose figure moved by more than a fifth from one run to the next, a line each."""
+    """A line for each row whose figure moved by more than a fifth between two runs."""
     known = {key: row["figure"] for key, row in _keyed(before)}
     for key, row in _keyed(now):
         was = known.get(key)
@@ -62,7 +62,7 @@ def moved(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _keyed(run: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Mapping[str, Any]]]:
-    """Rows by bench, text without numbers, which differ from run to run, and place among such rows."""
+    """Rows by bench, text without the numbers, which vary between runs, and position among equal texts."""
     seen: Counter[tuple[str, str]] = Counter()
     for bench, rows in run["benches"].items():
         for row in rows:
@@ -72,7 +72,7 @@ def _keyed(run: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Mappi
 
 
 def commit() -> str:
-    """This commit's name; with ``-dirty`` behind it where files were changed since."""
+    """The id of the current commit, with ``-dirty`` appended if tracked files have changed."""
     git = ["git", "-C", str(FOLDER.parent), "describe", "--always", "--dirty", "--abbrev=9", "--exclude=*"]
     return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
 

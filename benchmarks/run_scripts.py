@@ -1,4 +1,4 @@
-"""Scripts under ``opprof run`` and other profilers: what each adds to an empty one and to three others."""
+"""Compares ``opprof run`` with other profilers on an empty script and three others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.table import Row, nanoseconds
 
 _SCRIPTS: Final = Path(__file__).with_name("scripts")
 _EMPTY: Final = "empty"
-# What a script needs, and what it is called in a row.
+# The module that a script needs, and the script's name in a row.
 _PROGRAMS: Final = {
     "calls": (None, "Python calls"),
     "arrays": ("numpy", "NumPy"),
@@ -35,13 +35,13 @@ _PEERS: Final = {
     "pyinstrument": ("pyinstrument", "-o", "out.txt"),
     "viztracer": ("viztracer", "--quiet", "-o", "out.json"),
 }
-# What is compared: what each writes or prints is of one kind. Plain Python shows what ours costs by itself.
+# Each pair writes or prints the same kind of output. Plain Python shows our cost by itself.
 _PAIRS: Final = ((_OPS, _PLAIN), (_CALLS, "cProfile"), (_CALLS, "pyinstrument"), (_TRACE, "viztracer"))
 _ROUNDS: Final = 5
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Processor time of whole processes: the middle of the rounds' ratios, whose order is random."""
+    """Processor time of whole processes: the median of the rounds' ratios. Each round's order is random."""
     sides: dict[str, Sequence[str]] = {_PLAIN: (), **_OURS, **_PEERS}
     for missing in [name for name in _PEERS if importlib.util.find_spec(name) is None]:
         _tell_missing(missing)
@@ -90,7 +90,7 @@ def _start_rows(found: Mapping[str, Sequence[float]]) -> list[Row]:
 
 
 def _cost_rows(kind: str, found: Mapping[str, Sequence[float]]) -> list[Row]:
-    """What a script takes under each, as so many times what it takes under none."""
+    """A script's time under each profiler, as a multiple of its time without one."""
     table = []
     for ours, peer in _PAIRS:
         if peer not in found:

@@ -1,7 +1,7 @@
-"""One process that records for a long time: does it grow, leak or slow down?
+"""Records for a long time in one process: does it grow, leak or slow down?
 
-``python -m benchmarks.soak`` prints a line each minute, then what was held to which bound, and ends with 1
-when one is missed. By default it opens 10,000 windows of 100,000 events, and 20 minutes pass at least.
+``python -m benchmarks.soak`` prints a line each minute, then a table of bounds, and exits with 1 if one is
+missed. By default it opens 10,000 windows of 100,000 events and runs for at least 20 minutes.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
 
 _EVENT_BYTES: Final = 32
-_BUDGET: Final = 32 << 20  # bytes of one window
+_BUDGET: Final = 32 << 20  # bytes per window
 _THREADS: Final = 4  # started and ended in each window
 _NAMES: Final = 1_000
 _OVER_BUDGET_EVERY: Final = 100  # windows
-_OVER_BUDGET: Final = 3 * _BUDGET // _EVENT_BYTES  # events: three times what there is room for
-_WARM: Final = 0.1  # of the windows, after which nothing may grow
+_OVER_BUDGET: Final = 3 * _BUDGET // _EVENT_BYTES  # events: three times as many as fit
+_WARM: Final = 0.1  # share of the readings; after them nothing may grow
 _MOST_GROWTH: Final = 1.05
-_MOST_SLOWER: Final = 1.25  # an event beside one that nobody records: last tenth against first
-_UNRECORDED: Final = 5_000  # events beside each window
+_MOST_SLOWER: Final = 1.25  # recorded over unrecorded event: the last tenth against the first
+_UNRECORDED: Final = 5_000  # events before each window
 _BUDGET_SHARE: Final = 1.05
 _MINUTE: Final = 60.0
-_BLOCK: Final = 512  # what st_blocks counts
+_BLOCK: Final = 512  # bytes: the unit of st_blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class Reading:
     """What the process holds at one time.
 
     Attributes:
-        rss: Bytes of memory that are resident.
+        rss: Resident memory in bytes.
         disk: Bytes of its session and spill files.
-        descriptors: Open ones.
-        threads: As the system counts them.
-        objects: That Python's collector tracks.
-        files: In its session folder.
+        descriptors: Open file descriptors.
+        threads: Threads, as the system counts them.
+        objects: Objects that Python's garbage collector tracks.
+        files: Files in its session folder.
     """
 
     rss: int
@@ -62,25 +62,24 @@ class Reading:
 
 
 def _numbers() -> array[float]:
-    """Not a list: what a run notes of 25,000 windows would be the only memory that grows."""
+    """An array, because lists of floats for 25,000 windows would themselves make memory grow."""
     return array("d")
 
 
 @dataclass(slots=True, kw_only=True)
 class Soak:
-    """A run, and what it saw.
+    """A run and its measurements.
 
     Attributes:
-        folder: Of the session file.
-        windows: Closed so far.
-        events: Recorded so far.
-        costs: Nanoseconds an event, of each window.
-        unrecorded: The same of the same code while no window is open, a moment before: what this machine
-            takes for it just then.
-        readings: One for each window, as all windows end alike.
-        largest: Bytes of events of a window, at most; of those that had more than their budget.
-        disk: The most bytes on the disk inside of a window.
-        lost: Events that are neither recorded nor counted as dropped.
+        folder: The folder of the session file.
+        windows: Windows closed so far.
+        events: Events recorded so far.
+        costs: Nanoseconds per event, for each window.
+        unrecorded: The same just before each window, when nothing is recorded: this machine's speed then.
+        readings: Taken between windows, at most about a thousand times.
+        largest: Most bytes of events in a window that exceeds its budget.
+        disk: Most bytes on disk while a window is open.
+        lost: Events that were neither recorded nor counted as dropped.
     """
 
     folder: Path
@@ -94,7 +93,7 @@ class Soak:
     lost: int = 0
 
     def window(self, events: int, *, is_over_budget: bool) -> None:
-        """Record so many events, a part of them on threads that come and go, and look at the result."""
+        """Record so many events, and some more on short-lived threads, and check the result."""
         collector = Collector.instance()
         unrecorded = _cost(_UNRECORDED)
         collector.start()
@@ -122,14 +121,14 @@ class Soak:
             self.lost += expected
 
     def read(self) -> Reading:
-        """What is held now, between two windows."""
+        """Note what the process holds between two windows."""
         gc.collect()
         reading = Reading(
             rss=int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"),
             disk=_bytes_in(self.folder),
             descriptors=_entries(Path("/proc/self/fd")),
             threads=_entries(Path("/proc/self/task")),
-            objects=len(gc.get_objects()) - len(self.readings),  # which grow by one each time
+            objects=len(gc.get_objects()) - len(self.readings),  # each reading is one more object
             files=_entries(self.folder),
         )
         self.readings.append(reading)
@@ -170,14 +169,14 @@ def soak(
     seconds: float,
     tell: Callable[[Soak, Reading, float], None],
 ) -> Soak:
-    """Open windows until there were enough and the time is over.
+    """Open at least so many windows, for at least so many seconds.
 
     Args:
-        folder: For the session file; empty.
-        windows: At least so many.
-        events: In each of them.
-        seconds: At least so long.
-        tell: Called each minute, and at the end.
+        folder: An empty folder for the session file.
+        windows: Minimum number of windows.
+        events: Events in each window.
+        seconds: Minimum duration.
+        tell: Called each minute and at the end, with the run, the last reading and the seconds so far.
     """
     run = Soak(folder=folder)
     began = told = time.monotonic()
@@ -194,7 +193,7 @@ def soak(
 
 
 def rows(run: Soak) -> Iterator[Row]:
-    """What the run is held to."""
+    """The run's figures and their bounds."""
     warm = max(int(len(run.readings) * _WARM), 1)
     first, later = run.readings[:warm], run.readings[warm:] or run.readings[-1:]
     for what, value in (
@@ -216,12 +215,12 @@ def rows(run: Soak) -> Iterator[Row]:
         ("files", lambda reading: reading.files),
     ):
         yield _none(f"{what} more than at first", max(map(value, later)) - max(map(value, first)))
-    yield _none("events that are neither recorded nor told as dropped", run.lost)
+    yield _none("events neither recorded nor counted as dropped", run.lost)
     tenth = max(len(run.costs) // 10, 1)
     times = [cost / unrecorded for cost, unrecorded in zip(run.costs, run.unrecorded, strict=True)]
     before, after = statistics.median(times[:tenth]), statistics.median(times[-tenth:])
     yield Row(
-        what="an event, in times of one that nobody records: the last tenth against the first",
+        what="an event, as a multiple of an unrecorded one: the last tenth against the first",
         ours=f"{after:.2f} ({statistics.median(run.costs[-tenth:]):.0f} ns)",
         peer=f"{before:.2f} ({statistics.median(run.costs[:tenth]):.0f} ns)",
         figure=after / before,
@@ -229,7 +228,7 @@ def rows(run: Soak) -> Iterator[Row]:
     )
     if run.largest:
         yield Row(
-            what="events of a window that has three times its budget, against the budget",
+            what="events kept of a window with three times its budget, against the budget",
             ours=f"{run.largest:,} bytes",
             peer=f"{_BUDGET:,} bytes",
             figure=run.largest / _BUDGET,
@@ -252,11 +251,11 @@ def _tell(run: Soak, reading: Reading, seconds: float) -> None:
 
 
 def main() -> int:
-    """Soak, and judge."""
+    """Run the soak test and check its bounds."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
-    parser.add_argument("--windows", type=int, default=10_000, metavar="N", help="at least so many")
-    parser.add_argument("--events", type=int, default=100_000, metavar="N", help="in each window")
-    parser.add_argument("--minutes", type=float, default=20.0, metavar="M", help="at least so long")
+    parser.add_argument("--windows", type=int, default=10_000, metavar="N", help="minimum number of windows")
+    parser.add_argument("--events", type=int, default=100_000, metavar="N", help="events in each window")
+    parser.add_argument("--minutes", type=float, default=20.0, metavar="M", help="minimum duration")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="opprof-soak-") as name:

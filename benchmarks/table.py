@@ -1,4 +1,4 @@
-"""A row of the result, and how it is printed."""
+"""A row of results, and its printed form."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Row:
         what: What was measured.
         ours: Our figure, with its unit.
         peer: The other side's name and figure.
-        figure: What is judged: a ratio, or nanoseconds where the text says so.
-        at_least: What the figure may not fall below.
-        at_most: What it may not rise above; a row with neither bound is only printed.
-        unit: Behind the figure, such as "x" or "ns".
+        figure: The number to judge, in `unit`.
+        at_least: The figure's lower bound.
+        at_most: Its upper bound; a row with neither bound is only printed.
+        unit: The figure's unit, such as "x" (a ratio) or "ns".
     """
 
     what: str
@@ -30,13 +30,13 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the bound is kept; a row without one always is."""
+        """Whether the figure is within its bounds, if it has any."""
         return (self.at_least is None or self.figure >= self.at_least) and (
             self.at_most is None or self.figure <= self.at_most
         )
 
     def cells(self) -> list[str]:
-        """The row as text."""
+        """The texts of the row's columns."""
         bounds = ((">=", self.at_least), ("<=", self.at_most))
         bound = "".join(f"{sign} {value:g} {self.unit}" for sign, value in bounds if value is not None)
         verdict = ("yes" if self.holds else "NO") if bound else ""

@@ -1,4 +1,4 @@
-"""Writing a Chrome trace, uncompressed: time and size, ours against torch.profiler's and json.dump."""
+"""Compares writing an uncompressed Chrome trace with torch.profiler and json.dump, in time and size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEPS = 80
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """The same steps on both sides; json.dump writes the very events that ours wrote."""
+    """Both sides run the same steps; json.dump writes the events of our trace again."""
     steps = str(_STEPS // 8 if quick else _STEPS)
     ours, torch = measured("trace_export", "ours", steps), measured("trace_export", "torch", steps)
     each = f"{nanoseconds(ours['ns'] / ours['events'])} an event"
@@ -57,7 +57,7 @@ def _side(name: str, steps: int) -> dict[str, float]:
     make: Any = profile
     with tempfile.TemporaryDirectory() as folder:
         path, best = Path(folder) / "trace.json", float("inf")
-        for _ in range(5):  # torch's export can be called once a session
+        for _ in range(5):  # a new session each time: torch can export one only once
             profiler = make()
             with profiler:
                 loop(steps)

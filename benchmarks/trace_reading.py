@@ -1,4 +1,4 @@
-"""Reading a Kineto trace of 100 MB into key averages: ours against HolisticTraceAnalysis."""
+"""Compares reading a Kineto trace of 100 MB into key averages with HolisticTraceAnalysis."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchmarks.table import Row, nanoseconds
 
 _BYTES: Final = 100_000_000
 _PROCESSES: Final = 3
-# Of one event in the columns of a result (native/include/opprof_result.h, op_columns).
+# Bytes of one event in the columns of a result (native/include/opprof_result.h, op_columns).
 _COLUMN_BYTES: Final = 4 * 8 + 7 * 4 + 2 + 3
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """The least processor time and memory of some processes a side, taken in turn."""
+    """Each side's least processor time and memory over some processes; the sides take turns."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rank_0.json"
         write_trace(path, size=_BYTES // 4 if quick else _BYTES)
@@ -48,7 +48,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def write_trace(path: Path, *, size: int) -> None:
-    """A trace like those of a training on one GPU, until the file has that size."""
+    """Write a trace like that of a training on one GPU, of at least so many bytes."""
     with path.open("w", encoding="utf-8") as file:
         file.write('{"schemaVersion": 1, "deviceProperties": [], "distributedInfo": {"rank": 0},\n')
         file.write('"displayTimeUnit": "ms", "baseTimeNanoseconds": 1735632360000000000, "traceEvents": [\n')
@@ -60,7 +60,7 @@ def write_trace(path: Path, *, size: int) -> None:
         file.write('{"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 0}]}\n')
 
 
-# A few long steps: HolisticTraceAnalysis goes through all events once for each.
+# A few long steps, because HolisticTraceAnalysis goes through all events once per step.
 _LAYERS: Final = 5_000
 _STEP_US: Final = 5_000_000
 

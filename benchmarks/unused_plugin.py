@@ -1,4 +1,4 @@
-"""A session without a marked test: with our plugin, and with an empty one in its place."""
+"""Compares a session without marked tests under our plugin and under an empty one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ _TESTS: Final = (
 _OURS: Final = "opprof"
 _EMPTY: Final = "empty_plugin"
 _MOST_MS: Final = 5.0
-_MOST: Final = 0.02  # of a session that takes longer than 250 ms
-# Without other plugins, and with one seed for hashes, a session takes the same instructions each time.
+_MOST: Final = 0.02  # share of the session's time, if it takes longer than 250 ms
+# Without other plugins and with a fixed hash seed, a session runs the same instructions each time.
 _SETTINGS: Final = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0"}
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """The instructions that a session takes more, counted by valgrind, as the processor time of so many.
+    """The extra instructions of a session, counted by valgrind and converted to processor time.
 
-    On a shared machine a clock cannot tell 5 ms of 200.
+    On a shared machine a clock cannot resolve 5 ms in 200.
     """
     valgrind = shutil.which("valgrind")
     if valgrind is None:
-        print(
-            "unused: no valgrind on this machine, which counts the instructions of a session", file=sys.stderr
-        )
+        print("unused: skipped, because this machine has no valgrind to count instructions", file=sys.stderr)
         return []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "test_plain.py").write_text(_TESTS, encoding="utf-8")
@@ -60,7 +58,7 @@ def _command(plugin: str) -> list[str]:
 
 
 def _session_s(folder: str, plugin: str) -> float:
-    """The processor time of one session, imports and all."""
+    """The processor time of one session, including imports."""
     return processor_time_s(_command(plugin), folder=folder, added=_SETTINGS)
 
 

@@ -1,4 +1,4 @@
-"""What is run under observation, and how its time is taken."""
+"""Loops to run while recording, and functions that time them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Workload:
     """A loop over ops.
 
     Attributes:
-        loop: Runs so many rounds.
-        rounds: That take a millisecond or two: short enough to run undisturbed now and then.
+        loop: Runs the given number of rounds.
+        rounds: Rounds that take a millisecond or two: short enough to run undisturbed now and then.
     """
 
     name: str
@@ -28,7 +28,7 @@ FORWARD_ONLY: Final = ("add", "encoder, forward")
 
 
 def torch_workloads() -> list[Workload]:
-    """From one small op to a Transformer's training step."""
+    """Workloads from one small op to a Transformer's training step."""
     import torch  # noqa: PLC0415  # the other benches run without it
 
     torch.set_num_threads(1)
@@ -70,22 +70,22 @@ def training_step() -> Callable[[int], None]:
 
 
 def cpu_time_ns(loop: Callable[[int], None], n: int) -> int:
-    """What `n` rounds take of the processor: on a shared machine the wall clock times the others too."""
+    """The processor time of `n` rounds: on a shared machine, wall time includes other processes."""
     start = time.thread_time_ns()
     loop(n)
     return time.thread_time_ns() - start
 
 
 def undisturbed(samples: Sequence[float]) -> float:
-    """The lowest decile: what a measurement reads when nobody else uses the caches meanwhile.
+    """The lowest decile: a measurement while no other process uses the caches.
 
-    It is steadier than the minimum, which matters where two of them are subtracted.
+    It is steadier than the minimum, which matters when two such values are subtracted.
     """
     return sorted(samples)[len(samples) // 10]
 
 
 def quieten() -> None:
-    """Keep this process on one processor, and the garbage collector out of its loops."""
+    """Pin this process to one processor and disable garbage collection."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     gc.collect()
     gc.freeze()

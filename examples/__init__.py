@@ -1,1 +1,1 @@
-"""A small suite that uses pytest-opprof as a project would: run it with `pytest examples`."""
+"""A small suite that uses pytest-opprof as a project would. Run it with `pytest examples`."""

@@ -1,9 +1,9 @@
-"""Shows pytest-opprof catch a regression: a baseline, a change that adds ops, and the test that fails for it.
+"""Shows pytest-opprof catch a regression: saves a baseline, adds ops to the code, and runs the failing test.
 
-The suite in this folder is copied to a temporary one and its baseline is recorded there. Then one real
-regression is applied to the copy's sources and the suite runs against the baseline. The demo ends with 0 when
-pytest's JUnit report has the failed test and names the op there, and the run's document has more calls of the
-op than the baseline's; else with 1.
+The demo copies the suite in this folder to a temporary one and saves its baseline there. Then it applies a
+real regression to the copy's sources and runs the suite against the baseline. It exits with 0 if pytest's
+JUnit report has the failed test and names the op there, and the run's JSON file has more calls of the op than
+the baseline's; otherwise with 1.
 """
 
 import argparse
@@ -31,7 +31,7 @@ EDITABLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """One regression: an edit of one source line, the test that must fail for it, and the op it must name."""
+    """A regression: an edit of one source line, the test that must fail, and the op that it must name."""
 
     name: str
     story: str
@@ -43,7 +43,7 @@ class Mutation:
     needs_torch: bool = True
 
     def edited(self, source: str) -> str:
-        """Gives the source with the regression in it."""
+        """Return the source with the regression."""
         if source.count(self.before) != 1:
             msg = (
                 f"{self.file} has {source.count(self.before)} places for the mutation {self.name!r}, not one"
@@ -104,16 +104,16 @@ MUTATIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A copy of this folder's tests, in a Git repository of its own where Git is installed."""
+    """A copy of this folder's tests, in its own Git repository if Git is installed."""
 
     folder: Path
     reports: Path
 
     def pytest(self, *options: str, report: str) -> int:
-        """Runs the suite for the reader to see, keeps both reports, and gives pytest's exit code."""
+        """Run the suite visibly, write both reports, and return pytest's exit code."""
         say(f"$ pytest {shlex.join(options)}")
-        # Others' notes are not what is shown here: asyncio warns of its settings, randomly shuffles, and
-        # pytest warns of the import hook of an editable install.
+        # Leave out noise of others: pytest-asyncio warns about its settings, pytest-randomly shuffles, and
+        # pytest warns about the import hook of an editable install.
         quiet = ("-p", "no:asyncio", "-p", "no:randomly", "-W", EDITABLE)
         kept = (f"--junitxml={self.reports / report}.xml", f"--opprof-json={self.reports / report}.json")
         command = [sys.executable, "-m", "pytest", *options, *quiet, *kept]
@@ -121,7 +121,7 @@ class Suite:
 
     @contextmanager
     def regressed(self, mutation: Mutation) -> Iterator[None]:
-        """Has the mutation in the sources for a while."""
+        """Apply the mutation to the sources, and undo it at the end."""
         path = self.folder / mutation.file
         source = path.read_text(encoding="utf-8")
         path.write_text(mutation.edited(source), encoding="utf-8")
@@ -131,8 +131,8 @@ class Suite:
             path.write_text(source, encoding="utf-8")
 
     def failures(self, report: str) -> dict[str, str]:
-        """Gives the text of each failed test in a JUnit report, by the test's name."""
-        # pytest wrote the file a moment ago: there is no hostile XML in it.
+        """Return the failure text of each failed test in a JUnit report, by test name."""
+        # pytest has just written the file, so its XML is not hostile.
         junit = ET.parse(self.reports / f"{report}.xml")  # noqa: S314
         return {
             case.get("name", ""): "\n".join(filter(None, [failure.get("message"), failure.text]))
@@ -141,7 +141,7 @@ class Suite:
         }
 
     def calls(self, report: str, mutation: Mutation) -> int:
-        """Gives how often each step of the mutation's test ran its op, from a run's document."""
+        """Return how often a step of the mutation's test ran its op, from a run's JSON file."""
         path = self.reports / f"{report}.json"
         run = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"tests": []}
         counts = [
@@ -154,7 +154,7 @@ class Suite:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the demo and returns its exit code."""
+    """Run the demo and return its exit code."""
     chosen = parse(arguments)
     if chosen is None:
         return USAGE
@@ -173,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str] | None) -> tuple[Mutation, ...] | None:
-    """Gives the mutations to show, or None (and says why) where they cannot be shown."""
+    """Return the mutations to show, or None if they need torch and it is not installed."""
     parser = argparse.ArgumentParser(description="Watch a test fail because its code got more ops.")
     names = [mutation.name for mutation in MUTATIONS]
     parser.add_argument(
@@ -192,7 +192,7 @@ def parse(arguments: Sequence[str] | None) -> tuple[Mutation, ...] | None:
 
 
 def copied(temporary: Path) -> Suite:
-    """Copies the suite beside a folder for pytest's reports, and commits it where Git is installed."""
+    """Copy the suite, make a folder for pytest's reports, and commit the copy if Git is installed."""
     folder, reports = temporary / "examples", temporary / "reports"
     shutil.copytree(
         Path(__file__).parent,
@@ -212,7 +212,7 @@ def copied(temporary: Path) -> Suite:
 
 
 def caught(suite: Suite, mutation: Mutation) -> bool:
-    """Applies one regression, runs the suite against the baseline, and tells what came of it."""
+    """Apply a regression, run the suite against the baseline, and print and return whether it was caught."""
     say(f"Mutation {mutation.name!r}: {mutation.story} ({mutation.file}).")
     print(textwrap.indent(f"- {mutation.before.strip()}\n+ {mutation.after.strip()}\n", "    "))
     with suite.regressed(mutation):
@@ -236,20 +236,20 @@ def caught(suite: Suite, mutation: Mutation) -> bool:
 
 
 def tests_beside(mutation: Mutation) -> set[str]:
-    """Gives the tests that run the mutated file, and so may fail for it."""
+    """Return the tests that run the mutated file, and so may fail."""
     return {"test_training_step", "test_inference"} if mutation.needs_torch else {mutation.test}
 
 
 def environment() -> dict[str, str]:
-    """Gives the environment for pytest and Git, without what an outer pytest-xdist or Git hook left in it."""
+    """Return the environment for pytest and Git, without variables of an outer pytest-xdist or Git hook."""
     left_out = ("PYTEST_XDIST_", "PYTEST_CURRENT_TEST", "GIT_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    # The same file is edited within seconds: bytecode of the other text must not be taken for it.
+    # The same file is edited within seconds, so Python could mistake old bytecode for the new source's.
     return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def say(text: str) -> None:
-    """Prints one line of the demo's own, apart from pytest's."""
+    """Print a line of the demo, set apart from pytest's output."""
     print(f"\n>>> {text}\n", flush=True)
 
 

@@ -1,8 +1,8 @@
 """Shows opprof find a straggler and a regression in a job of 64 ranks.
 
-Two jobs are made of one rank's real trace (`fleet_job`): in both, rank 13 computes 8 % slower than the
-others; in the second, each step joins tensors twice more, and cuDNN's kernels take 10 % longer. The demo ends
-with 0 when the commands name that rank, that op and no other.
+It makes two jobs from one rank's real trace (`fleet_job`). In both, rank 13 computes 8 % slower than the
+others. In the second, each step concatenates tensors twice more, and cuDNN's kernels take 10 % longer. The
+demo exits with 0 if the commands name only that rank and that op.
 """
 
 import json
@@ -21,7 +21,7 @@ OP = "aten::cat"
 
 
 def main() -> int:
-    """Make the jobs, read them, show and compare them."""
+    """Make both jobs, show the second one, and compare them."""
     with tempfile.TemporaryDirectory(prefix="opprof-fleet-") as folder:
         slower = {STRAGGLER: 1.08}
         write_job(TRACE, Path(folder, "monday"), Plan(ranks=RANKS, slower=slower, seed=1))
@@ -40,14 +40,14 @@ def main() -> int:
 
 
 def opprof(arguments: str, folder: str) -> int:
-    """Run a command for the reader to see, and give its exit code."""
+    """Run a command visibly, and return its exit code."""
     print(f"$ opprof {arguments}", flush=True)
     command = [sys.executable, "-m", "pytest_opprof", *shlex.split(arguments)]
     return subprocess.run(command, cwd=folder, check=False).returncode
 
 
 def answer(arguments: str, folder: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     command = [sys.executable, "-m", "pytest_opprof", *shlex.split(arguments)]
     return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True).stdout
 

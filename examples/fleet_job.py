@@ -1,6 +1,6 @@
-"""A job of many ranks, made of one rank's real trace: what `make demo-fleet` shows.
+"""Makes a job of many ranks from one rank's real trace, for `make demo-fleet`.
 
-A model of synchronised collectives moves the times of the trace. Between two collectives a rank computes, by
+A model of synchronized collectives shifts the times of the trace. Between two collectives a rank computes at
 its own speed; in a collective it waits for the last rank. Each rank's clock is off, and its work varies.
 """
 
@@ -16,22 +16,22 @@ from statistics import median
 from typing import Any
 
 Event = dict[str, Any]
-Lateness = dict[int, list[float]]  # by rank, of each step
-_VARIES = 0.01  # of the work between two collectives, a standard deviation
+Lateness = dict[int, list[float]]  # by rank, for each step
+_VARIES = 0.01  # relative standard deviation of the work between two collectives
 _CLOCKS_US = 300.0
-_RING_US = 5.0  # the ranks of a ring end apart
+_RING_US = 5.0  # how far apart the ranks of a ring end, on average
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is planted.
+    """A job, and its planted faults.
 
     Attributes:
-        ranks: How many there are.
+        ranks: The number of ranks.
         slower: By rank, how many times as long its computing takes.
-        kernel: A kernel of which the name has this takes `kernel_factor` times as long, on every rank.
+        kernel: Kernels with this text in their name take `kernel_factor` times as long, on every rank.
         more: By op, how many more calls each step has.
-        seed: Of all that varies.
+        seed: The seed for all random variation.
     """
 
     ranks: int = 64
@@ -44,14 +44,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """From one collective to the next: computing until `begin`, then the collective until `end`."""
+    """The time from one collective to the next: computing until `begin`, then the collective until `end`."""
 
     begin: float
     end: float
 
 
 def stretches(events: list[Event]) -> list[_Stretch]:
-    """The collectives that all ranks take part in, one after the other."""
+    """The stretches of a trace, one for each collective of all ranks."""
     found: list[_Stretch] = []
     kernels = [event for event in events if "AllReduce" in event["name"] and event["cat"] == "kernel"]
     for event in sorted(kernels, key=lambda event: event["ts"]):
@@ -63,7 +63,7 @@ def stretches(events: list[Event]) -> list[_Stretch]:
 def arrivals(
     of: list[_Stretch], plan: Plan, chance: random.Random, *, origin: float
 ) -> list[tuple[list[float], list[float]]]:
-    """For each rank, by the true clock: when it comes to each collective, and how fast it was until then."""
+    """For each rank, in true time: when it reaches each collective, and its slowdown until then."""
     ranks = range(plan.ranks)
     begins: list[list[float]] = [[] for _ in ranks]
     speeds: list[list[float]] = [[] for _ in ranks]
@@ -79,13 +79,13 @@ def arrivals(
 
 
 def lateness(plan: Plan, *, steps: int = 3, collectives: int = 5, step_us: float = 220_000.0) -> Lateness:
-    """How late each rank of a job without traces comes in each step, in nanoseconds after the median rank.
+    """How late each rank of a job without traces is in each step, in nanoseconds after the median rank.
 
     Args:
-        plan: Of it `ranks`, `slower` and `seed` count.
-        steps: How many there are.
-        collectives: Of each step, the last tenth of the time before each.
-        step_us: How long a step takes.
+        plan: Only `ranks`, `slower` and `seed` are used.
+        steps: The number of steps.
+        collectives: The number per step; each takes the last tenth of its part of the step.
+        step_us: The duration of a step.
     """
     part = step_us / collectives
     starts = [part * (at + 0.9) for at in range(steps * collectives)]
@@ -106,10 +106,10 @@ def rank_events(
     ends: list[float],
     origin: float,
 ) -> list[tuple[Event, float, float]]:
-    """Each event with its time and duration on one rank, by the true clock.
+    """Each event with its time and duration on one rank, in true time.
 
-    Until a collective, time passes by the rank's speed; within it, by the clock; and at its end all of the
-    waiting has passed. Work on the device is not stretched by waiting, what the host does is.
+    Before a collective, times stretch by the rank's slowdown; within it they do not; its end includes all the
+    waiting. Waiting lengthens host events, but not device work.
     """
     begins, speeds = came
     starts = [origin, *(one.end for one in of)]
@@ -136,7 +136,7 @@ def rank_events(
 
 
 def write_job(source: Path, folder: Path, plan: Plan) -> None:
-    """Write a trace for each rank: `source` is a trace in gzip."""
+    """Write a trace for each rank, made from the gzipped trace `source`."""
     base = json.loads(gzip.decompress(source.read_bytes()))
     others = [event for event in base["traceEvents"] if event.get("ph") == "M"]
     timed = _planted([event for event in base["traceEvents"] if event.get("ph") == "X"], plan)
@@ -166,7 +166,7 @@ def _is_collective(event: Event) -> bool:
 
 
 def _parts(event: Event, ranks: int) -> tuple[str, str]:
-    """An event's JSON before and behind its times."""
+    """An event's JSON before and after its times."""
     args = dict(event.get("args", {}))
     if "Group size" in args:
         args |= {"Group size": ranks, "Process Group Ranks": json.dumps(list(range(ranks)))}

@@ -24,7 +24,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(WIDTH)
 
     def attention(self, hidden: Tensor) -> Tensor:
-        """Lets each position of a (batch, position, WIDTH) tensor attend to all others."""
+        """Let each position of a (batch, position, WIDTH) tensor attend to all positions."""
         batch, positions, _ = hidden.shape
         projected = self.queries_keys_values(hidden).view(batch, positions, 3, HEADS, WIDTH // HEADS)
         query, key, value = projected.permute(2, 0, 3, 1, 4).unbind()
@@ -32,13 +32,13 @@ class EncoderLayer(nn.Module):
         return self.attended(mixed.transpose(1, 2).reshape(batch, positions, WIDTH))
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Maps a (batch, position, WIDTH) tensor to one of the same shape."""
+        """Map a (batch, position, WIDTH) tensor to one of the same shape."""
         hidden = self.attention_norm(hidden + self.attention(hidden))
         return self.feed_forward_norm(hidden + self.feed_forward(hidden))
 
 
 class Encoder(nn.Module):
-    """Token numbers in, a score for every word of the vocabulary at every position out."""
+    """Scores every word of the vocabulary at every position of its input tokens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Encoder(nn.Module):
         self.scores = nn.Linear(WIDTH, VOCABULARY)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Maps (batch, position) token numbers to (batch, position, VOCABULARY) scores."""
+        """Map (batch, position) token numbers to (batch, position, VOCABULARY) scores."""
         hidden = self.embedding(tokens)
         for layer in self.layers:
             hidden = layer(hidden)
@@ -55,7 +55,7 @@ class Encoder(nn.Module):
 
 
 class Training:
-    """A model, its optimizer, and the step that improves the one with the other."""
+    """A model, its optimizer, and a training step."""
 
     def __init__(self, *, seed: int) -> None:
         torch.manual_seed(seed)
@@ -63,7 +63,7 @@ class Training:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
 
     def step(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Runs forward, loss, backward and optimizer once, and returns the loss."""
+        """Run forward, loss, backward and optimizer once, and return the loss."""
         self.optimizer.zero_grad()
         scores = self.model(tokens)
         loss = functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
@@ -73,7 +73,7 @@ class Training:
 
 
 def batches(*, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches without end: sentences in which each word is the next number after the one before it."""
+    """Endless batches of sentences in which each word's number follows the previous one's."""
     generator = torch.Generator().manual_seed(seed)
     while True:
         first = torch.randint(VOCABULARY, (8, 1), generator=generator)

@@ -1,4 +1,4 @@
-"""Plain Python: ranges around the parts that matter, and a test that steps by itself."""
+"""Plain Python: ranges around important parts, and a test that calls `opprof.step` itself."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A training step of a Transformer: what it does in torch, op by op, is held to the baseline."""
+"""A Transformer's training step and inference, compared with the baseline op by op."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from .model import Training, batches
 if TYPE_CHECKING:
     from torch import Tensor
 
-# The tensors are small: more threads would only wait for each other.
+# The tensors are so small that more threads would only wait for each other.
 torch.set_num_threads(1)
 
 

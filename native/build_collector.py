@@ -1,4 +1,4 @@
-"""Writes the C source of pytest_opprof._collector: ``build_collector.py out.c header...``."""
+"""Generates the C source of pytest_opprof._collector: ``build_collector.py out.c header...``."""
 
 import sys
 from pathlib import Path
@@ -7,12 +7,12 @@ from cffi import FFI
 
 
 def control_plane(header: str) -> str:
-    """The declarations between the cffi marks: the one text that both compilers read."""
+    """The declarations between the cffi marks, which cffi and the C compiler both read."""
     return header.partition("/* cffi: begin */")[2].partition("/* cffi: end */")[0]
 
 
 def main(out_path: str, *header_paths: str) -> None:
-    """Read the headers and write the source."""
+    """Write the source, from the headers."""
     ffi = FFI()
     for path in header_paths:
         ffi.cdef(control_plane(Path(path).read_text(encoding="utf-8")))

@@ -1,8 +1,8 @@
-"""``python native/check_rooms.py``: whether includes point one way, as import-linter asks it of Python.
+"""``python native/check_rooms.py`` checks that includes point one way, as import-linter does for Python.
 
-Each file of ``src`` stands in a room. A room may include itself and those before it. A unit is a ``.c`` and
-the ``.h`` of its name, or one of them; no unit includes itself by way of others,
-and a new one has both.
+Each file in ``src`` is in a room (a folder), which may include files of its own room and of those before it.
+A unit is a ``.c``, a ``.h``, or both with the same name. Units must not include each other in a circle, and a
+new unit needs both files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOMS = ("core", "sources", "python", "result", "cuda", "session", "import", "export")
-# What these give is declared in `include/`, or with what it works on: in collector.h, result.h, device_use.h.
+# Units declared in `include/`, or beside the types they use: in collector.h, result.h or device_use.h.
 WITHOUT_HEADER = frozenset(
     {
         "core/speed",
@@ -43,11 +43,7 @@ _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
 def faults(source: Path) -> list[str]:
-    """What does not hold, a sentence each.
-
-    Args:
-        source: The folder with the rooms.
-    """
+    """A sentence for each broken rule, given the folder with the rooms."""
     files = sorted(path.relative_to(source) for path in source.rglob("*") if path.suffix in {".c", ".h"})
     includes = {
         file.as_posix(): _INCLUDE.findall((source / file).read_text(encoding="utf-8")) for file in files

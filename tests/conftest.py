@@ -1,4 +1,4 @@
-"""Fixtures of all tests: counts, the guard on torch's profiler, the traces."""
+"""Settings and fixtures of all tests, such as the guard on torch's profiler."""
 
 import gc
 import importlib.util
@@ -27,13 +27,13 @@ hypothesis.settings.register_profile("all", max_examples=1000, deadline=None, pr
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses the counts, guards torch's profiler here and in children, shares one observer build."""
+    """Set the number of examples, guard torch's profiler here and in children, share one observer build."""
     proofs_ran.hear(config)
     hypothesis.settings.load_profile("all" if full_counts() else "default")
     # A shell that runs this in the background ignores SIGINT, and child processes would inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # With nohup the same holds for SIGHUP. A handler is not inherited; this one keeps ignoring the signal.
+    # With nohup the same holds for SIGHUP. This handler ignores the signal too, but children do not inherit it.
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
     python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -60,7 +60,7 @@ def _torch_profiler_guard(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def torch_profiler_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a test that needs torch's profiler (its ITT emitter)."""
+    """Allow torch's profiler, for a test of its ITT emitter."""
     monkeypatch.setenv(ALLOW_TORCH_PROFILER, "asked for")
 
 
@@ -91,7 +91,7 @@ def torch_collector(torch: Any) -> Iterator[None]:
 
 @pytest.fixture
 def no_garbage() -> Iterator[None]:
-    """A garbage collection frees tensors wherever it happens to run."""
+    """No garbage collection, which would free tensors wherever it happens to run."""
     gc.disable()
     yield
     gc.enable()

@@ -1,1 +1,1 @@
-"""The plugin on the tests of public projects: what it costs them, and what it says of their releases."""
+"""Runs the tests of public projects with the plugin: its cost, and its findings in their releases."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.adoption``, for `make adoption`: runs public suites, prints docs/adoption.md."""
+"""``python -m benchmarks.adoption``, for `make adoption`: runs public suites and prints docs/adoption.md."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ PAGE: Final = REPOSITORY / "docs" / "adoption.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure what is not measured yet, then print the page."""
+    """Run the sessions that have no results yet, then print the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.adoption", description=__doc__)
     names = ", ".join(project.name for project in PROJECTS)
     parser.add_argument("--only", metavar="PATTERN", default="*", help=f"projects: {names}")
-    parser.add_argument("--again", action="store_true", help="measure these projects anew")
-    parser.add_argument("--write", action="store_true", help="keep the page in docs/")
+    parser.add_argument("--again", action="store_true", help="discard these projects' stored results")
+    parser.add_argument("--write", action="store_true", help="write the page to docs/")
     folder = REPOSITORY / "build" / "adoption"
-    parser.add_argument("--folder", type=Path, default=folder, help="of checkouts, environment and results")
+    parser.add_argument("--folder", type=Path, default=folder, help="for checkouts, environment and results")
     args = parser.parse_args(arguments)
     base = args.folder.resolve()
     base.mkdir(parents=True, exist_ok=True)
-    # Else a project without a configuration of pytest's would have this repository's.
+    # Keeps a project without a pytest config from using this repository's.
     (base / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     for project in (project for project in PROJECTS if fnmatch.fnmatch(project.name, args.only)):
         now = Figures(commit=f"{commit()}, {datetime.now(UTC):%Y-%m-%d}", sources=sources())
@@ -52,10 +52,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(project: Project, figures: Figures, base: Path) -> None:
-    """Run the sessions of a project that have no figures yet; each is kept once it has ended.
+    """Run the sessions of a project that have no figures yet, and store each session's when it ends.
 
     Raises:
-        UnavailableError: The project or the environment cannot be had here.
+        UnavailableError: The project or the environment cannot be installed.
     """
     missing = [session for session in SESSIONS if session.title not in figures.cells]
     if not missing:
@@ -63,7 +63,7 @@ def measured(project: Project, figures: Figures, base: Path) -> None:
     python = environment(base)
     if missing[0] == SESSIONS[0]:
         shutil.rmtree(base / project.name / "store", ignore_errors=True)
-    # Sessions that are compared to the percent run by turns.
+    # Sessions that run several times alternate, because their difference is only a few percent.
     for session in [session for one in missing for session in turns(one, missing)]:
         tree = checkout(project, base, newer=session.newer)
         cell = run(project, session, python=python, checkout=tree, folder=base / project.name)
@@ -78,7 +78,7 @@ def measured(project: Project, figures: Figures, base: Path) -> None:
 
 
 def turns(session: Session, missing: list[Session]) -> list[Session]:
-    """A session that runs once, or all that run several times, at the first of them."""
+    """A session that runs once; for the first one with several rounds, all those sessions in turn."""
     several = [one for one in missing if one.rounds > 1]
     if session.rounds == 1:
         return [session]
@@ -86,7 +86,7 @@ def turns(session: Session, missing: list[Session]) -> list[Session]:
 
 
 def least(before: Cell | None, now: Cell) -> Cell:
-    """The round that took less."""
+    """The faster round."""
     return now if before is None or now.tests_s < before.tests_s else before
 
 

@@ -1,4 +1,4 @@
-"""The releases as commits of one repository, as a branch brings them, and the environment of all projects."""
+"""Makes a repository with a commit for each release, and the environment that all projects share."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from benchmarks.adoption.projects import REQUIREMENTS, Project
 
 
 class UnavailableError(Exception):
-    """A project or the environment cannot be had here; the message says why."""
+    """A project or the environment cannot be installed; the message says why."""
 
 
 def environment(base: Path) -> Path:
-    """The interpreter of the environment, which is made once.
+    """The interpreter of the environment, which the first call makes in `base`.
 
-    It sees the packages of this interpreter, torch among them, and has what the suites import besides.
-
-    Args:
-        base: The folder of all that is kept.
+    It sees this interpreter's packages (torch, for one) and adds those that the suites import.
     """
     folder = base / "environment"
     python = folder / "bin/python"
@@ -40,15 +37,10 @@ def environment(base: Path) -> Path:
 
 
 def checkout(project: Project, base: Path, *, newer: bool) -> Path:
-    """The project's repository with one of the two releases checked out; made where it is not there.
-
-    Args:
-        project: Which one.
-        base: The folder of all that is kept.
-        newer: The release that is compared, instead of the one that the baseline is of.
+    """Check out the newer or the older release in the project's repository, making it if needed.
 
     Raises:
-        UnavailableError: A release cannot be had.
+        UnavailableError: A release cannot be downloaded.
     """
     repository = base / project.name / "checkout"
     if not (repository / ".git").exists():
@@ -71,7 +63,7 @@ def checkout(project: Project, base: Path, *, newer: bool) -> Path:
 
 
 def _release(project: Project, version: str, folder: Path) -> None:
-    """Unpack a release: its sdist, and where that has no tests, its repository's files."""
+    """Unpack a release's sdist, and add files of its repository if the sdist has no tests."""
     with tempfile.TemporaryDirectory() as unpacked:
         named = f"{project.name}=={version}"
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
@@ -92,7 +84,7 @@ def _release(project: Project, version: str, folder: Path) -> None:
 
 
 def _address(tree: Path) -> str:
-    """Where a project's repository is, by the metadata of its sdist."""
+    """The URL of a project's repository, from the metadata of its sdist."""
     lines = (tree / "PKG-INFO").read_text(encoding="utf-8").splitlines()
     for line in lines:
         label, _, address = line.removeprefix("Project-URL: ").partition(", ")

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.adoption.lines``, for `make lines`: regressions, and which line is named first."""
+"""``python -m benchmarks.adoption.lines``, for `make lines`: makes regressions, reads which line is named."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_opprof.compare.phrases import name_of
 
 _EDITS: Final = Path(__file__).with_name("edits.toml")
 _PAGE: Final = REPOSITORY / "docs" / "lines.md"
-# Besides those of `make adoption`: one that has no torch either.
+# In addition to the projects of `make adoption`: another one without torch.
 _MORE: Final = Project(
     name="more-itertools",
     older="10.7.0",
@@ -43,13 +43,13 @@ names functions and no line.
 | Project | Edit | Named first | Its line, or the functions | The edited one |
 |:---|:---|:---|:---|:---|
 """
-_LEAST: Final = {"line": 38 / 40, "op": 39 / 40}  # of all regressions, that are named rightly
+_LEAST: Final = {"line": 38 / 40, "op": 39 / 40}  # share of regressions that must be named correctly
 TRIED: Final = {project.name: project for project in (*PROJECTS, _MORE)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A regression, as edits.toml has it."""
+    """A regression in edits.toml."""
 
     project: str
     what: str
@@ -68,8 +68,8 @@ class Named:
     Attributes:
         place: The line's text, or the functions.
         op: The op or total.
-        is_line: The line that was edited.
-        is_op: The op that it runs more often.
+        is_line: Whether it is the edited line.
+        is_op: Whether it is the op that the edited line runs more often.
     """
 
     place: str
@@ -79,12 +79,12 @@ class Named:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Try what was not tried yet at this commit, then print the page; 1 if too few are named rightly."""
+    """Try the edits not yet tried on these sources and print the page; return 1 if too few are right."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.adoption.lines", description=__doc__)
     parser.add_argument("--only", metavar="PATTERN", default="*", help=f"projects: {', '.join(TRIED)}")
-    parser.add_argument("--write", action="store_true", help="keep the page in docs/")
+    parser.add_argument("--write", action="store_true", help="write the page to docs/")
     folder = REPOSITORY / "build" / "adoption"
-    parser.add_argument("--folder", type=Path, default=folder, help="of checkouts and environment")
+    parser.add_argument("--folder", type=Path, default=folder, help="for checkouts and environment")
     args = parser.parse_args(arguments)
     base = args.folder.resolve()
     base.mkdir(parents=True, exist_ok=True)
@@ -104,22 +104,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def holds(found: Sequence[Named], *, tries: int) -> bool:
-    """Whether everything was tried, and enough is named rightly."""
+    """Whether all regressions were tried and enough are named correctly."""
     lines, ops = sum(named.is_line for named in found), sum(named.is_op for named in found)
     is_enough = lines >= _LEAST["line"] * tries and ops >= _LEAST["op"] * tries
     if not is_enough or len(found) < tries:
-        said = f"of {tries} regressions {len(found)} tried, {lines} lines and {ops} ops named rightly"
+        said = f"{len(found)} of {tries} regressions tried, {lines} lines and {ops} ops named correctly"
         print(said, file=sys.stderr)
     return is_enough and len(found) == tries
 
 
 def all_edits() -> list[Edit]:
-    """The regressions of edits.toml, by project."""
+    """The regressions in edits.toml."""
     return [Edit(**edit) for edit in tomllib.loads(_EDITS.read_text(encoding="utf-8"))["edits"]]
 
 
 def _tried(project: Project, edits: Sequence[Edit], base: Path) -> list[tuple[Edit, Named]]:
-    """Save a baseline of all tests of a project's edits, then make each edit alone and compare."""
+    """Save a baseline of the tests that a project's edits name, then apply each edit alone and compare."""
     folder, python = base / project.name, environment(base)
     tree = checkout(project, base, newer=False)
     tests = sorted({test for edit in edits for test in edit.tests})
@@ -138,7 +138,7 @@ def _tried(project: Project, edits: Sequence[Edit], base: Path) -> list[tuple[Ed
         path, document = tree / edit.file, folder / f"lines-{number}.json"
         text = path.read_text(encoding="utf-8")
         if edit.old not in text:
-            raise UnavailableError(f"{edit.file} of {project.older} lacks what is edited: {edit.what}")
+            raise UnavailableError(f"{edit.file} of {project.older} lacks the text to edit: {edit.what}")
         document.unlink(missing_ok=True)
         options = [store, "--opprof-baseline=main", f"--opprof-report=json:{document}"]
         try:
@@ -169,7 +169,7 @@ def _session(project: Project, tree: Path, python: Path, options: Sequence[str],
 
 
 def named_first(edit: Edit, document: Path) -> Named:
-    """What the first cause of a comparison begins with."""
+    """The line and op that a comparison's first cause begins with."""
     causes = common_causes(read_comparison(document)) if document.exists() else ()
     beginnings = causes[0].beginnings if causes else ()
     if not beginnings:
@@ -190,7 +190,7 @@ def _place(beginning: Beginning) -> str:
 
 
 def page(found: Sequence[tuple[Edit, Named]]) -> str:
-    """The page of what was tried."""
+    """The text of docs/lines.md."""
     lines, ops = sum(named.is_line for _, named in found), sum(named.is_op for _, named in found)
     rows = [
         f"| {edit.project} | {edit.what} | {_code(named.op)} | {_code(named.place)} | "

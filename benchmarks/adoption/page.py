@@ -1,4 +1,4 @@
-"""The text of docs/adoption.md: the table of what was measured, and what lies behind it."""
+"""The text of docs/adoption.md: the table of costs and verdicts, and the findings behind them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from benchmarks.adoption.projects import SESSIONS, Project
 from benchmarks.adoption.results import Cell, Figures
 
-# What a person found behind failures between two releases.
+# What a person found to be behind failures.
 _FINDINGS: Final[dict[str, dict[str, str]]] = tomllib.loads(
     Path(__file__).with_name("findings.toml").read_text(encoding="utf-8")
 )
@@ -57,12 +57,7 @@ _FAILING: Final = ("regressed", "missing", "inconclusive", "error")
 
 
 def page(projects: Sequence[Project], found: Mapping[str, Figures]) -> str:
-    """The page.
-
-    Args:
-        projects: In order.
-        found: Their figures, by name.
-    """
+    """The page, given the figures by project name."""
     lines = [_line(_TITLES), _line(["---"] * len(_TITLES))]
     lines += [_line(_cells(project, found.get(project.name))) for project in projects]
     alarms = [line for project in projects for line in _alarms(project, found.get(project.name))]
@@ -130,7 +125,7 @@ def _false_alarms(cells: Mapping[str, Cell]) -> str:
 
 
 def _verdicts(cell: Cell | None) -> str:
-    """How many failing tests there are, by verdict."""
+    """The number of failing tests for each verdict."""
     if cell is None:
         return "not run"
     if "no comparison" in cell.verdicts:
@@ -140,7 +135,7 @@ def _verdicts(cell: Cell | None) -> str:
 
 
 def _alarms(project: Project, figures: Figures | None) -> list[str]:
-    """Tests that fail with the baseline's own code, by what is said of them and the sessions they fail in."""
+    """Rows of tests that fail on the baseline's own code, grouped by cause and failing sessions."""
     cells = figures.cells if figures else {}
     sessions: dict[str, list[str]] = {}
     causes: dict[str, str] = {}
@@ -158,7 +153,7 @@ def _alarms(project: Project, figures: Figures | None) -> list[str]:
 
 
 def _causes(project: Project, figures: Figures | None) -> list[str]:
-    """The failures of the newer release by cause, and what a person found behind each."""
+    """A section with the newer release's failures by cause, and what a person found behind each."""
     newer = figures.cells.get("newer") if figures else None
     if newer is None or not newer.causes:
         return []
@@ -170,7 +165,7 @@ def _causes(project: Project, figures: Figures | None) -> list[str]:
 
 
 def _found(project: str, *said: str) -> str:
-    """What was found behind a cause or a test; of the beginnings that fit, the longest counts."""
+    """The finding for a cause or a test: the one with the longest matching prefix."""
     known = _FINDINGS.get(project, {}).items()
     fitting = {start: text for start, text in known if any(one.startswith(start) for one in said)}
     return fitting[max(fitting, key=len)] if fitting else "not looked at"

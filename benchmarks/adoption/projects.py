@@ -1,4 +1,4 @@
-"""The projects, and the sessions that each of them is asked for."""
+"""The projects, and the sessions that run for each."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project of the package index, in two releases.
+    """Two releases of a project on the package index.
 
     Attributes:
-        name: As pip knows it.
-        older: The release that the baseline is saved on.
+        name: Its name on the index.
+        older: The release whose baseline is saved.
         newer: The release that is compared with it.
-        tests: Paths of its tests that run within a minute, or all of them where the suite is that small.
-        tag: How its repository names a release, where the sdists have no tests; "" where they do.
-        taken: Paths of the repository that the sdists lack, those that a release has.
-        options: Given to pytest besides.
-        variables: Set in the environment of the sessions.
+        tests: Paths of tests that run within a minute; all of them if the suite is that small.
+        tag: The format of its repository's release tags; "" if the sdists have tests.
+        taken: Paths to take from the repository if a release has them, because the sdists lack them.
+        options: Extra options for pytest.
+        variables: Environment variables for the sessions.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Project:
 
 
 PROJECTS: Final = (
-    # All tests. Other backends than these two are not installed.
+    # All tests. No other backends are installed.
     Project(
         name="einops",
         older="0.8.1",
@@ -40,8 +40,7 @@ PROJECTS: Final = (
         tests=("einops/tests",),
         variables=(("EINOPS_TEST_BACKENDS", "numpy,torch"),),
     ),
-    # Colours, for which there are figures of before, and losses. The whole suite takes an hour, most of it in
-    # gradient checks.
+    # Colours, which have older figures, and losses. The whole suite takes an hour, mostly in gradient checks.
     Project(
         name="kornia",
         older="0.7.3",
@@ -50,14 +49,14 @@ PROJECTS: Final = (
         tag="v{}",
         taken=("tests", "testing", "conftest.py"),
     ),
-    # Kernels and what they are made of; the examples of test/examples train models for minutes.
+    # Kernels and their parts; test/examples trains models for minutes.
     Project(
         name="gpytorch",
         older="1.11",
         newer="1.15",
         tests=("test/kernels", "test/likelihoods", "test/distributions"),
     ),
-    # Attribution to layers and neurons; the tests of inputs and of data-parallel models take minutes.
+    # Attribution to layers and neurons; tests of inputs and data-parallel models take minutes.
     Project(
         name="captum",
         older="0.6.0",
@@ -66,18 +65,18 @@ PROJECTS: Final = (
         tag="v{}",
         taken=("tests", "captum/testing"),
     ),
-    # Layers, whose tests script each of them; data sets would be downloaded.
+    # Layers; the tests script each one. Data sets would have to be downloaded.
     Project(
         name="torch_geometric",
         older="2.5.3",
         newer="2.7.0",
         tests=("test/nn/conv",),
         tag="{}",
-        # The newer release's tests fail on warnings, and torch 2.13 warns of torch.jit.
+        # The newer release's tests fail on warnings, and torch 2.13 deprecates torch.jit.
         options=("-W", "ignore::DeprecationWarning"),
         taken=("test",),
     ),
-    # No torch: all counts are 0, so this is the cost alone. Algorithms make up most of the suite.
+    # No torch: all op counts are 0, so this shows the cost alone. Algorithms make up most of the suite.
     Project(
         name="networkx",
         older="3.4.2",
@@ -85,7 +84,7 @@ PROJECTS: Final = (
         tests=("networkx/algorithms/centrality", "networkx/classes"),
     ),
 )
-# What the suites import besides torch, and what runs them.
+# Packages that the suites and their sessions need besides torch.
 REQUIREMENTS: Final = (
     "jaxtyping",
     "kornia_rs",
@@ -107,11 +106,11 @@ class Session:
     """One run of a project's tests.
 
     Attributes:
-        title: A word for it.
-        options: Of pytest.
-        rounds: How often it runs, by turns with the one before it; the least time counts.
+        title: Its name on the page.
+        options: Options for pytest.
+        rounds: How often it runs, alternating with other repeated sessions; the fastest round counts.
         newer: It runs the newer release's tests.
-        compares: With the baseline, so that there are verdicts.
+        compares: It compares with the baseline, so tests have verdicts.
         certain: The code is the baseline's, so each failure is a false alarm.
     """
 

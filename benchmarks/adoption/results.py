@@ -1,4 +1,4 @@
-"""What was measured, kept on disk after each session, so that a run that was stopped goes on."""
+"""Results, stored on disk after each session so that a stopped run can be resumed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 REPOSITORY: Final = Path(__file__).parents[2]
-# What the figures depend on.
+# Folders that the figures depend on.
 _SOURCES: Final = ("native", "pytest_opprof", "schemas")
 
 
@@ -19,13 +19,13 @@ class Cell:
 
     Attributes:
         code: Pytest's exit code.
-        tests: How many ran.
-        failed: How many of them failed by pytest's outcome, with gates or without.
-        whole_s: User and system time of the session and all processes that it started.
+        tests: How many tests ran.
+        failed: How many of them pytest reported as failed, for whatever reason.
+        whole_s: User and system time of the session and all its child processes.
         tests_s: The same, from the end of the collection on.
-        peak_mib: Resident memory of the largest of its processes.
-        verdicts: How many tests have each one.
-        causes: How many of the failing tests have each one, most frequent first.
+        peak_mib: Peak resident memory of its largest process.
+        verdicts: Number of tests by verdict.
+        causes: Number of failing tests by cause, most frequent first.
         failures: The cause of each failing test.
     """
 
@@ -42,13 +42,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What a project's sessions came to.
+    """The results of a project's sessions.
 
     Attributes:
-        commit: The one that was tried; with the day.
-        sources: What the figures depend on.
-        cells: By session's title.
-        unavailable: Why there are none; "" where they can be had.
+        commit: The commit of pytest-opprof that was measured, and the day.
+        sources: See `sources`.
+        cells: Results by session title.
+        unavailable: Why the project could not be installed, or "".
     """
 
     commit: str
@@ -58,17 +58,17 @@ class Figures:
 
 
 def commit() -> str:
-    """The commit that is tried."""
+    """The commit that is checked out here."""
     return _git("rev-parse", "--short=9", "HEAD")
 
 
 def sources() -> str:
-    """Tells the package of this commit from any other's."""
+    """Git's ids of the folders that the figures depend on."""
     return " ".join(_git("rev-parse", *(f"HEAD:{folder}" for folder in _SOURCES)).split())
 
 
 def load(folder: Path) -> dict[str, Figures]:
-    """The last figures of each project, by its name."""
+    """The stored figures by project name."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def load(folder: Path) -> dict[str, Figures]:
 
 
 def save(folder: Path, project: str, figures: Figures) -> None:
-    """Keep a project's figures in a file of its own, so that runs of other projects may go on beside it."""
+    """Store a project's figures in its own file, so that runs of other projects may go on in parallel."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{project}.json").write_text(json.dumps(asdict(figures), indent=1), encoding="utf-8")
 

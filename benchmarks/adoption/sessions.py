@@ -1,4 +1,4 @@
-"""Running one session of a project and reading what came of it."""
+"""Runs one session of a project and reads its results."""
 
 from __future__ import annotations
 
@@ -16,20 +16,12 @@ from benchmarks.adoption.results import Cell
 _FOLDER: Final = Path(__file__).parent
 _LIMIT_S: Final = 3600
 _RAN: Final = re.compile(r"(\d+) (passed|failed|errors?)\b")
-# What fails a session unless it is told otherwise: `--opprof-fail-on`.
+# The default of `--opprof-fail-on`.
 _FAILING: Final = ("regressed", "missing", "inconclusive", "error")
 
 
 def run(project: Project, session: Session, *, python: Path, checkout: Path, folder: Path) -> Cell:
-    """Run a session once.
-
-    Args:
-        project: Whose tests.
-        session: Which one.
-        python: The interpreter.
-        checkout: Of the release.
-        folder: For the log and the comparison.
-    """
+    """Run a session once in a release's checkout; `folder` receives the log and the comparison."""
     log, document, collected = (folder / f"{session.title}{end}" for end in (".log", ".json", ".collected"))
     document.unlink(missing_ok=True)
     collected.unlink(missing_ok=True)
@@ -69,13 +61,13 @@ def run(project: Project, session: Session, *, python: Path, checkout: Path, fol
 
 
 def pytest_words(python: Path, plugin: str) -> list[str]:
-    """How a session with a plugin is started, in any project."""
+    """The command that runs pytest with a plugin, in any project."""
     plugins = ("-p", "no:cacheprovider", "-p", plugin)
     return [str(python), "-P", "-m", "pytest", "-q", *plugins, "--rootdir=.", "--color=no"]
 
 
 def variables(project: Project, path: str) -> dict[str, str]:
-    """One that has named plugins only, and one thread, as a second uses CPU while it waits."""
+    """The environment: no plugins but named ones, and one thread, as more would use CPU while they wait."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -90,7 +82,7 @@ def variables(project: Project, path: str) -> dict[str, str]:
 
 
 def read_verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
-    """Count tests by verdict and failures by cause, most frequent first; and give each failure's cause."""
+    """Tests by verdict and failures by cause, both most frequent first; and the cause of each failure."""
     if not document.exists():
         return {"no comparison": 1}, {}, {}
     tests = json.loads(document.read_text(encoding="utf-8"))["tests"]
@@ -100,7 +92,7 @@ def read_verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[
 
 
 def _cause(test: dict[str, Any]) -> str:
-    """Name the first op that rose, which the document puts first as the cause; else a total, or why."""
+    """The first op that rose, as the document puts the cause first; else a total, or the reason."""
     of_ops = [change for change in test["changes"] if change["op"] or change["rewrite"]]
     failing = [change for change in (*of_ops, *test["changes"]) if change["verdict"] in _FAILING]
     first = next(iter(failing or of_ops), None)
@@ -109,6 +101,6 @@ def _cause(test: dict[str, Any]) -> str:
     rewrite, op = first["rewrite"], first["op"]
     if rewrite:
         op = f"{' + '.join(rewrite['before'])} -> {' + '.join(rewrite['after'])}"
-    if op is None:  # the functions that follow, and how much each rose, are another test's too
+    if op is None:  # only the first function: the rest and the amounts differ between tests of one cause
         return f"{test['verdict']}: {first['metric']}, {(first['cause'] or first['reason']).split(' (')[0]}"
     return f"{test['verdict']}: {op}, {first['cause'] or first['reason']}"

@@ -12,7 +12,7 @@ import pytest
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Keep the time, once: fresh processes that the session starts collect too, and come later."""
+    """Write the time once: fresh processes that the session starts collect too, but later."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     with contextlib.suppress(FileExistsError), Path(os.environ["ADOPTION_COLLECTED"]).open("x") as file:
         file.write(str(sum(usage.ru_utime + usage.ru_stime for usage in used)))

@@ -1,1 +1,1 @@
-"""How often gates cry wolf over unchanged code, and how often they see code that became slower."""
+"""Measures how often gates fail on unchanged code, and how often they find code that became slower."""

@@ -1,4 +1,4 @@
-"""One run of `opprof ab`, as a user gives the command, and what it said."""
+"""Runs `opprof ab` as a user would, and reads its result."""
 
 from __future__ import annotations
 
@@ -17,37 +17,36 @@ from pytest_opprof.compare.timing.comparison import TestTimes, TimeComparison
 from pytest_opprof.compare.timing.document import read_judged
 
 _OPPROF: Final = str(Path(sys.executable).with_name("opprof"))
-# 0 passed, 1 a gate failed: anything else is no answer.
+# 0: passed, 1: a gate failed. Any other exit code is an error.
 _ANSWERS: Final = (0, 1)
-# What a test may take to get undisturbed steps, beside what it takes anyway.
+# A test may take this multiple of its normal time to get undisturbed steps.
 _PATIENCE: Final = 2
 
 
 def short_steps(steps: int, step_s: float) -> list[str]:
-    """The settings for steps far shorter than most: more of them, to last as long as a disturbance.
+    """Options for very short steps: enough of them to outlast a disturbance.
 
     Args:
-        steps: How many each process times of each test.
-        step_s: About what each takes, in seconds.
+        steps: How many steps of each test a process times.
+        step_s: The approximate time of a step, in seconds.
     """
     return [f"--steps={steps}", f"--max-time={_PATIENCE * steps * step_s:g}"]
 
 
 def ab_trial(test_file: str, *, slower: dict[str, int], settings: Sequence[str]) -> Trial:
-    """Make a repository, run `opprof ab` in it, read its document.
+    """Make a repository, run `opprof ab` in it, and read its JSON file.
 
     Args:
         test_file: The tests to run.
         slower: See `project.write`.
-        settings: Options of the command; none: its default settings.
+        settings: Options of the command.
 
     Returns:
-        The exit code; per test that did not simply pass its verdict and cause; the times, the notes and the
-        noise floor, which say why; how many processes ran or waited on the machine when it began, on average
-        of a minute; the seconds.
+        The exit code; verdict, cause and reason of each test that was flagged or did not pass; the times,
+        notes and noise floor behind them; the machine's load average when it began; the seconds it took.
 
     Raises:
-        RuntimeError: The command gave no answer.
+        RuntimeError: The command failed.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "project")
@@ -82,7 +81,7 @@ def ab_trial(test_file: str, *, slower: dict[str, int], settings: Sequence[str])
 
 
 def _times(test: TestTimes) -> list[Sequence[int]]:
-    """Of both sides, then of both sides' fresh processes where there were some."""
+    """The times of base and head, then those of their confirmation in fresh processes, if any."""
     rounds = [sides for sides in (test.times, test.confirmation) if sides]
     return [times for sides in rounds for times in (sides.base_ns, sides.head_ns)]
 
@@ -90,13 +89,13 @@ def _times(test: TestTimes) -> list[Sequence[int]]:
 def unchanged_rows(
     found: Sequence[Trial], what: str, *, peers: tuple[str, str], most: int | None = None
 ) -> list[Row]:
-    """How many runs over unchanged code flag a test, and how many are not sure.
+    """Count the runs over unchanged code that flag a test, and those that are inconclusive.
 
     Args:
         found: The runs.
-        what: Of which bench they are, as a row names it.
-        peers: What stands beside either figure.
-        most: How many may flag one; None where that is only printed.
+        what: The bench's name in a row.
+        peers: The text in each row's peer column.
+        most: How many runs may flag a test; None only prints the number.
     """
     flagged = sum(not _verdicts(trial).isdisjoint({"regressed", "improved"}) for trial in found)
     unsure = sum("inconclusive" in _verdicts(trial) for trial in found)
@@ -120,5 +119,5 @@ def unchanged_rows(
 
 
 def _verdicts(trial: Trial) -> set[str | None]:
-    """What a trial said of the tests that did not simply pass."""
+    """The verdicts of the tests that were flagged or did not pass."""
     return {said[0] for said in trial["said"].values()}

@@ -1,7 +1,7 @@
-"""Unchanged code under `opprof ab` as people give it, without options: plain tests, and real ones of torch.
+"""Runs `opprof ab` with default options over unchanged code: plain tests, and tests of torch models.
 
-``python -m benchmarks.gates.default_settings`` makes the trials that the file lacks, and prints a table.
-With ``--keep`` they are added to benchmarks/results, of which docs/ab.md is made.
+``python -m benchmarks.gates.default_settings`` runs the trials that the file lacks, and prints a table.
+With ``--keep`` they are added to benchmarks/results, which docs/ab.md reports.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from benchmarks.results import FOLDER as RESULTS
 from benchmarks.table import Row, as_text
 
 KEPT: Final = RESULTS / "ab_default_settings.jsonl"
-# By the kind of tests, the file of the project that has them.
+# The test file for each kind of tests.
 _TESTS: Final[Mapping[str, str]] = MappingProxyType({"plain": "test_steps.py", "torch": "test_torch.py"})
 _TRIALS: Final = 20
 
 
 def main() -> int:
-    """Run the trials that the file lacks, and print what came out."""
+    """Run the trials that the file lacks, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.default_settings", description=__doc__)
-    parser.add_argument("--trials", type=int, default=_TRIALS, metavar="N", help="of each kind of tests")
-    parser.add_argument("--tests", choices=_TESTS, action="append", help="which kind; may be repeated")
+    parser.add_argument(
+        "--trials", type=int, default=_TRIALS, metavar="N", help="trials of each kind of tests"
+    )
+    parser.add_argument("--tests", choices=_TESTS, action="append", help="only this kind; may be repeated")
     add_files(parser, default=FOLDER / "default_settings.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     parser.add_argument("--keep", action="store_true", help="add them to benchmarks/results")
@@ -49,13 +51,13 @@ def main() -> int:
 
 
 def rows(found: Sequence[Trial]) -> list[Row]:
-    """What these trials say, by the kind of tests."""
+    """The rows of these trials, by kind of tests."""
     by_kind = {tests: [trial for trial in found if trial["of"] == tests] for tests in _TESTS}
     return [row for tests, some in by_kind.items() if some for row in _rows(tests, some)]
 
 
 def keep(made: Sequence[Trial], path: Path = KEPT) -> None:
-    """Add those to a file that it lacks."""
+    """Add the trials that a file lacks."""
     known = lines(path)
     for trial in made:
         if trial not in known:

@@ -1,6 +1,6 @@
-"""Unchanged code, judged again and again: whatever is flagged is a false alarm.
+"""Judges unchanged code again and again: each flagged test is a false alarm.
 
-``python -m benchmarks.gates.false_alarms`` prints the table, and ends with 1 when a bound is missed.
+``python -m benchmarks.gates.false_alarms`` prints a table, and exits with 1 if a bound is missed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _EXACT: Final = ("opprof", "test_ops.py")
 
 
 def main() -> int:
-    """Run the trials that the file lacks, and print what came out."""
+    """Run the trials that the file lacks, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.false_alarms", description=__doc__)
     parser.add_argument(
         "--trials",
         type=int,
         default=_TRIALS,
         metavar="N",
-        help="of `opprof ab`, and five times as many exact",
+        help="trials of `opprof ab`; exact gates get five times as many",
     )
     add_files(parser, default=FOLDER / "false_alarms.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
@@ -56,13 +56,13 @@ def main() -> int:
 
 
 def _exact(paths: Sequence[Path], *, count: int) -> list[Trial]:
-    """Comparisons with a baseline that was recorded once, each in a process of its own."""
+    """Compare with a baseline that was saved once, each time in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         project.write(folder, slower={})
         saved = project.session(folder, *_EXACT, "--opprof-save=main")
         if saved.returncode:
-            raise RuntimeError(f"no baseline could be recorded: {saved.stdout}")
+            raise RuntimeError(f"saving the baseline failed: {saved.stdout}")
 
         def compared(_: int) -> Trial:
             done = project.session(folder, *_EXACT, "--opprof-baseline=main")

@@ -1,7 +1,7 @@
-"""Unchanged code whose Python instructions are counted, in fresh processes with random hash seeds.
+"""Compares unchanged code by its Python instructions, in fresh processes with random hash seeds.
 
 ``python -m benchmarks.gates.instructions`` makes the comparisons that the file lacks, and prints a table. It
-ends with 1 when one of them failed. ``--python`` names another interpreter that has pytest-opprof, NumPy and
+exits with 1 if one of them failed. ``--python`` names another interpreter that has pytest-opprof, NumPy and
 perhaps torch.
 """
 
@@ -26,8 +26,8 @@ _PROCESSES: Final = 200
 _DOCUMENT: Final = "run.json"
 _TOTAL: Final = "python.instructions"
 
-# What a count may depend on: caches that fill, event loops, finalizers, files with random names; and what
-# does vary, and must say so: sets of strings, threads, clocks, random numbers that nobody seeds.
+# STEADY has code whose counts could vary: caches that fill, event loops, finalizers, files with random names.
+# UNSTEADY has code whose counts do vary and must be reported so: sets of strings, threads, clocks, secrets.
 _TESTS: Final = """
 import asyncio, collections, contextlib, functools, gc, logging, random, secrets, tempfile, threading, time
 from concurrent.futures import ThreadPoolExecutor
@@ -201,11 +201,11 @@ if torch is not None:
 
 
 def main() -> int:
-    """Make the comparisons that the file lacks, and print what came out."""
+    """Make the comparisons that the file lacks, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.instructions", description=__doc__)
     parser.add_argument("--processes", type=int, default=_PROCESSES, metavar="N", help="how many comparisons")
     parser.add_argument(
-        "--python", default=sys.executable, metavar="FILE", help="the interpreter of the tests"
+        "--python", default=sys.executable, metavar="FILE", help="the interpreter that runs the tests"
     )
     add_files(parser, default=FOLDER / "instructions.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
@@ -224,7 +224,7 @@ def _compared(folder: Path, paths: Sequence[Path], python: str, *, version: str,
     session = partial(project.session, folder, "opprof", "test_counted.py", python=python)
     saved = session("--opprof-save=main")
     if saved.returncode:
-        raise RuntimeError(f"no baseline could be recorded: {saved.stdout}")
+        raise RuntimeError(f"saving the baseline failed: {saved.stdout}")
 
     def one(_: int) -> Trial:
         done = session("--opprof-baseline=main", f"--opprof-json={_DOCUMENT}")
@@ -245,7 +245,7 @@ def _is_counted(test: Any) -> bool:
 
 
 def _varied(test: Any) -> bool:
-    # A number that was the same each time is written as one.
+    # A count that did not vary is written as a single number.
     return "instructions" in test["unheard"] or not isinstance(test["totals"].get(_TOTAL, 0), int)
 
 

@@ -1,4 +1,4 @@
-"""A busy neighbour: a process that computes and rests at irregular times, until who started it is gone."""
+"""A busy neighbour: a process that computes and sleeps at random, until its parent exits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_S = 0.1
 
 @contextlib.contextmanager
 def neighbour() -> Iterator[None]:
-    """Hold a busy neighbour beside what is measured."""
+    """Run a busy neighbour during the measurement."""
     process = subprocess.Popen([sys.executable, "-m", "benchmarks.gates.neighbour"])
     try:
         yield
@@ -25,7 +25,7 @@ def neighbour() -> Iterator[None]:
 
 
 def main() -> None:
-    """Be busy."""
+    """Compute and sleep by turns, while the parent lives."""
     chance = random.Random()  # noqa: S311 - neighbours are not reproducible
     parent = os.getppid()
     block = bytearray(8_000_000)  # more than the nearer caches hold

@@ -1,4 +1,4 @@
-"""The same unchanged code under pytest-benchmark's gate: one run is saved, the next compared with it."""
+"""Runs the same unchanged code under pytest-benchmark's gate: saves one run and compares the next with it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from benchmarks.gates import project
 from benchmarks.gates.trials import Trial
 
 FIELDS: Final = ("mean", "min")
-# One option: of several the last alone would count.
+# A single option, because the last of several would override the others.
 _GATES: Final = ["--benchmark-compare-fail", *(f"{field}:10%" for field in FIELDS)]
 _REGRESSED: Final = re.compile(r"^\t(.+) - Field '(\w+)' has failed", re.MULTILINE)
 
 
 def benchmark_trial(_: int) -> Trial:
-    """What `--benchmark-compare-fail=mean:10%` and `min:10%` flag of code that did not change.
+    """The benchmarks of unchanged code that `--benchmark-compare-fail=mean:10%` and `min:10%` flag.
 
     Raises:
-        RuntimeError: The plugin pytest-benchmark did not run.
+        RuntimeError: Pytest-benchmark did not run.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -33,11 +33,11 @@ def flagged(folder: Path, *, change: Callable[[], object] | None = None) -> dict
     """The benchmarks of a folder that each field's gate flags.
 
     Args:
-        folder: With `bench_ops.py`.
-        change: What happens between the run that is saved and the one that is compared with it.
+        folder: The folder with `bench_ops.py`.
+        change: Called between the saved run and the compared one.
 
     Raises:
-        RuntimeError: The plugin pytest-benchmark did not run.
+        RuntimeError: Pytest-benchmark did not run.
     """
     _session(folder, "--benchmark-save=base", fails=False)
     if change is not None:
@@ -51,7 +51,7 @@ def flagged(folder: Path, *, change: Callable[[], object] | None = None) -> dict
 
 def _session(folder: Path, *options: str, fails: bool) -> str:
     done = project.session(folder, "pytest_benchmark.plugin", "bench_ops.py", *options)
-    # A gate that fails raises in the terminal summary, behind the tests' own result.
+    # A failing gate raises in the terminal summary, after the tests' own results.
     if done.returncode and not (fails and "PerformanceRegression" in done.stdout):
         raise RuntimeError(f"{' '.join(done.args)} ended with {done.returncode}: {done.stdout[-2000:]}")
     return done.stdout

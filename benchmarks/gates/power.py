@@ -1,6 +1,6 @@
-"""Code that became slower by so much, judged again and again: how often is it found, and the op named.
+"""Judges slower code again and again: how often is it found, and the slower op named?
 
-``python -m benchmarks.gates.power`` prints the table, and ends with 1 when a bound is missed.
+``python -m benchmarks.gates.power`` prints a table, and exits with 1 if a bound is missed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,21 @@ from benchmarks.table import Row, as_text
 _TRIALS: Final = 100
 _STEPS: Final = 50
 _STEP_S: Final = 1e-3
-# By how many percent an op is slower, and the share of trials that must find it.
+# How much slower an op is, in percent, and the percentage of trials that must find it.
 _BOUNDS: Final = {5: 50, 10: 65, 20: 75}
 
 
 def main() -> int:
-    """Run the trials that the file lacks, and print what came out."""
+    """Run the trials that the file lacks, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.power", description=__doc__)
-    parser.add_argument("--trials", type=int, default=_TRIALS, metavar="N", help="of each size")
-    parser.add_argument("--size", type=int, choices=_BOUNDS, action="append", help="percent; may be repeated")
+    parser.add_argument("--trials", type=int, default=_TRIALS, metavar="N", help="trials of each size")
+    parser.add_argument(
+        "--size",
+        type=int,
+        choices=_BOUNDS,
+        action="append",
+        help="only this size, in percent; may be repeated",
+    )
     add_files(parser, default=FOLDER / "power.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""A small project in a git repository: what the gates are tried on."""
+"""Makes a small project in a git repository, on which the gates are tried."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-# Four steps; of each, one op is nearly all, so that a slower op is a slower test.
+# Four steps. One op takes nearly all of a step's time, so a slower op means a slower test.
 STEPS: Final = ("compress", "json_dump", "regex_find", "dict_build")
 _UNITS: Final = 40
-# How many units more make an op slower by so many percent.
+# The extra units that make an op slower by so many percent.
 SLOWER: Final = {5: _UNITS // 20, 10: _UNITS // 10, 20: _UNITS // 5}
 
 _OPS: Final = """
@@ -117,7 +117,7 @@ def test_step(name):
             run(each, units)
 """
 
-# Steps of some milliseconds, with as many threads of torch as it takes by itself: what people mark.
+# Steps of some milliseconds with torch's default number of threads, like the tests that people mark.
 _TORCH: Final = """
 import pytest
 import torch
@@ -199,7 +199,7 @@ _FILES: Final = {
 }
 _SETTINGS: Final = ("user.name=gates", "user.email=gates@localhost", "commit.gpgsign=false")
 
-# Changes with what trials run, so that no file mixes trials of two projects.
+# Identifies the project's version, so that trials of two versions are never mixed.
 DIGEST: Final = hashlib.sha256(repr(_FILES).encode()).hexdigest()[:12]
 
 
@@ -207,8 +207,8 @@ def write(folder: Path, *, slower: dict[str, int]) -> None:
     """Make a repository of two commits: the project, and the project with these ops slower.
 
     Args:
-        folder: An empty one.
-        slower: How many units more each op runs; none: the second commit changes no code.
+        folder: An empty folder.
+        slower: The extra units that each op runs. If empty, the second commit changes no code.
     """
     for name, text in _FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -220,9 +220,9 @@ def write(folder: Path, *, slower: dict[str, int]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """All variables of a trial's processes: no plugin but those that a trial names.
+    """The environment of a trial's processes, which load only the plugins that a trial names.
 
-    In what seems a worker of pytest-xdist, as where a test starts one, pytest-benchmark measures nothing.
+    It hides pytest-xdist (a test may start a trial), because pytest-benchmark measures nothing in a worker.
     """
     own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": ""}
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")} | own
@@ -231,12 +231,12 @@ def _environment() -> dict[str, str]:
 def session(
     folder: Path, plugin: str, tests: str, *options: str, python: str = sys.executable
 ) -> subprocess.CompletedProcess[str]:
-    """A session of pytest in a project, with one plugin."""
+    """Run pytest in a project, with one plugin."""
     return run(folder, [python, "-m", "pytest", "-q", "-p", plugin, tests, *options])
 
 
 def run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
-    """A trial's process in a project; all that it printed is in `stdout`."""
+    """Run a command in a project; `stdout` has all of its output."""
     return subprocess.run(
         command,
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Trials that take hours: each finished one is a line in a file, and a rerun goes on from there."""
+"""Runs trials for hours: each finished one is a line in a file, and a rerun continues from there."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ def add_files(parser: argparse.ArgumentParser, *, default: Path) -> None:
         action="append",
         dest="files",
         metavar="FILE",
-        help=f"the finished trials (default: {default}); given again: others, as from another core, "
-        "that count too",
+        help=f"file of finished trials (default: {default}); repeat it to count those of other files too, "
+        "such as another core's",
     )
     parser.set_defaults(default_file=default)
 
 
 def files(args: argparse.Namespace) -> list[Path]:
-    """The files that were named, or the default one."""
+    """The files given as options, or the default one."""
     return args.files or [args.default_file]
 
 
 def trials(paths: Sequence[Path], *, kind: str, count: int, run: Callable[[int], Trial]) -> list[Trial]:
-    """So many trials of a kind; those that the files lack are run now.
+    """So many trials of a kind; runs those that the files lack.
 
     Args:
-        paths: JSON-lines files; what is run is added to the first. Lines of another version of the project
-            are left alone.
-        kind: What is tried.
+        paths: JSON-lines files. New trials are appended to the first; lines of other project versions are
+            ignored.
+        kind: The name of the bench and its settings.
         count: How many trials.
-        run: Makes the trial of a number, from 0.
+        run: Makes a trial, given its number from 0.
     """
     path, *others = paths
     known = {line["trial"]: line for line in _of_kind(path, kind)}
@@ -61,7 +61,7 @@ def trials(paths: Sequence[Path], *, kind: str, count: int, run: Callable[[int],
 
 
 def at_most(count: int, trials: int) -> str:
-    """So often, and how many percent that may be in truth: the upper 95 % bound by Clopper and Pearson."""
+    """The count as text, with the upper 95 % confidence bound of the rate (Clopper-Pearson) in percent."""
     test = stats.binomtest(count, trials, alternative="less")
     high = 100 * test.proportion_ci(confidence_level=0.95, method="exact").high
     return f"{count} of {trials} (at most {high:.1f} %)"
@@ -72,7 +72,7 @@ def _of_kind(path: Path, kind: str) -> list[Trial]:
 
 
 def lines(path: Path) -> list[Trial]:
-    """The trials of a file, of any kind and version of the project; none where it is not there."""
+    """The trials of a file, of any kind and project version; none if it does not exist."""
     if not path.exists():
         return []
     found = []
@@ -88,7 +88,7 @@ def append(path: Path, trial: Trial) -> None:
     """Add a finished trial to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
-        # A line that a kill cut off ends here, and not in the middle of the next one.
+        # End a line that a kill cut off, so that the new trial starts on its own line.
         file.seek(max(file.seek(0, 2) - 1, 0))
         torn = file.read(1) not in {b"", b"\n"}
         file.write(b"\n" * torn + json.dumps(trial).encode() + b"\n")

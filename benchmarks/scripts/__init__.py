@@ -1,1 +1,1 @@
-"""Scripts that are run under profilers, each of its own kind."""
+"""Scripts to run under profilers, each with another kind of work."""

@@ -1,4 +1,4 @@
-"""Few calls with much work in each: points are put into clusters by NumPy."""
+"""Few calls with much work in each: NumPy clusters points."""
 
 from __future__ import annotations
 

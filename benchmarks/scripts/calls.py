@@ -1,4 +1,4 @@
-"""Many short calls of Python functions: arithmetic, read and worked out by recursive descent."""
+"""Many short calls of Python functions: evaluates arithmetic by recursive descent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Reader:
 
 
 def evaluated(times: int) -> None:
-    """Work the text out so many times."""
+    """Evaluate the text so many times."""
     assert {_Reader(_TEXT).sum() for _ in range(times)} == {eval(_TEXT)}  # noqa: S307  # the text above
 
 

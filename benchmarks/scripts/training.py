@@ -1,4 +1,4 @@
-"""A script as many are: it imports torch and trains a small model, forward and backward."""
+"""A typical script: it imports torch and trains a small model."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The generated parts of the pages, made from what the code itself says."""
+"""Generates parts of the docs from the code."""

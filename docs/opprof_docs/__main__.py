@@ -1,4 +1,4 @@
-"""Writes the generated parts into the pages: `make reference`."""
+"""Writes the generated parts into the docs and the README, for `make reference`."""
 
 from __future__ import annotations
 

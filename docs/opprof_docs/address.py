@@ -1,7 +1,7 @@
-"""Gives the package the address of its repository: ``python -m opprof_docs.address URL COMMIT``.
+"""Writes the repository's address into the package: ``python -m opprof_docs.address URL COMMIT``.
 
-A release runs it before it builds. The checkout does not know where it is kept, and a package index shows
-the README at a place where relative links lead nowhere.
+A release runs it before it builds: a checkout does not contain its own URL, and the README's relative links
+do not work on a package index.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _FROM_CHECKOUT = re.compile(r"^\$ pip install \. .*$", re.MULTILINE)
 
 
 def addressed_readme(text: str, *, url: str, commit: str) -> str:
-    """The README with absolute links, and installed from the index."""
+    """The README with absolute links, and with the install command for the package index."""
     text = _RELATIVE.sub(lambda link: f"]({url}/blob/{commit}/{link[1]})", text)
     return _FROM_CHECKOUT.sub("$ pip install pytest-opprof", text)
 
 
 def addressed_project(text: str, *, url: str, commit: str) -> str:
-    """The pyproject.toml with ``[project.urls]``."""
+    """The pyproject.toml with ``[project.urls]`` added."""
     urls = f"""[project.urls]
 Source = "{url}"
 Documentation = "{url}/tree/{commit}/docs"

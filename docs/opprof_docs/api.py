@@ -1,4 +1,4 @@
-"""What is public in Python: signatures, and what docstrings say."""
+"""The public Python API: signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _COLUMNS = 100
 
 
 def api_lines(*names: str) -> Iterator[str]:
-    """A section for each name, and one below it for each method and property.
+    """A section for each name, and a subsection for each method and property.
 
     Args:
-        names: As they are written after ``pytest_opprof.``; a module stands for all that it has.
+        names: Names without ``pytest_opprof.``; a module stands for everything in its ``__all__``.
     """
     for name in names:
         value = _named(name)
@@ -54,7 +54,7 @@ def _section(level: str, name: str, value: Any) -> Iterator[str]:
 
 
 def _members(name: str, owner: type) -> Iterator[str]:
-    """What a class has, also from classes of ours that are not public themselves."""
+    """A class's members, including those inherited from our private classes."""
     public = {id(getattr(pytest_opprof, each)): each for each in pytest_opprof.__all__ if each != name}
     seen = set()
     for base in owner.__mro__:
@@ -87,10 +87,10 @@ def _declaration(name: str, value: Any) -> str:
 
 
 def _signature(value: Any) -> str:
-    """What a call takes and gives; a line for each argument where that is too long for one."""
+    """The signature, with a line for each argument if it is too long for one line."""
     try:
         signature = inspect.signature(value)
-    except ValueError:  # a class of C that does not say
+    except ValueError:  # a C class without a signature
         return ""
     parameters = [
         one.replace(annotation=_annotation(one.annotation), default=_default(one.default))
@@ -104,23 +104,23 @@ def _signature(value: Any) -> str:
     for one in parameters[1:]:
         text = text.replace(f", {one}", f",\n    {one}", 1)
     inside, end, behind = text[1:].rpartition(") -> ") if ") -> " in text else (text[1:-1], ")", "")
-    # The bare asterisk has a line as well.
+    # The bare asterisk gets its own line too.
     inside = re.sub(r"(?:^|,)\s*\*,\s*", lambda sign: f"{sign[0][:1].strip('* ')}\n    *,\n    ", inside)
     return f"(\n    {inside.strip()},\n{end}{behind}"
 
 
 class _Written(str):
-    """Text that `inspect` prints as it is."""
+    """Text that `inspect` prints without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
 def _annotation(value: Any) -> Any:
-    """As the source has it, whatever a release of Python makes of it."""
+    """The annotation as in the source, on every Python version."""
     if isinstance(value, ForwardRef):
         return _Written(value.__forward_arg__)
-    # An `InitVar` is an argument, and no field: what it takes is shown.
+    # An `InitVar` is an argument, not a field: show its type.
     return _Written(re.sub(r"^InitVar\[(.+)]$", r"\1", value)) if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""What the newest run of `make bench` found; see benchmarks/results.py."""
+"""Tables of the newest run of `make bench`; see benchmarks/results.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCRIPTS: Final = "run"
 
 
 def machine_lines() -> Iterator[str]:
-    """What was measured, where and when."""
+    """When, where and with which versions the benches ran."""
     run = _newest()
     machine = run["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
@@ -29,14 +29,14 @@ def machine_lines() -> Iterator[str]:
 
 
 def bench_lines(*names: str) -> Iterator[str]:
-    """A row for each comparison of these benches; of all but that of scripts where none is named."""
+    """A row for each comparison of these benches; without names, of all benches except ``run``."""
     benches = _newest()["benches"]
     wanted = names or [name for name in benches if name != _SCRIPTS]
     return table(_HEAD, (row["cells"] for name in wanted for row in benches[name]))
 
 
 def headline_lines(*names: str) -> Iterator[str]:
-    """Without bounds: of each of these benches all rows, or so many as are given behind a colon."""
+    """The rows of these benches without bounds; ``NAME:COUNT`` takes only a bench's first rows."""
     benches, rows = _newest()["benches"], []
     for name, _, count in (each.partition(":") for each in names):
         rows += benches[name][: int(count) if count else None]

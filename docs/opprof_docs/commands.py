@@ -1,4 +1,4 @@
-"""The commands of ``opprof``, from its own parsers."""
+"""The commands of ``opprof``, read from its parsers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _COLUMNS = 100
 
 
 def command_lines() -> Iterator[str]:
-    """A section for each command, and for each action of a command that has some."""
+    """A section for each command; a command with subcommands has a section for each of those instead."""
     for name, parser, text in _commands(whole_parser()):
         yield from _section(name, parser, text)
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    """Each command that does something: its name, parser and what it is for."""
+    """The name, parser and description of each command without subcommands."""
     for action in parser._actions:  # noqa: SLF001 - argparse shows its actions nowhere else
         if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             continue
@@ -47,8 +47,8 @@ def _section(name: str, parser: argparse.ArgumentParser, text: str) -> Iterator[
 
 
 def _usage(name: str, actions: Sequence[argparse.Action]) -> list[str]:
-    """How it is typed, written here: argparse folds and spells it anew in each release of Python."""
-    # What takes all the rest is last.
+    """The usage text; argparse's own differs between Python releases."""
+    # The argument that takes all remaining words is last.
     order = sorted(actions, key=lambda one: (one.nargs == argparse.REMAINDER, not one.option_strings))
     words = [_word(action) for action in order]
     indent = " " * (len(name) + 1)
@@ -59,11 +59,11 @@ def _usage(name: str, actions: Sequence[argparse.Action]) -> list[str]:
 
 
 def _word(action: argparse.Action) -> str:
-    """An argument in the line: in brackets where it may be left out."""
+    """An argument in the usage text, in brackets if it is optional."""
     name, many = _name(action), " ..." if action.nargs in {"*", "+", argparse.REMAINDER} else ""
     if action.option_strings:
         name = " ".join((action.option_strings[-1], *([name] if action.nargs != 0 else [])))
-    # What argparse requires of those without a name changes from release to release.
+    # Whether argparse calls a positional argument required differs between Python releases.
     is_required = action.required if action.option_strings else action.nargs not in {"?", "*"}
     return f"{name}{many}" if is_required else f"[{name}{many}]"
 
@@ -76,7 +76,7 @@ def _written(action: argparse.Action) -> str:
 
 
 def _name(action: argparse.Action) -> str:
-    """What stands for its value."""
+    """The placeholder for its value."""
     if action.metavar:
         return action.metavar[0] if isinstance(action.metavar, tuple) else action.metavar
     if not action.option_strings:
@@ -85,6 +85,6 @@ def _name(action: argparse.Action) -> str:
 
 
 def _meaning(action: argparse.Action) -> str:
-    """The help, with what argparse fills in filled in."""
+    """The help text with argparse's placeholders filled in."""
     known = {name: value for name, value in vars(action).items() if name not in {"help", "container"}}
     return inspect.cleandoc(action.help or "") % known

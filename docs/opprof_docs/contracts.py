@@ -1,4 +1,4 @@
-"""The JSON schemas of the documents: each field, what it may hold, and what it means."""
+"""The JSON schemas: each field, its type and its meaning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CAPS = (
 
 
 def with_metrics(text: str) -> str:
-    """The text of run.schema.json with the metrics of a row as the table of metrics has them."""
+    """The text of run.schema.json, with the row metrics taken from `ROW_METRICS`."""
     schema = json.loads(text)
     schema["$defs"]["op"]["properties"]["metrics"] = {
         "description": "By name; a metric that is 0 in each step, or was not recorded, is absent.",
@@ -46,7 +46,7 @@ def with_metrics(text: str) -> str:
 
 
 def schema_lines() -> Iterator[str]:
-    """A section for each schema, and in it one for each part that has fields."""
+    """A section for each schema, and a subsection for each of its definitions."""
     for path in sorted(SCHEMAS.glob("*.schema.json")):
         schema = json.loads(path.read_text(encoding="utf-8"))
         yield f"## {schema['title']}"
@@ -61,7 +61,7 @@ def schema_lines() -> Iterator[str]:
 
 
 def _part(part: Mapping[str, Any]) -> Iterator[str]:
-    """The fields of a definition, or what it may be."""
+    """The fields of a definition, or its alternatives."""
     if "properties" in part:
         yield from _fields(part)
     else:
@@ -90,7 +90,7 @@ def _fields(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _kind(field: Mapping[str, Any]) -> str:
-    """What a field may hold, in words, with its caps."""
+    """A field's type and bounds, in words."""
     if "$ref" in field:
         target = field["$ref"]
         of_run = ":run:" in target

@@ -1,4 +1,4 @@
-"""Docstrings of Google's style as Markdown."""
+"""Converts Google-style docstrings to Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENTRY = re.compile(r"(\w[\w.]*): (.+)", re.DOTALL)
 
 
 def doc_lines(doc: str) -> Iterator[str]:
-    """A docstring's paragraphs, its blocks of code, and its sections as lists."""
+    """A docstring as Markdown lines: paragraphs, code blocks, and sections as lists."""
     for paragraph in re.split(r"\n\n(?! )", inspect.cleandoc(doc)):
         head, _, inside = paragraph.partition("\n")
         yield ""
@@ -41,5 +41,5 @@ def _joined(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Code in single backticks, as Markdown writes it."""
+    """The text with single backticks around code, as in Markdown."""
     return text.replace("``", "`")

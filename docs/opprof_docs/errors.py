@@ -1,4 +1,4 @@
-"""Exit codes, and the errors behind them."""
+"""The table of exit codes and the errors behind them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def error_lines() -> Iterator[str]:
 
 
 def _tree(error: type[OpprofError]) -> Iterator[type[OpprofError]]:
-    """An error and those below it, of the public module alone."""
+    """An error class and its subclasses, without those outside the public module."""
     if error.__module__ == OpprofError.__module__:
         yield error
     for below in error.__subclasses__():

@@ -1,4 +1,4 @@
-"""What is measured, and what it depends on."""
+"""Tables of metrics, gated ops, limits and environment fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNITS: Mapping[Unit, str] = MappingProxyType(
 _COMPARED: Mapping[Family, str] = MappingProxyType(
     {Family.EXACT: "exactly", Family.BOUNDED: "with a tolerance", Family.TIME: "in an A/B"}
 )
-# Metrics of all other sources are called counts.
+# Metrics of all other sources are listed as counts.
 _KINDS: Mapping[Source | None, str] = MappingProxyType(
     {Source.RANGES: "ranges", Source.MEMORY: "memory", Source.MEMORY_CUDA: "memory of devices"}
 )
@@ -54,13 +54,13 @@ def op_lines() -> Iterator[str]:
 
 
 def watched_lines() -> Iterator[str]:
-    """A row for each op whose calls are a gate, and its family."""
+    """A row for each op with gated calls: the reason, and its family."""
     rows = ((code(op), why, family.name) for family in OP_FAMILIES for op, why in family.ops.items())
     return table(("op", "why a rise fails", "family"), rows)
 
 
 def preset_lines() -> Iterator[str]:
-    """A row for each ready-made limit."""
+    """A row for each preset of limits."""
     return table(
         ("name", "the same as"),
         (
@@ -71,7 +71,7 @@ def preset_lines() -> Iterator[str]:
 
 
 def fingerprint_lines() -> Iterator[str]:
-    """A row for each field of the environment that values depend on."""
+    """A row for each environment field that metrics depend on."""
     return table(
         ("field", "in words", "what depends on it"),
         ((code(field), words, ", ".join(_depending(field))) for field, words in FINGERPRINT_FIELDS.items()),
@@ -90,20 +90,20 @@ def _row(metric: Metric, name: str) -> tuple[str, ...]:
 
 
 def _gate(metric: Metric) -> str:
-    """Whether a rise over a stored baseline fails a test."""
+    """Whether an increase over a stored baseline fails a test."""
     if metric.family is Family.TIME:
         return "no"
     return "yes" if metric.watched else "on request"
 
 
 def _depending(field: str) -> list[str]:
-    """The kinds of metrics that a field matters to."""
+    """The kinds of metrics that depend on a field."""
     metrics = (*TOTALS.values(), *OP_METRICS.values())
     return sorted({_kind(metric) for metric in metrics if field in metric.depends_on})
 
 
 def _kind(metric: Metric) -> str:
-    """What a table of fields calls metrics of a kind."""
+    """The name of a metric's kind in the table of fields."""
     if metric.family is Family.TIME:
         return "times"
     return _KINDS.get(metric.source, "counts")

@@ -1,4 +1,4 @@
-"""What a test and a session can be told: the marker's arguments, and pytest's options."""
+"""Tables of the marker's arguments and the plugin's pytest options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def marker_lines() -> Iterator[str]:
 
 
 def option_lines() -> Iterator[str]:
-    """A row for each option of pytest."""
+    """A row for each pytest option of the plugin."""
     return table(("option", "meaning"), ((_written(option), _meaning(option)) for option in OPTIONS))
 
 
@@ -29,6 +29,6 @@ def _written(option: Option) -> str:
 
 
 def _meaning(option: Option) -> str:
-    """The help as pytest prints it, and what holds where nothing is given."""
+    """The help as pytest prints it, and the default."""
     default = f" (default: {code(option.default)})" if option.default else ""
     return option.help.replace("%%", "%") + default

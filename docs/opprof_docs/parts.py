@@ -1,4 +1,4 @@
-"""Generated parts of a page: between ``<!-- generated: NAME ... -->`` and ``<!-- end -->``."""
+"""Fills in a page's generated parts, between ``<!-- generated: NAME ... -->`` and ``<!-- end -->``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _PART: Final = re.compile(
     r"(?P<begin><!-- generated: (?P<words>.+?) -->\n).*?(?P<end><!-- end -->)", re.DOTALL
 )
-# What can be generated, each as the lines of its Markdown; further words of the comment are its arguments.
+# Functions that generate Markdown lines; further words of the HTML comment are their arguments.
 _PARTS: Final[Mapping[str, Callable[..., Iterable[str]]]] = MappingProxyType(
     {
         "api": api.api_lines,
@@ -36,7 +36,7 @@ _PARTS: Final[Mapping[str, Callable[..., Iterable[str]]]] = MappingProxyType(
 
 
 def filled(text: str) -> str:
-    """A page whose generated parts say what the code says now."""
+    """The page with its generated parts written anew."""
     return _PART.sub(_part, text)
 
 

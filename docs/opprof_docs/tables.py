@@ -1,4 +1,4 @@
-"""Tables in Markdown."""
+"""Writes Markdown tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table, with an empty line around it; a bar in a cell would end the cell."""
+    """The lines of a table, with empty lines around it and bars in cells escaped."""
     yield ""
     yield _row(head)
     yield _row(["---"] * len(head))
@@ -19,7 +19,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def code(text: str) -> str:
-    """A text as code; nothing where there is none."""
+    """The text in backticks, or an empty text."""
     return f"`{text}`" if text else ""
 
 

@@ -59,7 +59,7 @@ SHOWN = {
     "_RecordFunctionFast.inputs": "../unit/capture/test_record_function_fast.py::test_inputs_are_kept",
     "_RecordFunctionFast.kwargs": "../unit/capture/test_record_function_fast.py::test_named_values_are_kept",
     "autograd.profile.use_cuda": "test_autograd_profile.py::test_use_cuda_is_deprecated",
-    "autograd.profile.use_device": "test_autograd_profile.py::test_devices_that_are_not_there_are_named",
+    "autograd.profile.use_device": "test_autograd_profile.py::test_unavailable_devices_are_named",
     "autograd.profile.use_kineto": "test_autograd_profile.py::test_at_least_one_activity_is_required",
     **{
         f"Opprof.benchmark.{argument}": "../e2e/test_benchmarks.py::test_timed_function_is_the_stepped_one"

@@ -241,7 +241,7 @@ def test_settings_that_always_hold_are_accepted(setting: str) -> None:
         ("hpu", "HPU is not available, disabling HPU profiling"),
     ],
 )
-def test_devices_that_are_not_there_are_named(device: str, message: str) -> None:
+def test_unavailable_devices_are_named(device: str, message: str) -> None:
     with pytest.warns(UserWarning, match=message):
         prof = autograd.profile(use_device=device)
     assert prof.use_device is None

@@ -63,7 +63,7 @@ def test_runs_of_several_environments_are_named_apart(
     assert len(store.entries("main")) == 2
 
 
-def test_name_of_other_projects_is_one_error(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ambiguous_name_lists_the_projects(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
     for project in ("packages/a", "packages/b"):
         replace(store, project=project).save("theirs", run_of(1), collected=NOBODY)
     (line,) = told(capsys, "show", "theirs", code=6)

@@ -166,7 +166,7 @@ def test_no_second_process_without_measured_tests(project: Project) -> None:
 
 
 @pytest.mark.parametrize("where", ["command line", "ini file"])
-def test_a_plugin_that_splits_tests_does_not_split_them_again(project: Project, where: str) -> None:
+def test_pytest_split_does_not_split_again(project: Project, where: str) -> None:
     pytest.importorskip("pytest_split")
     options = ["--splits=2", "--group", "1", "--store-durations"]
     if where == "ini file":

@@ -25,7 +25,7 @@ class _Killed(BaseException):
 
 
 class _Hit(subprocess.Popen[Any]):
-    """A process during whose start, once it exists, this process gets SIGTERM."""
+    """A started process. Before its constructor returns, this process gets SIGTERM."""
 
     pids: list[int]
 

@@ -118,7 +118,7 @@ def test_show_prints_the_last_comparison(project: Path, capsys: pytest.CaptureFi
     assert "the last comparison has no test like 'test_z' (1 test)" in capsys.readouterr().err
 
 
-def test_a_drawn_history_needs_a_page(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_drawn_history_needs_an_html_page(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--base=main", "--head=head.json.gz", "--history"]) == 2
     assert "--history is drawn on a page, with --format html" in capsys.readouterr().err
     assert main(["report", "--base=main", "--head=head.json.gz", "--history", "--format=html"]) == 0

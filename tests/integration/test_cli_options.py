@@ -185,7 +185,7 @@ def test_arguments_of_attach_are_in_its_trace(listening: int) -> None:
         assert mark in attached(str(listening), "--seconds", "0.05", option, *value), argument
 
 
-def test_attach_goes_to_its_process_for_a_while(listening: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_attach_records_its_process_for_a_while(listening: int, capsys: pytest.CaptureFixture[str]) -> None:
     for seconds in ("0.05", "0.1"):
         assert main(["attach", str(listening), "--seconds", seconds]) == 0
         assert f"recording process {listening} for {seconds} s" in capsys.readouterr().out

@@ -111,7 +111,7 @@ def test_times_are_commented_too(github: GitHubApi, folder: Path) -> None:
     assert "configuration times" in github.bodies[0]
 
 
-def test_summary_is_added_to(github: GitHubApi, folder: Path) -> None:
+def test_summary_is_appended_to(github: GitHubApi, folder: Path) -> None:
     (folder / "summary.md").write_text("what another step said\n", encoding="utf-8")
     main(["comment", "same.json"])
     summary = (folder / "summary.md").read_text(encoding="utf-8")
@@ -154,7 +154,7 @@ def test_read_only_token_fails_with_its_own_code(
     assert "REGRESSED" in (folder / "summary.md").read_text(encoding="utf-8")
 
 
-def test_event_without_a_pull_request_is_no_failure(
+def test_event_without_a_pull_request_succeeds(
     github: GitHubApi, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "event.json").write_text('{"ref": "refs/heads/main"}', encoding="utf-8")
@@ -174,7 +174,7 @@ def test_merge_request_of_gitlab_gets_its_note(gitlab: GitLabApi) -> None:
     assert "https://gitlab.example.org/job" in body
 
 
-def test_pipeline_of_a_branch_is_no_failure(
+def test_branch_pipeline_succeeds(
     gitlab: GitLabApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("CI_MERGE_REQUEST_IID")

@@ -44,7 +44,7 @@ def began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return git("rev-parse", "main~1")
 
 
-def test_the_base_is_the_run_that_the_head_began_from(began: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_base_is_the_run_of_the_merge_base(began: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "main", "head.json"]) == 0
     assert f"compared with main@{began[:7]} (merge-base, " in capsys.readouterr().out
     assert main(["report", "--base=main", "--head=head.json"]) == 0
@@ -81,9 +81,7 @@ def test_project_configuration_sets_the_gates(tmp_path: Path, configuration: str
 
 
 @pytest.mark.usefixtures("began")
-def test_tests_have_the_names_that_the_project_gave_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_project_renames_match_old_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = '[tool.pytest.ini_options]\nopprof_rename = ["tests/test_old.py -> tests/test_new.py"]\n'
     (tmp_path / "pyproject.toml").write_text(written)
     write_run(tmp_path / "old.json", run_of(4, git("rev-parse", "HEAD"), node_id=OLD))

@@ -149,7 +149,7 @@ def test_every_torch_op_is_counted(record_shapes: bool) -> None:
 
 @pytest.fixture
 def kernel_without_processor_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a virtual machine, with the kernel's own counters."""
+    """Simulate a virtual machine, which only has the kernel's own counters."""
     real = counters.refusal
     reason = counters._reason(errno.ENOENT)  # the sentence of a real refusal
     monkeypatch.setattr(counters, "refusal", lambda name: reason if name in HARDWARE else real(name))
@@ -157,7 +157,7 @@ def kernel_without_processor_counters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @counts
 @pytest.mark.usefixtures("kernel_without_processor_counters")
-def test_a_named_counter_stands_in() -> None:
+def test_missing_counter_has_a_substitute() -> None:
     with (
         pytest.warns(
             UserWarning, match="cycles: this machine has no such counter.*task-clock is counted instead"

@@ -30,7 +30,7 @@ _SYMBOL_TABLE = 2  # SHT_SYMTAB
 
 
 def is_stripped(file: Path) -> bool:
-    """Distributions strip their builds: a function that is not exported has no name there."""
+    """Whether the file has no symbol table, as in distributions: only exported functions have names."""
     content = file.read_bytes()
     (sections,) = struct.unpack_from("<Q", content, 0x28)
     size, count = struct.unpack_from("<HH", content, 0x3A)

@@ -67,7 +67,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize(("how", "why"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_a_refusal_is_one_sentence_and_the_cpu_goes_on(how: str, why: str) -> None:
+def test_refused_cuda_is_reported_and_the_cpu_recorded(how: str, why: str) -> None:
     said = answer(
         f"""
     {how}

@@ -243,7 +243,7 @@ def test_itt_module_without_a_tool_does_nothing() -> None:
     assert said == [False, 0, 1, 1]
 
 
-def test_our_own_collector_hears_what_is_emitted() -> None:
+def test_our_collector_records_emitted_ranges() -> None:
     said = answer_of(
         """
         import json

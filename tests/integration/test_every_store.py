@@ -42,7 +42,7 @@ def test_saved_run_is_found_again(store: Archive, place: Place) -> None:
     assert again.load(entry) == replace(run_of(1), name="main")
 
 
-def test_nothing_saved_is_nothing_found(store: Archive) -> None:
+def test_empty_store_has_no_entries(store: Archive) -> None:
     assert store.names() == ()
     assert store.entries("main") == ()
 
@@ -112,7 +112,7 @@ def test_prune_drops_old_and_lost_commits(store: Archive) -> None:
     assert keys(store) == [key(n) for n in (4, 3, 2)] + [f"20260102T000000.000000Z-abc_{FAMILY}"]
 
 
-def test_runs_are_removed_and_the_name_with_the_last(store: Archive) -> None:
+def test_removing_the_last_run_removes_the_name(store: Archive) -> None:
     for number in (1, 2):
         store.save("main", run_of(number), collected=NOBODY)
     store.remove("main", is_meant=lambda entry: entry.commit == f"{1:040x}")
@@ -143,7 +143,7 @@ def test_invalid_name_is_refused(store: Archive) -> None:
     assert store.names() == ()
 
 
-def test_damaged_run_is_one_sentence_and_not_replaced(store: Archive, place: Place) -> None:
+def test_damaged_run_is_reported_and_kept(store: Archive, place: Place) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     store.save("main", run_of(2), collected=NOBODY)
     place.damage("main", key(2))
@@ -177,7 +177,7 @@ def test_runs_of_two_stores_are_joined(store: Archive, tmp_path: Path) -> None:
     ]
 
 
-def test_the_later_run_counts_where_both_measured(store: Archive, tmp_path: Path) -> None:
+def test_later_of_two_measurements_wins(store: Archive, tmp_path: Path) -> None:
     other = archive_module.open_store("dir:other", root=tmp_path)
     later = simple_test({"aten::mul": 7}, node_id=A.node_id)
     store.save("main", run_of(1, A), collected=NOBODY)
@@ -188,7 +188,7 @@ def test_the_later_run_counts_where_both_measured(store: Archive, tmp_path: Path
     assert other.load(other.entries("main")[0]).test(A.node_id) == later
 
 
-def test_a_damaged_run_does_not_travel(store: Archive, place: Place, tmp_path: Path) -> None:
+def test_damaged_run_is_not_copied(store: Archive, place: Place, tmp_path: Path) -> None:
     other = archive_module.open_store("dir:other", root=tmp_path)
     store.save("main", run_of(1), collected=NOBODY)
     store.save("main", run_of(2), collected=NOBODY)
@@ -199,7 +199,7 @@ def test_a_damaged_run_does_not_travel(store: Archive, place: Place, tmp_path: P
     assert keys(other) == [key(1)]
 
 
-def test_newer_of_two_environments_in_a_family_stays(store: Archive, tmp_path: Path) -> None:
+def test_newer_environment_of_a_family_is_kept(store: Archive, tmp_path: Path) -> None:
     other = archive_module.open_store("dir:other", root=tmp_path)
     elsewhere = Environment(fingerprint={"python": "3.11", "torch": "2.13.1"})
     store.save("main", run_of(1, A), collected=NOBODY)
@@ -227,7 +227,7 @@ def test_runs_of_two_families_stand_side_by_side(store: Archive, tmp_path: Path)
     assert sorted(keys(other)) == sorted(keys(store))
 
 
-def test_taking_runs_keeps_the_newest(
+def test_copying_runs_keeps_the_newest(
     store: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive_module, "KEPT_RUNS", 3)
@@ -262,7 +262,7 @@ def test_a_run_that_an_older_release_stored_is_read(store: Archive, environment:
     assert keys(store) == [key(1)] + ([] if both else [put.key])
 
 
-def test_projects_of_a_store_are_apart(place: Place) -> None:
+def test_projects_in_a_store_are_separate(place: Place) -> None:
     top = place.archive()
     ours, theirs = replace(top, project="packages/a"), replace(top, project="packages/b")
     for archive, test in ((top, A), (ours, B), (theirs, A)):
@@ -278,7 +278,7 @@ def test_projects_of_a_store_are_apart(place: Place) -> None:
     assert top.names() == ("packages/a:main", "packages/b:main")
 
 
-def test_projects_stay_apart_on_the_way(store: Archive, tmp_path: Path) -> None:
+def test_copied_projects_stay_separate(store: Archive, tmp_path: Path) -> None:
     ours = replace(store, project="packages/a")
     own = replace(
         archive_module.open_store("dir:own", root=tmp_path), project="packages/a", home="packages/a"

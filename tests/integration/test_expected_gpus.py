@@ -51,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
         "none visible by number",
     ],
 )
-def test_devices_that_are_alike_are_expected(
+def test_identical_devices_are_expected(
     library: str, devices: str | None, visible: str | None, expected: str | None
 ) -> None:
     environment = {

@@ -59,7 +59,7 @@ def test_process_that_ends_in_time_is_not_late(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
-def test_no_time_to_wait_is_refused(seconds: float) -> None:
+def test_invalid_timeout_is_refused(seconds: float) -> None:
     with pytest.raises(UsageError, match=r"--timeout=.*: it must be a number of seconds above 0"):
         session.check_timeout(seconds)
 

@@ -111,7 +111,7 @@ def test_a_broken_trace_is_named_and_others_count(tmp_path: Path, threads: Execu
     assert "DocumentError" in problem
 
 
-def test_files_that_must_not_count_do_not(tmp_path: Path, threads: Executor) -> None:
+def test_duplicate_and_foreign_files_do_not_count(tmp_path: Path, threads: Executor) -> None:
     folder = write_job(tmp_path / "job", ranks=RANKS)
     healthy = ingest(str(folder), str(tmp_path / "tables"), job="a", executor=threads)
     assert {one.status for one in healthy} == {Status.OK}
@@ -177,7 +177,7 @@ def test_unmatched_collectives_are_inconclusive(tmp_path: Path, threads: Executo
     assert summary.stragglers == ()
 
 
-def test_clocks_that_run_apart_are_inconclusive(tmp_path: Path, threads: Executor) -> None:
+def test_diverging_clocks_are_inconclusive(tmp_path: Path, threads: Executor) -> None:
     folder = write_job(tmp_path / "job", ranks=RANKS)
     for rank in range(RANKS):
         drifting = rank_trace(rank, ranks=RANKS)

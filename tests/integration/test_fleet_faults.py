@@ -65,7 +65,7 @@ def network(tmp_path: Path) -> Iterator[DaskNetwork]:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_costs_nothing(
+def test_killed_worker_loses_nothing(
     job: Path, undisturbed: dict[str, bytes], network: DaskNetwork, tmp_path: Path
 ) -> None:
     tables = tmp_path / "tables"
@@ -74,7 +74,7 @@ def test_a_killed_worker_costs_nothing(
 
 
 @pytest.mark.slow
-def test_a_cut_network_costs_nothing(
+def test_network_outage_loses_nothing(
     job: Path, undisturbed: dict[str, bytes], network: DaskNetwork, tmp_path: Path
 ) -> None:
     tables = tmp_path / "tables"

@@ -56,7 +56,7 @@ def test_trials_of_other_files_count_too(trials: Any, tmp_path: Path) -> None:
     assert len(first.read_text().splitlines()) == 3
 
 
-def test_torn_line_is_made_again(trials: Any, tmp_path: Path) -> None:
+def test_trial_of_a_torn_line_runs_again(trials: Any, tmp_path: Path) -> None:
     path, run = tmp_path / "trials.jsonl", Squares()
     trials([path], kind="ab", count=3, run=run)
     path.write_bytes(path.read_bytes()[:-9])
@@ -75,7 +75,7 @@ def test_trials_of_another_project_are_left_alone(trials: Any, tmp_path: Path) -
     assert path.read_text(encoding="utf-8").startswith(other)
 
 
-def test_both_gates_of_the_peer_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_gates_of_pytest_benchmark_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT)
     flagged = importlib.import_module("benchmarks.gates.peers").flagged
     bench = (

@@ -74,7 +74,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("kind", [*STRANGE, "missing"])
-def test_a_strange_ref_is_passed_over_and_never_written_through(tmp_path: Path, kind: str) -> None:
+def test_strange_ref_is_skipped_and_never_written(tmp_path: Path, kind: str) -> None:
     store = clone(tmp_path, "a")
     folder = tmp_path / "a"
     store.save("main", run_of(1), collected=NOBODY)
@@ -143,7 +143,7 @@ def test_a_folder_of_the_work_tree_has_the_same_baselines(tmp_path: Path) -> Non
     assert len(keys(store)) == 2
 
 
-def test_pushed_and_fetched_with_git_itself(tmp_path: Path) -> None:
+def test_plain_git_can_push_and_fetch(tmp_path: Path) -> None:
     ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
     ours.save("main", run_of(1), collected=NOBODY)
     git(tmp_path / "a", "push", "-q", "origin", "refs/opprof/*:refs/opprof/*")
@@ -155,7 +155,7 @@ def test_pushed_and_fetched_with_git_itself(tmp_path: Path) -> None:
     assert theirs.load(theirs.entries("main")[0]).tests == (A,)
 
 
-def test_refs_that_went_apart_are_joined(tmp_path: Path, bare: Path) -> None:
+def test_diverged_refs_are_merged(tmp_path: Path, bare: Path) -> None:
     ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
     later = simple_test({"aten::mul": 7}, node_id=A.node_id)
     ours.save("main", run_of(1), collected=NOBODY)
@@ -250,7 +250,7 @@ def test_concurrent_push_is_merged(tmp_path: Path, bare: Path) -> None:
     assert keys(open_store("git:", root=bare)) == [key(n) for n in (2, 1)]
 
 
-def test_a_remote_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
+def test_unreachable_remote_is_reported(tmp_path: Path) -> None:
     store = clone(tmp_path, "a")
     store.save("main", run_of(1), collected=NOBODY)
     for move in (push_refs, pull_refs):
@@ -282,7 +282,7 @@ def test_shallow_clone_keeps_and_pushes(tmp_path: Path, bare: Path) -> None:
     assert keys(open_store("git:", root=bare)) == [key(1)]
 
 
-def test_unusable_git_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_git_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StoreError, match="git: cannot be used: this is not a git repository"):
         open_store("git:", root=tmp_path).names()
     with pytest.raises(StoreError, match="/none is not a folder"):

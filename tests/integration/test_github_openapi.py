@@ -73,14 +73,14 @@ class TestThroughPrism(StickyComments):
         return Stage(api=api, bot=BOT, human=HUMAN, update="PATCH", talk=talk, refusal=forbidden())
 
 
-def test_own_name_is_asked_for_as_described(api: GitHubApi, prism: Prism) -> None:
+def test_request_for_own_name_matches_the_description(api: GitHubApi, prism: Prism) -> None:
     api.user = ("somebody", 7)
     with open_github(prism.url, token=TOKEN) as client:
         author = github_conversation(client, REPOSITORY, NUMBER).author()
     assert (author.name, author.number) == ("somebody", 7)
 
 
-def test_comment_from_an_event_asks_as_described(
+def test_requests_of_a_comment_match_the_description(
     api: GitHubApi, prism: Prism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, after = (

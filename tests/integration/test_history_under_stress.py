@@ -53,7 +53,7 @@ def test_writers_take_turns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", [1, 300, 500])
-def test_killed_writer_costs_its_own_run_alone(tmp_path: Path, written: int) -> None:
+def test_killed_writer_loses_only_its_own_run(tmp_path: Path, written: int) -> None:
     log = log_of(tmp_path, [7, 8])
     (tmp_path / "history" / ".current").unlink()
     killed = writer(log, 50, written)
@@ -92,7 +92,7 @@ def test_full_disk_leaves_the_log_unchanged(small_disk: Path) -> None:
     assert asked(log) == ([1, 2], ())
 
 
-def test_read_only_store_can_be_asked(small_disk: Path) -> None:
+def test_read_only_store_can_be_queried(small_disk: Path) -> None:
     log = log_of(small_disk, [1, 2, 3])
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     assert asked(log) == ([1, 2, 3], ())

@@ -51,7 +51,7 @@ def test_a_function_is_named_without_its_line() -> None:
     assert name.endswith("test_instructions.py")
 
 
-def test_generators_count_each_time_they_go_on() -> None:
+def test_each_resumption_of_a_generator_counts() -> None:
     def numbers(many: int) -> object:
         return sum(number for number in range(many))
 

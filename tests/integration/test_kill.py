@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.programs.native_programs import build
 
-LARGEST_LOG = 3_000_000  # bytes of the four logs: some 150,000 events, where the pool has room for 30,000
+LARGEST_LOG = 3_000_000  # bytes of the four logs: about 150,000 events; the pool has room for 30,000
 OPEN_FOREVER = 0  # the number of the range that each thread leaves open
 
 

@@ -126,7 +126,7 @@ def test_queue_of_a_real_trace_matches_its_columns(traces: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_idle_time_of_a_real_trace_leaves_its_kernels_out(traces: Path, name: str) -> None:
+def test_idle_time_excludes_a_real_traces_kernels(traces: Path, name: str) -> None:
     trace = load_trace(traces / name)
     kernels = [
         (event.start_ns(), event.end_ns())

@@ -68,7 +68,7 @@ def test_nothing_is_kept_without_shapes(torch: Any, tmp_path: Path) -> None:
     assert trace_args(prof, tmp_path / "trace.json").keys().isdisjoint(GIVEN)
 
 
-def test_keywords_stand_behind_an_overload(torch: Any) -> None:
+def test_keywords_and_overloads_are_recorded_together(torch: Any) -> None:
     config = _ExperimentalConfig(capture_overload_names=True)
     prof = launched(torch, {"grid": 1}, record_shapes=True, experimental_config=config)
     assert launch_of(prof.events()).kwinputs == {"grid": 1}

@@ -61,7 +61,7 @@ def test_a_large_object_is_one_block() -> None:
     del block
 
 
-def test_a_block_that_grows_is_given_back_first() -> None:
+def test_growing_block_is_freed_first() -> None:
     with Window(sources=RANGES, profile_memory=True) as window:
         block = bytearray(LARGE)
         block.extend(bytes(100))
@@ -210,7 +210,7 @@ def test_doctor_says_that_malloc_can_be_watched(capsys: pytest.CaptureFixture[st
     assert line.split()[1] == "ok"
 
 
-def test_malloc_may_be_asked_for_instead_of_tensors() -> None:
+def test_malloc_can_replace_tensor_memory() -> None:
     torch = pytest.importorskip("torch")
     with Window(sources=MALLOC | {"ops"}, profile_memory=True) as window:
         kept = torch.ones(LARGE // 4)

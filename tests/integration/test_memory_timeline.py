@@ -37,7 +37,7 @@ def test_missing_option_is_named(flag: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_storage_lives_from_take_to_give_back(torch: Any) -> None:
+def test_storage_lives_from_allocation_to_free(torch: Any) -> None:
     def work() -> None:
         block = torch.empty(256)
         block.fill_(1)
@@ -52,7 +52,7 @@ def test_a_storage_lives_from_take_to_give_back(torch: Any) -> None:
     assert [moment.time_ns for moment in moments] == sorted(moment.time_ns for moment in moments)
 
 
-def test_an_address_taken_twice_is_two_storages(torch: Any) -> None:
+def test_reused_address_is_two_storages(torch: Any) -> None:
     def work() -> None:
         for _ in range(2):
             block = torch.empty(256)
@@ -126,7 +126,7 @@ def test_unknown_devices_are_refused(tmp_path: Path) -> None:
         prof.export_memory_timeline(tmp_path / "timeline.json", device="tpu")
 
 
-def test_inputs_say_which_tensors_they_are(torch: Any) -> None:
+def test_inputs_identify_their_tensors(torch: Any) -> None:
     first, second = torch.ones(4), torch.ones(4)
     view = first[1:]
     sparse = torch.ones(2, 2).to_sparse()
@@ -149,7 +149,7 @@ def test_inputs_say_which_tensors_they_are(torch: Any) -> None:
     assert recording.identities(rows["aten::neg"]) == [[None]]
 
 
-def test_unknown_storages_do_not_spoil_the_rest(torch: Any) -> None:
+def test_unknown_storages_do_not_affect_others(torch: Any) -> None:
     """Memory that another window frees, and tensors without a known storage."""
     held: list[Any] = []
     recorded(lambda: held.append(torch.ones(128)))

@@ -30,7 +30,7 @@ def test_silenced_text_occurs_once(layer: Layer, repository: Path) -> None:
                 ast.parse(text, filename=detector.name)
 
 
-def test_every_layer_has_detectors_of_their_own() -> None:
+def test_every_layer_has_its_own_detectors() -> None:
     assert {detector.layer for detector in DETECTORS} == set(Layer)
     assert [name for name, many in Counter(one.name for one in DETECTORS).items() if many > 1] == []
     edits = Counter((one.file, one.text, one.without) for one in DETECTORS)
@@ -60,7 +60,7 @@ def test_page_is_generated_from_the_detectors(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["neither", "twice"])
-def test_an_edit_that_fits_nowhere_is_refused(tmp_path: Path, text: str) -> None:
+def test_edit_without_a_unique_place_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.py").write_text("twice\ntwice\n", encoding="utf-8")
     detector = replace(BUDGET, file="a.py", text=text)
     with pytest.raises(ValueError, match=r"events past the budget: a\.py has its text [02] times"):

@@ -78,8 +78,8 @@ def test_occupancy_matches_kineto(name: str, traces: Path, tmp_path: Path) -> No
     }
     kernels = list(expected)
     told = dict(zip(kernels, told_by_us(tmp_path, kernels, device), strict=True))
-    # The Kineto of these traces took a block for too large, and told 0, that has more shared memory than
-    # it may have without asking for it; later ones reckon with what it may ask for.
+    # The Kineto of these traces reports 0 for a block with more shared memory than the default limit; later
+    # versions use the limit that a block can request.
     most = device["sharedMemPerBlock"]
     asking = {one for one in kernels if one[3] > most}
     assert {one: told[one] for one in kernels if one not in asking} == {

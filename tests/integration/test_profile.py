@@ -93,7 +93,7 @@ def test_refused_profile_can_start_later() -> None:
         pytest.param(lambda prof: prof.export_chrome_trace("x.json"), id="export_chrome_trace"),
     ],
 )
-def test_results_before_there_are_any_say_why(call: Callable[[profile], object], request: Any) -> None:
+def test_missing_results_say_why(call: Callable[[profile], object], request: Any) -> None:
     prof = profile(schedule=schedule(wait=5, warmup=1, active=1))
     name = request.node.callspec.id
     with pytest.raises(UsageError, match=rf"{name}\(\) has nothing to show: this profiler was never started"):

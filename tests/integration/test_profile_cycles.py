@@ -52,7 +52,7 @@ def test_transitions_torch_gets_wrong_lose_nothing(letters: str, recorded: list[
     assert inner == recorded
 
 
-def test_accumulated_events_are_of_all_cycles() -> None:
+def test_accumulated_events_cover_all_cycles() -> None:
     with profile(schedule=plan("SSSN"), acc_events=True) as prof:
         run_steps(prof, 3)
     assert [name for name in names(prof) if name.startswith("inner")] == ["inner 0", "inner 1", "inner 2"]
@@ -91,7 +91,7 @@ def test_invalid_schedule_action_is_refused() -> None:
         profile(schedule=lambda _step: None)
 
 
-def test_an_empty_last_cycle_is_warned_of() -> None:
+def test_empty_last_cycle_warns() -> None:
     prof = profile(schedule=schedule(wait=0, warmup=1, active=1))
     prof.start()
     prof.step()

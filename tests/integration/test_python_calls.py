@@ -140,17 +140,17 @@ def test_ranges_are_the_same_without_calls(run: Callable[[], object]) -> None:
     assert ranges(CALLS) == ranges(frozenset({"ranges"}))
 
 
-def test_what_was_open_before_is_no_event() -> None:
+def test_earlier_calls_are_not_events() -> None:
     recording = recorded(program.leaf)
     assert tree(recording) == ["leaf"]
     here = [call for call in recording.open_calls if call.thread == this_thread(recording)]
     assert [(short(call.name), call.end_ns) for call in here[-2:]] == [
-        ("test_what_was_open_before_is_no_event", -1),
+        ("test_earlier_calls_are_not_events", -1),
         ("recorded", -1),
     ]
 
 
-def test_a_call_that_ends_in_the_window_is_open_until_then() -> None:
+def test_earlier_call_may_end_in_the_window() -> None:
     collector = Collector.instance()
 
     def begin() -> None:
@@ -163,7 +163,7 @@ def test_a_call_that_ends_in_the_window_is_open_until_then() -> None:
     assert tree(recording) == ["leaf"]
     ended = {short(call.name): call.end_ns for call in recording.open_calls}
     assert 0 <= ended["begin"] <= recording.start_ns[rows(recording)[0]]
-    assert ended["test_a_call_that_ends_in_the_window_is_open_until_then"] == -1
+    assert ended["test_earlier_call_may_end_in_the_window"] == -1
 
 
 def test_our_own_functions_are_not_shown() -> None:

@@ -20,7 +20,7 @@ needs_profile_function = pytest.mark.skipif(
 )
 
 
-def test_a_python_profiler_goes_on_and_stays() -> None:
+def test_other_python_profiler_keeps_running() -> None:
     seen: list[str] = []
 
     def profiler(frame: FrameType, event: str, _arg: object) -> None:

@@ -190,7 +190,7 @@ def test_other_files_are_refused_with_the_reason(traces: Path, name: str, proble
 
 
 @pytest.mark.slow
-def test_perfetto_sees_the_same_again(traces: Path, tmp_path: Path) -> None:
+def test_perfetto_reads_a_copy_alike(traces: Path, tmp_path: Path) -> None:
     """Perfetto drops the same slices (overlapping ones) of our trace as of the file."""
     packed = traces / "alexnet_inference_cuda.json.gz"
     plain, again = tmp_path / "plain.json", tmp_path / "again.json"
@@ -216,7 +216,7 @@ def test_perfetto_sees_the_same_again(traces: Path, tmp_path: Path) -> None:
         "get_gpu_kernel_breakdown",
     ],
 )
-def test_holistic_trace_analysis_finds_the_same_again(traces: Path, tmp_path: Path, analysis: str) -> None:
+def test_holistic_trace_analysis_reads_a_copy_alike(traces: Path, tmp_path: Path, analysis: str) -> None:
     trace_analysis = pytest.importorskip(
         "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"
     )
@@ -231,7 +231,7 @@ def test_holistic_trace_analysis_finds_the_same_again(traces: Path, tmp_path: Pa
 
 
 @pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
-def test_device_time_is_as_holistic_trace_analysis_breaks_it_down(traces: Path) -> None:
+def test_device_time_matches_holistic_trace_analysis(traces: Path) -> None:
     # Only traces in whole microseconds: HTA rounds each event down.
     trace_analysis = pytest.importorskip(
         "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"

@@ -78,7 +78,7 @@ def given_elsewhere() -> None:
     KEPT[:] = [torch.zeros(3)]
 
     def give() -> None:
-        torch.zeros(1)  # torch tells of threads that ran an op
+        torch.zeros(1)  # torch reports memory only on threads that ran an op
         made.clear()
 
     thread = threading.Thread(target=give)

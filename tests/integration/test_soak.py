@@ -6,7 +6,7 @@ import pytest
 from support.programs.children import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
-# 120 windows, of which one has three times the events that its budget has room for.
+# 120 windows. One of them has three times as many events as fit in its budget.
 SOAK = """
 import os
 from pathlib import Path

@@ -85,7 +85,7 @@ def test_backward_ops_have_the_stack_of_their_forward(trained: profile) -> None:
     assert frames(wrapper) == [f"{FILE}({model.line_of('net(x).sum()')}): train"]
 
 
-def test_backward_op_without_forward_has_the_passs_stack(trained: profile) -> None:
+def test_backward_op_without_forward_has_the_stack_of_the_pass(trained: profile) -> None:
     accumulated = named(trained, "torch::autograd::AccumulateGrad")[0]
     assert frames(accumulated) == [f"{FILE}({model.line_of('net(x).sum()')}): train"]
 
@@ -274,7 +274,7 @@ def spans(thread: Any, frame_names: list[str]) -> list[tuple[str, int]]:
     return found
 
 
-def test_speedscope_has_every_event_as_it_nests(trained: profile, tmp_path: Path) -> None:
+def test_speedscope_nests_every_event(trained: profile, tmp_path: Path) -> None:
     trained.export_speedscope(tmp_path / "profile.speedscope.json")
     written = json.loads((tmp_path / "profile.speedscope.json").read_text())
     frame_names = [frame["name"] for frame in written["shared"]["frames"]]
@@ -357,7 +357,7 @@ def test_stack_lines_exist_in_their_files(tmp_path: Path) -> None:
     assert lines <= set(range(1, 7))
 
 
-def test_deep_stacks_are_written_in_the_room_of_their_entries() -> None:
+def test_folding_deep_stacks_takes_little_memory() -> None:
     """Each of 1,200 calls has a stack of its own; as lists these would be a million entries."""
 
     def dive(depth: int) -> None:

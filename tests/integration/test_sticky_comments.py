@@ -120,13 +120,13 @@ def test_app_whose_name_is_given_updates_its_comment(github: Stage) -> None:
     ],
     ids=["until reset", "reset is over", "no reset", "retry after", "no number", "negative", "secondary"],
 )
-def test_limit_of_github_is_waited_for(github: Stage, reply: Reply, pause: float) -> None:
+def test_rate_limit_is_waited_for(github: Stage, reply: Reply, pause: float) -> None:
     github.api.server.fail("POST", reply)
     assert github.keep(body_of("one")) == "wrote a comment"
     assert github.waited == [pause]
 
 
-def test_limit_that_lasts_too_long_says_until_when(github: Stage) -> None:
+def test_long_rate_limit_says_when_it_ends(github: Stage) -> None:
     github.api.server.fail("GET", limited(x_ratelimit_remaining="0", x_ratelimit_reset="1003600"))
     with pytest.raises(ForgeError, match=r"403: API rate limit exceeded\. Try again after 1970-01-12 14:46"):
         github.keep(body_of("one"))

@@ -68,7 +68,7 @@ def test_full_disk_leaves_the_earlier_run(small_disk: Archive, tmp_path: Path) -
     assert small_disk.load(small_disk.entries("main")[0]).tests == small_disk.load(entry).tests
 
 
-def test_read_only_disk_is_one_sentence(small_disk: Archive, tmp_path: Path) -> None:
+def test_read_only_disk_is_reported(small_disk: Archive, tmp_path: Path) -> None:
     small_disk.save("main", run_of(1), collected=NOBODY)
     subprocess.run(["mount", "-o", "remount,ro", str(tmp_path / "disk")], check=True)
     with pytest.raises(StoreError, match="the file system is read-only"):
@@ -188,7 +188,7 @@ def test_killed_save_leaves_the_earlier_run(place: Place, saver: Saver, *, large
     assert killed > len(chosen) // 2
 
 
-def test_object_store_that_is_gone_is_one_sentence(
+def test_lost_object_store_is_reported(
     object_store_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fsspec = pytest.importorskip("fsspec")

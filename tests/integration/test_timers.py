@@ -32,7 +32,7 @@ ROCM = """
     [("True", [0, 2, 0, 2], 0), ("False", [], 1)],
     ids=["started", "not started"],
 )
-def test_devices_without_libcuda_are_waited_for_by_torch(started: str, waited: list[int], told: int) -> None:
+def test_torch_waits_for_devices_without_libcuda(started: str, waited: list[int], told: int) -> None:
     assert answer_of(ROCM.replace("STARTED", started)) == {"waited": waited, "told": told}
 
 

@@ -201,7 +201,7 @@ def test_real_traces_become_runs(real_trace: Callable[[str], Path], tmp_path: Pa
     assert test.totals["ops.count"].total > 0
 
 
-def test_bad_file_is_one_sentence(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_file_is_reported(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "bad.json").write_bytes(b'[{"name": "\x1b')
     assert main(["trace", "show", "bad.json"]) == 4
     assert capsys.readouterr().err == (

@@ -250,7 +250,7 @@ def test_missing_folder_is_an_os_error(recording: Recording, tmp_path: Path) -> 
         recording.write_chrome_trace(tmp_path / "missing" / "trace.json")
 
 
-def test_folder_in_its_place_is_an_os_error(recording: Recording, tmp_path: Path) -> None:
+def test_folder_in_place_of_the_file_is_an_os_error(recording: Recording, tmp_path: Path) -> None:
     (tmp_path / "trace.json").mkdir()
     with pytest.raises(IsADirectoryError):
         recording.write_chrome_trace(tmp_path / "trace.json")

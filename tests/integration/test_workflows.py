@@ -132,7 +132,7 @@ def test_a_checkout_leaves_no_token_behind(step: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_inputs_that_are_given_are_declared(step: Mapping[str, Any]) -> None:
+def test_given_inputs_are_declared(step: Mapping[str, Any]) -> None:
     if step.get("uses", "").startswith(ACTION_OF_HERE):
         declared = parsed(REPOSITORY / step["uses"] / "action.yml")["inputs"]
         assert step.get("with", {}).keys() <= declared.keys()

@@ -78,7 +78,7 @@ def test_worktree_is_removed_after_an_error(
     assert (known(project), left(tmp_path)) == ([], [])
 
 
-def test_a_commit_that_is_not_there_leaves_nothing(project: Project, tmp_path: Path) -> None:
+def test_missing_commit_leaves_nothing_behind(project: Project, tmp_path: Path) -> None:
     with (
         pytest.raises(ExperimentError, match=r"git worktree failed in .*: fatal: "),
         checked_out(project.folder, "f" * 40),

@@ -102,7 +102,7 @@ TABLES: Final = (
         file="pytest_opprof/report/html/scripts/test.js",
         text='lacking: side.lacking.join("; ")',
         without='lacking: ""',
-        test="tests/integration/html/test_one_test.py::test_losses_of_a_side_are_shown",
+        test="tests/integration/html/test_one_test.py::test_dropped_events_are_shown",
     ),
     _tells(
         name="calls that a tree has no room for",

@@ -128,7 +128,7 @@ def test_gate_of_the_command_line_holds(job: Job) -> None:
     assert job.verdict is not Verdict.REGRESSED
 
 
-def test_event_of_something_else_is_a_wrong_use(job: Job) -> None:
+def test_other_event_is_a_usage_error(job: Job) -> None:
     (job.folder.parent / "event.json").write_text("{}", encoding="utf-8")
     assert job.comment() == 2
     assert "--from-event is for workflows that run on workflow_run" in job.problem

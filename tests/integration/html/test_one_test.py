@@ -185,7 +185,7 @@ def test_an_ab_shows_each_process(browser: Browser, tmp_path: Path) -> None:
     tab.close()
 
 
-def test_losses_of_a_side_are_shown(browser: Browser, tmp_path: Path) -> None:
+def test_dropped_events_are_shown(browser: Browser, tmp_path: Path) -> None:
     lossy = simple_test({"aten::mul": 1}, node_id=WORSE, capture=CaptureStats(dropped=12))
     tab = Tab(browser)
     tab.open(written(tmp_path, html_report(compared(None, simple_run(lossy)))))

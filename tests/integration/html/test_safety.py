@@ -1,4 +1,4 @@
-"""A page of a foreign comparison can do nothing; and the page is usable by everybody."""
+"""The page of an untrusted comparison does no harm, and every page is accessible."""
 
 import json
 import os

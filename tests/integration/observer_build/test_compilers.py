@@ -45,7 +45,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
         ),
     ],
 )
-def test_failing_compiler_is_one_sentence(
+def test_failing_compiler_is_reported(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str
 ) -> None:
     torch = pytest.importorskip("torch")
@@ -63,9 +63,7 @@ def test_failing_compiler_is_one_sentence(
 
 
 @pytest.mark.parametrize("limit", ["0", "soon", "-1", "inf", "nan"])
-def test_time_limit_that_is_not_a_number_is_one_sentence(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
+def test_non_numeric_time_limit_is_reported(cache: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setenv("OPPROF_COMPILE_TIMEOUT", limit)
     with pytest.raises(CaptureUnavailableError, match=f"OPPROF_COMPILE_TIMEOUT={limit} is invalid: give a"):
@@ -91,7 +89,7 @@ def test_compiler_without_the_standard_is_named_with_the_flag(
         observer_for(build)
 
 
-def test_compiler_that_cannot_be_run_is_one_sentence(
+def test_unrunnable_compiler_is_reported(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch = pytest.importorskip("torch")
@@ -114,7 +112,7 @@ def test_no_compiler_names_the_package(cache: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("words", ["", "   "])
-def test_empty_variable_names_no_compiler(
+def test_empty_variable_selects_the_usual_compiler(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str
 ) -> None:
     usual = tmp_path / "g++"
@@ -126,6 +124,6 @@ def test_empty_variable_names_no_compiler(
 
 
 @pytest.mark.parametrize("words", ["/no/such/compiler", "ccache'", "no-such-wrapper c++"])
-def test_missing_named_compiler_is_no_compiler(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_missing_named_compiler_is_not_replaced(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     monkeypatch.setenv("CXX", words)
     assert compiler() is None

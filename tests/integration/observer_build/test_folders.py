@@ -50,7 +50,7 @@ def test_folder_of_another_user_is_skipped(cache: Path, built: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_folder_below_another_users_is_one_sentence(cache: Path, built: Path) -> None:
+def test_folder_in_another_users_folder_is_reported(cache: Path, built: Path) -> None:
     torch = pytest.importorskip("torch")
     inner = cache / "inner"
     shutil.copytree(built, inner)
@@ -66,7 +66,9 @@ def test_folder_below_another_users_is_one_sentence(cache: Path, built: Path) ->
             observed(torch)
 
 
-def test_no_folder_is_one_sentence(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_usable_folder_is_reported(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch = pytest.importorskip("torch")
     nowhere = tmp_path / "file"
     nowhere.touch()

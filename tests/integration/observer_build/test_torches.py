@@ -22,7 +22,7 @@ def test_unpacked_torch_shares_the_installed_ones_observer(unpacked: Unpacked) -
     assert replace(torch_build(unpacked.folder), folder=installed.folder) == installed
 
 
-def test_headers_cut_in_half_are_one_sentence(cache: Path, unpacked: Unpacked) -> None:
+def test_truncated_headers_are_reported(cache: Path, unpacked: Unpacked) -> None:
     unpacked.cut_in_half("ATen/record_function.h")
     build = torch_build(unpacked.folder)
     with pytest.raises(CaptureUnavailableError, match=r"observer for torch .*: .*error: .*") as raised:
@@ -37,7 +37,7 @@ def test_torch_without_headers_names_the_package(unpacked: Unpacked) -> None:
         torch_build(unpacked.folder)
 
 
-def test_folder_without_torch_is_one_sentence(tmp_path: Path) -> None:
+def test_folder_without_torch_is_reported(tmp_path: Path) -> None:
     with pytest.raises(
         CaptureUnavailableError, match=f"{tmp_path} is not a torch that can be recorded: .*No such"
     ):

@@ -80,15 +80,15 @@ class Expected:
     Attributes:
         sums: Per range and step: the measures of `DeviceWork`, and "device_ns".
         adrift: The same for work without a call: part of the whole, in an unknown step.
-        records: Of calls, work and waits.
-        nested: Of these, calls inside others: both are one row.
+        records: Records of calls, work and waits.
+        nested: Calls among these that are inside other calls: both are one row.
         lost: Launches without a kernel.
         unlaunched: Records of work without a call.
         untimed: Records of work without times.
         held: By thread: the blocks that it allocated and did not free, in order.
-        blocks: How many blocks were allocated.
-        ranges: How many ranges there are.
-        steps: How many steps.
+        blocks: Number of allocated blocks.
+        ranges: Number of ranges.
+        steps: Number of steps.
     """
 
     sums: Counter[tuple[str, int, str]] = field(default_factory=Counter)

@@ -1,7 +1,7 @@
 """The fake CUDA of native/tests/fake_cupti, loaded into this process as CUDA would be.
 
-A program that a test runs imports this first thing and calls it as it would call CUDA: its kernels are what
-the plugin then sees, through the plugin alone. `fake_cupti.h` says what each field and control means.
+A program imports this first and calls it as it would call CUDA. The plugin then records its kernels, without
+knowing that they are fake. `fake_cupti.h` explains each field and control.
 
     cuda = fake_cuda.load()
     cuda.launch("gemm", stream=7, ns=20_000)
@@ -122,23 +122,23 @@ class FakeCuda:
         return int(self.cupti.fake_run(ctypes.byref(made)))
 
     def launch(self, name: str = "fake_kernel", **fields: Any) -> int:
-        """A kernel."""
+        """Run a kernel."""
         return self.run("launch", name=name, **fields)
 
     def graph(self, name: str, *, nodes: int, **fields: Any) -> int:
-        """A graph of N kernels."""
+        """Run a graph of N kernels."""
         return self.run("graph", name=name, nodes=nodes, **fields)
 
     def memcpy(self, copy_kind: int, nbytes: int, **fields: Any) -> int:
-        """A copy."""
+        """Run a copy."""
         return self.run("memcpy", copy_kind=copy_kind, bytes=nbytes, **fields)
 
     def memset(self, nbytes: int, **fields: Any) -> int:
-        """A memset."""
+        """Run a memset."""
         return self.run("memset", bytes=nbytes, **fields)
 
     def synchronize(self, **fields: Any) -> int:
-        """cudaDeviceSynchronize."""
+        """Run cudaDeviceSynchronize."""
         return self.run("sync_device", **fields)
 
     def script(
@@ -159,15 +159,15 @@ class FakeCuda:
     # ---- controls ----
 
     def fail(self, symbol: str, code: int, *, nth: int = 0) -> None:
-        """Let the nth call from now fail; 0: each."""
+        """Let the nth call from now fail; 0 means every call."""
         self.cupti.fake_fail(symbol.encode(), code, nth)
 
     def without_gpu(self, library: str) -> None:
-        """Answer as this real library ("12", "13", "13.5") does without a driver."""
+        """Answer as CUPTI of this version ("12", "13", "13.5") does without a driver."""
         self.cupti.fake_mode(NO_GPU[library])
 
     def other_subscriber(self, name: str | None) -> None:
-        """Another client subscribes, or unsubscribes."""
+        """Let another client subscribe under this name; None unsubscribes it."""
         self.cupti.fake_other_subscriber(name.encode() if name else None)
 
     def control(self, name: str, value: int) -> None:
@@ -213,7 +213,7 @@ class FakeCuda:
 
 
 def load(*, major: int = 12, device: int | None = 0) -> FakeCuda:
-    """The fake CUDA; with a device, CUDA is initialized and the device's context current."""
+    """The fake CUDA, initialized for a device unless that is None."""
     cuda = FakeCuda(Path(os.environ[LIBRARIES]), major=major)
     if device is not None:
         cuda.use_device(device)

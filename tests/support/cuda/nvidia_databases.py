@@ -14,13 +14,14 @@ from typing import Any
 
 @dataclass(slots=True, kw_only=True)
 class NvprofRows:
-    """What a database of nvprof holds: rows of its tables, as tuples.
+    """Rows of the tables of an nvprof database, as tuples.
 
     Attributes:
         texts: Number, text.
-        markers: Number, name's number (0: the end), time, thread (None: not told).
+        markers: Number, name's number (0: the end), time, thread (None: unknown).
         calls: Start, end, thread, correlation, cbid.
         kernels: Start, end, name's number, correlation.
+        copies: Start, end, kind, correlation.
     """
 
     texts: Sequence[tuple[Any, ...]] = ()

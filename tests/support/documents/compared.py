@@ -24,7 +24,7 @@ def compared(base: Run | None, head: Run) -> Comparison:
 
 
 def named(name: str, counts: dict[str, int], **others: Any) -> TestResult:
-    """A test of one file."""
+    """A test in tests/test_model.py."""
     return simple_test(counts, node_id=f"tests/test_model.py::{name}", **others)
 
 
@@ -90,7 +90,7 @@ def slower() -> TimeComparison:
 
 
 def regressions(many: int, *, ops: int = 1, stem: str = "aten::item") -> Comparison:
-    """N regressed tests, each with many watched or risen ops."""
+    """N regressed tests with N regressed ops each; `stem` begins the ops' names."""
     names = [f"{stem}{at}" for at in range(ops)]
     base, head = (
         simple_run(

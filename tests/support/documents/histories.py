@@ -29,7 +29,7 @@ def run_on_day(day: int, *, mul: int = 2, tests: int = 1, **others: Any) -> Run:
 
 
 def record_on_day(day: int, *, committed: datetime | None = None, **others: Any) -> RunRecord:
-    """The same as a history record."""
+    """The run of `run_on_day` as a history record."""
     return record_of(run_on_day(day, **others), committed=committed)
 
 

@@ -252,5 +252,5 @@ def time_comparisons(draw: st.DrawFn) -> TimeComparison:
     )
 
 
-# input of each renderer: with times, and without
+# inputs for every renderer, with and without times
 judged = comparisons() | time_comparisons()

@@ -1,4 +1,4 @@
-"""Judged times of an A/B: of equal sides, of a slower one, and of confirming fresh processes."""
+"""Times of an A/B to judge: equal sides, a slower head, and a confirmation in fresh processes."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""A store of each kind to test, and how another process opens it."""
+"""Stores of each kind, and the environment in which another process can open one."""
 
 import os
 import secrets

@@ -41,7 +41,7 @@ class Job:
     """A job of ours in a checkout of the default branch.
 
     Attributes:
-        api: GitHub's.
+        api: GitHub's API.
         folder: The checkout.
         told: The command's output.
         problem: Its stderr.

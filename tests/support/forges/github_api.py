@@ -33,14 +33,14 @@ class GitHubApi:
     """A repository with one pull request of a fork.
 
     Attributes:
-        comments: Of the pull request, oldest first: number, author and text.
-        pulls: Open ones.
-        artifacts: What the runs uploaded.
-        zips: The bytes of each, by its number.
-        user: Who `/user` says the token is of; None for the token of a workflow, which may not ask.
-        writer: Who comments are written as.
-        merge_base: What the comparison of two commits says; None for commits it does not know.
-        before: Called before each answer, outside all locks; its own goes out in place of it.
+        comments: The pull request's comments, oldest first: number, author and text.
+        pulls: Open pull requests.
+        artifacts: The runs' uploads.
+        zips: The bytes of each artifact, by number.
+        user: The token's owner in `/user`; None for a workflow's token, which must not ask.
+        writer: The author of new comments.
+        merge_base: The merge base of any two commits; None if GitHub does not know them.
+        before: Called before each answer, outside all locks; a returned reply replaces the answer.
     """
 
     def __init__(self, *, templates: Mapping[str, Any] | None = None) -> None:
@@ -218,7 +218,7 @@ def pull(
 
 
 def pull_request_event(*, head: str = HEAD, number: int = NUMBER) -> dict[str, Any]:
-    """What the event of a pull request says."""
+    """The payload of a pull request's event."""
     return {
         "action": "synchronize",
         "repository": {"full_name": REPOSITORY},
@@ -227,7 +227,7 @@ def pull_request_event(*, head: str = HEAD, number: int = NUMBER) -> dict[str, A
 
 
 def workflow_run_event(**others: Any) -> dict[str, Any]:
-    """What the event of a run that ended says."""
+    """The payload of a finished run's event."""
     run: dict[str, Any] = {
         "id": 90,
         "run_number": 4,

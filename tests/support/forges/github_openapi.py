@@ -1,7 +1,7 @@
-"""GitHub's API description between a client and our server, enforced by Prism in both directions.
+"""Prism between a client and our server, to enforce GitHub's API description in both directions.
 
-`make github-api` installs both from npm. A request or a successful answer that violates the description comes
-back as an error, so the test of its author fails.
+`make github-api` installs both from npm. Prism turns a request or a successful answer that violates the
+description into an error, so the test fails.
 """
 
 import copy
@@ -45,7 +45,7 @@ class Description:
     """The part of GitHub's description that we use.
 
     Attributes:
-        document: In OpenAPI's format, unmodified except for omissions.
+        document: The OpenAPI document, unmodified except for omissions.
         templates: GitHub's examples of the objects that our server returns.
     """
 
@@ -107,7 +107,7 @@ def _templates(examples: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Prism:
-    """Prism in front of a server of ours, which may change for each test.
+    """Prism in front of our server, which may be another one for each test.
 
     Attributes:
         api: The current server.

@@ -21,8 +21,8 @@ class GitLabApi:
     Attributes:
         comments: The notes, oldest first: number, author and text.
         head: The commit of the merge request.
-        user: Who the token is of.
-        before: Called before each answer, outside all locks; its own goes out in place of it.
+        user: The token's owner.
+        before: Called before each answer, outside all locks; a returned reply replaces the answer.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A server on loopback whose answers a test writes: it logs requests, and can make answers fail."""
+"""A server on loopback with answers from a test. It logs requests, and can make answers fail."""
 
 import functools
 import json
@@ -16,11 +16,11 @@ class Asked:
     """One request.
 
     Attributes:
-        method: Of HTTP.
-        path: Without the query.
+        method: The HTTP method.
+        path: The path without the query.
         query: The last value of each name.
-        headers: Names in lower case.
-        body: What came with it.
+        headers: The headers, with names in lower case.
+        body: The request's body.
     """
 
     method: str
@@ -37,7 +37,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """One answer; `data` is sent as it is, `value` as JSON; with status 0 the connection is cut."""
+    """One answer: `data` is sent unchanged, `value` as JSON; status 0 cuts the connection."""
 
     status: int = 200
     value: Any = None
@@ -55,7 +55,7 @@ class Loopback:
     Attributes:
         url: Its address.
         asked: The requests so far.
-        failures: Answers to give in place of the real ones, by method; each once, in this order.
+        failures: By method, answers to send instead of the real ones, each once and in this order.
     """
 
     def __init__(self, answers: Answers) -> None:

@@ -13,11 +13,11 @@ BUCKET = "baselines"
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectStore:
-    """A server that runs.
+    """A running server.
 
     Attributes:
-        process: Moto's.
-        address: Where it listens.
+        process: Moto's process.
+        address: Its URL.
     """
 
     process: subprocess.Popen[str]

@@ -1,4 +1,4 @@
-"""Rules of the sticky comment on every forge: cases over a server, with or without a proxy."""
+"""Rules of the sticky comment on every forge: test cases with a server, with or without a proxy."""
 
 import threading
 from collections.abc import Callable
@@ -27,9 +27,9 @@ class Stage:
 
     Attributes:
         api: The server.
-        bot: Our author.
+        bot: The author of our comments.
         human: Another author.
-        update: The method that updates a comment.
+        update: The HTTP method that updates a comment.
         talk: Makes a client.
         refusal: The error of a client without write permission.
         waited: The clients' pauses, in seconds.
@@ -44,7 +44,7 @@ class Stage:
     waited: list[float] = field(default_factory=list)
 
     def keep(self, body: str, *, creates: bool = True) -> str:
-        """One job's work, without real waiting."""
+        """Write or update the comment as a job does, without real waiting."""
         retry = RetryPolicy(sleep=self.waited.append, now=lambda: 1_000_000.0, draw=lambda: 0.5)
         with self.talk(retry) as conversation:
             return keep_comment(conversation, body, creates=creates)

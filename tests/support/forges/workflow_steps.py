@@ -37,7 +37,7 @@ def jobs(path: Path) -> Mapping[str, Any]:
 
 
 def steps(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each step of a file, under a name that says where it stands."""
+    """Each step of a file, with a name that includes its position."""
     for job, content in jobs(path).items():
         for number, step in enumerate(content.get("steps", ())):
             name = step.get("name") or step.get("uses") or number
@@ -135,11 +135,11 @@ class Runner:
 
     Attributes:
         folder: The checkout.
-        temporary: RUNNER_TEMP, where GITHUB_OUTPUT and the like lie too.
-        variables: The environment of each step; nothing else of this process is in it.
-        context: What expressions may ask for.
-        used: Actions of others, which were not run, with what they would be given.
-        printed: What the steps said.
+        temporary: RUNNER_TEMP, which also holds files such as GITHUB_OUTPUT.
+        variables: The environment of each step, without this process's own.
+        context: The values that expressions may read.
+        used: Third-party actions, which are not run, and their inputs.
+        printed: The output of the steps.
         failed: The name of the first step that failed, and its exit code.
     """
 
@@ -169,7 +169,7 @@ class Runner:
         self.steps(document["runs"]["steps"])
 
     def steps(self, listed: list[Mapping[str, Any]]) -> None:
-        """Run these steps; where one has failed, those alone that say that they want to run all the same."""
+        """Run these steps; after a failure, only those whose condition asks for it."""
         for step in listed:
             condition = str(step.get("if", ""))
             expression = Expression(context=self.context)

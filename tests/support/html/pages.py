@@ -1,4 +1,4 @@
-"""Comparisons for page tests: a small one, and one with everything."""
+"""Comparisons for page tests: a small one, and one with hostile names."""
 
 from dataclasses import replace
 

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.browser import Tab, find_browser, started
 
-# The page's own names: `app` is put there for Perfetto's own tests.
+# Names in the page: Perfetto defines `app` for its own tests.
 _LOADED: Final = "typeof app === 'object' && typeof app.openTraceFromBuffer === 'function'"
 _OPEN: Final = """
 (async () => {

@@ -35,7 +35,7 @@ class Piece:
 
 @cache
 def _markdown_it() -> MarkdownIt:
-    # As forges do: tables, bare addresses, struck text, and raw HTML.
+    # The features that forges enable: tables, bare addresses, strikethrough, and raw HTML.
     return MarkdownIt("gfm-like", {"html": True, "linkify": True})
 
 

@@ -127,7 +127,7 @@ def published_profile(device_type_of: Callable[[int], Any] = int) -> SimpleNames
 def recorded_profile(
     kineto_events: list[Any], tree: list[Any], device_type_of: Callable[[int], Any] = int
 ) -> Any:
-    """The profile that PyTorch's test of optimizable events reads from a file."""
+    """A profile like the one that PyTorch's test of optimizable events reads from a file."""
     told = [
         TextNamed(
             one["_name"],

@@ -25,7 +25,7 @@ from pytest_opprof import (
 )
 from pytest_opprof.events.key_averages import KeyAverages
 
-# An argument's value other than its default, and what then differs.
+# For each argument, a value other than its default, and what then differs.
 EVENT_ARGUMENTS: dict[str, tuple[Any, str]] = {
     "id": (7, "id"),
     "name": ("aten::mul", "key"),

@@ -1,4 +1,4 @@
-"""Kineto results that never ran: random forests with everything difficult."""
+"""Random Kineto results that were never recorded, with all difficult features."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class KinetoEvent:
 
 
 class KinetoResult:
-    """A result of Kineto's."""
+    """A fake of Kineto's result."""
 
     def __init__(self, events: Sequence[KinetoEvent], *, trace_start_ns: int = 0) -> None:
         self._events = events
@@ -124,10 +124,10 @@ class ForestMaker:
     """Makes one random forest.
 
     Args:
-        seed: Which.
+        seed: The seed of all random choices.
         device_type: Makes a device's type from its number, such as torch's enumeration.
-        is_sound: Only what a correct profiler records of a synchronous program: every cause has one number,
-            events are nested and ordered by start, and each name occurs once.
+        is_sound: Only generate what a correct profiler records of a synchronous program: every cause has one
+            number, events are nested and ordered by start, and each name occurs once.
     """
 
     def __init__(
@@ -287,7 +287,7 @@ class ForestMaker:
 
 
 def hard_cases(result: KinetoResult) -> Iterator[str]:
-    """The difficult features of a forest, each once, found in its events and not in its generator."""
+    """The difficult features that a forest's events have, each once."""
     events: list[KinetoEvent] = result.events()
     records = [event for event in events if event.name() in ("[memory]", "[OutOfMemory]")]
     host = [event for event in events if int(event.device_type()) == CPU and event not in records]

@@ -1,4 +1,4 @@
-"""Groups and calls as a recording gives them, without a recording: the input of results."""
+"""Groups and calls made without a recording, as the input of results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """As `capture.op_groups.OpGroup`."""
+    """Stands in for `capture.op_groups.OpGroup`."""
 
     name: str
     kind: EventKind = EventKind.TORCH
@@ -45,7 +45,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """As `capture.call_tree.CallNode`."""
+    """Stands in for `capture.call_tree.CallNode`."""
 
     parent: int
     name: str

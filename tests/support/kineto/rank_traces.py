@@ -21,7 +21,7 @@ def rank_trace(
     sequences: bool = False,
     base_ns: int = START_NS,
 ) -> dict[str, Any]:
-    """A rank that computes in each step, comes to an all-reduce on time or late, and ends with the others."""
+    """A rank that computes in each step, reaches an all-reduce on time or late, and ends with the others."""
     events: list[dict[str, Any]] = []
 
     def add(name: str, cat: str, start: float, duration: float, **members: Any) -> None:

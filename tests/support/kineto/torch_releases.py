@@ -22,18 +22,18 @@ def tells_inputs(torch: Any) -> bool:
 
 
 def credits_memory_exactly(torch: Any) -> bool:
-    """Whether the profiler looks for the op of a block by nanoseconds.
+    """Whether the profiler finds a block's op by times in nanoseconds.
 
-    Before, both were microseconds since 1970 in doubles, which cannot tell what is less than 0.25 us apart.
+    Older ones use microseconds since 1970 in doubles, which cannot distinguish times less than 0.25 us apart.
     """
     parameters = inspect.signature(torch.autograd.profiler_util.MemRecordsAcc.in_interval).parameters
     return "start_us" not in parameters
 
 
 def sums_as_ours(torch: Any) -> bool:
-    """Whether this torch sums events by the rules of ``compat="torch"``: those of torch 2.13.
+    """Whether this torch sums events by the rules of ``compat="torch"``, those of torch 2.13.
 
-    Earlier releases' events had no metadata of their own. Since 2.15, work that no op began has no kernels.
+    Events of earlier releases have no metadata of their own. Since 2.15, work without an op has no kernels.
     """
     return "metadata_json" in inspect.signature(torch.autograd.profiler_util.FunctionEvent).parameters
 

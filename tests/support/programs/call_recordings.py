@@ -14,7 +14,7 @@ CALLS = frozenset({"ranges", "python"})
 
 
 def recorded(run: Callable[[], object], *, sources: frozenset[str] = CALLS) -> Recording:
-    """Without a test's context manager, whose calls would be recorded."""
+    """Record a function without a context manager, whose calls would be recorded too."""
     collector = Collector.instance()
     collector.open(sources=sources)
     gc.disable()  # callbacks of a collection are recorded, too

@@ -1,4 +1,4 @@
-"""Programs made of calls, edits of them, and each one's recording: for laws of comparing."""
+"""Generates programs of calls, edits of them, and their recordings, to test laws of comparisons."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from pytest_opprof.results.samples import Samples
 
 UNWATCHED = ("aten::mul", "aten::addmm", "aten::relu", "aten::linear", "forward", "backward")
 WATCHED = ("aten::item", "aten::clone", "aten::contiguous")
-# they are views if all their callees are
+# each is a view if all its callees are
 ALIASING = ("aten::view", "aten::reshape", "aten::contiguous")
 # device work of one call, by names of an op's metrics
 WORK: dict[str, dict[str, int]] = {
@@ -58,7 +58,7 @@ _SOURCES = ("ranges", "ops", "cuda", "memory", "memory-cuda", "flops")
 
 @dataclass
 class Called:
-    """An op or range in one position: its calls per step, its own work, its callees."""
+    """An op or range in a call tree: its calls per step, its own work, its callees."""
 
     name: str
     count: int = 1

@@ -15,7 +15,7 @@ from typing import Any, Final
 DECIDED: Final = (
     shutil,
     subprocess,
-)  # detect this system now: with the locks of Windows it would get another answer
+)  # imported now, to detect the real system: later they would find Windows
 MISSING: Final = ("fcntl", "grp", "pwd", "resource", "termios")
 OF_OS: Final = (
     *("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "fchmod", "fork", "getuid", "killpg"),
@@ -25,12 +25,12 @@ OF_SIGNAL: Final = ("SIGHUP", "SIGKILL", "SIGPIPE", "SIGUSR1", "SIGUSR2")
 
 
 def without_native() -> None:
-    """As in an installation that lacks its native modules."""
+    """Look like an installation without the native modules."""
     _block("pytest_opprof._collector", "pytest_opprof._fast")
 
 
 def pretend(system: str) -> None:
-    """As on macOS (``darwin``) or Windows (``win32``), as far as our modules can tell."""
+    """Look to our modules like macOS (``darwin``) or Windows (``win32``)."""
     without_native()
     here, sys.platform = sys.platform, system
     importlib.import_module("pytest_opprof.capture.native")  # only for our code: pytest would query consoles

@@ -1,4 +1,4 @@
-"""Separate processes in which a library's ranges reach us through ITT or NVTX."""
+"""Processes in which a library's ranges reach us through ITT or NVTX."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRELUDE = """
 
 
 def unarmed(injection: Injection) -> dict[str, str | None]:
-    """An environment in which libraries have no collector, whatever the tests were started in."""
+    """An environment without a collector for libraries, whatever the tests' own environment is."""
     return {injection.variable: None, injection.mark: None}
 
 

@@ -13,7 +13,7 @@ CXX = shutil.which("c++") or shutil.which("g++")
 
 
 def only_cache(patch: pytest.MonkeyPatch, folder: Path, *, home: Path) -> None:
-    """Make a folder the first cache, and leave no other one that could hold an observer."""
+    """Make a folder the first cache, and hide all other caches that could hold an observer."""
     patch.setenv("OPPROF_CACHE_DIR", str(folder))
     patch.setenv("HOME", str(home))
     patch.delenv("XDG_CACHE_HOME", raising=False)
@@ -55,7 +55,7 @@ def copying_compiler(built: Path, *, log: Path) -> str:
 
 
 class Unpacked:
-    """A torch of links to the real one's files, some of which can be replaced."""
+    """A torch made of links to the real one's files, some of which can be replaced."""
 
     def __init__(self, torch: Any, folder: Path) -> None:
         self._real = Path(torch.__file__).parent

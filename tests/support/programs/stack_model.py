@@ -1,4 +1,4 @@
-"""A model and what calls it, in a file whose lines a test names."""
+"""A model and its callers, in a file whose lines a test refers to."""
 
 from __future__ import annotations
 

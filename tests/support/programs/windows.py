@@ -55,7 +55,7 @@ class Window:
 
     @classmethod
     def _leave_modules_alone(cls) -> None:
-        """Exempt them from each window's garbage collection: with torch and pandas it takes 0.3 s."""
+        """Exempt loaded modules from each window's garbage collection, or torch and pandas cost 0.3 s."""
         if cls._modules_left_alone != len(sys.modules):
             cls._modules_left_alone = len(sys.modules)
             gc.freeze()

@@ -30,7 +30,7 @@ PROFILERS: dict[str, Callable[..., Any]] = {
 }
 Make = Callable[..., Any]
 Proof = Callable[[Make, Path], None]
-PROOFS: dict[str, Proof] = {}  # by "argument" if all profilers have it, else by "callable.argument"
+PROOFS: dict[str, Proof] = {}  # key: "argument" if all profilers have it, else "callable.argument"
 
 
 def proves(*keys: str) -> Callable[[Proof], Proof]:

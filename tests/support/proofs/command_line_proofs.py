@@ -1,4 +1,4 @@
-"""Proofs that each argument of each ``opprof`` command has an effect: command lines, or a test with it."""
+"""Proofs that each argument of each ``opprof`` command has an effect: command lines, or a test's name."""
 
 # A command line without the argument and one with it: their output must differ.
 Typed = tuple[str, str]
@@ -167,7 +167,7 @@ PROOFS: dict[str, Typed] = {
         "trace to-run before.json -o run.json --test=t.py::test_x",
     ),
 }
-# Of `attach`: what only a trace with the argument has.
+# `attach`: the text that a trace has only with the argument.
 ATTACHED = {
     "attach --shapes": '"Input Dims"',
     "attach --memory": '"[memory]"',
@@ -176,14 +176,14 @@ ATTACHED = {
     "attach --sampling": '"opprof_sampling": 0.5',
 }
 OF_ATTACH = {"attach pid", "attach --seconds", "attach --output"}
-# Given in tests/e2e/test_bisect.py, which has commits.
+# Covered by tests/e2e/test_bisect.py, which has commits.
 OF_BISECT = {
     *("bisect metric", "bisect test", "bisect --good", "bisect --bad", "bisect --setup", "bisect --resume"),
     *("bisect --store", "bisect --timeout", "bisect --python"),
 }
-# Given in tests/e2e/test_deaths.py, which has dying processes.
+# Covered by tests/e2e/test_deaths.py, which has dying processes.
 OF_RECOVER = {"recover folder", "recover --output", "recover --remove", "recover --all"}
-# Of `comment`, effects that only a server sees: the file and its test.
+# `comment`: the file and test that cover the argument, because only a server sees its effect.
 OF_COMMENT = {
     "comment --from-event": (
         "fork_comments/test_comments.py",
@@ -202,9 +202,9 @@ OF_COMMENT = {
     "comment --author": ("test_comment_cli.py", "command_line_names_the_author"),
     "comment --dry-run": ("test_comment_cli.py", "dry_run_needs_no_job"),
 }
-# Of `prepare`, the test that builds for a torch elsewhere.
+# Covered by the test that builds for another environment's torch.
 OF_PREPARE = {"prepare --torch", "prepare --output"}
-# Of `ab`: the file and the test of whole runs that cover the argument.
+# `ab`: the file and the test of whole runs that cover the argument.
 OF_AB = {
     "ab base": ("verdicts", "a_slower_op_is_found_and_named"),
     "ab --processes": ("verdicts", "a_slower_op_is_found_and_named"),
@@ -222,17 +222,17 @@ OF_AB = {
     "ab --verbose": ("resuming", "interrupted_measurements_are_kept_and_resumed"),
     "ab --quiet": ("resuming", "resume_finds_the_newest_same_plan_from_a_subfolder"),
 }
-# Of `accept`: the tests of causes give both.
+# Covered by the tests of causes.
 OF_ACCEPT = {"accept --all", "accept --cause"}
-# Of `run`: the tests of whole runs give each of its options.
+# Covered by the tests of whole runs.
 OF_RUN = {
     *("run --shapes", "run --memory", "run --cpp-stack", "run --sampling", "run --stack", "run --sort"),
     *("run --rows", "run --trace", "run --output", "run --compare", "run --store", "run --module"),
     "run program",
 }
-# Of no command; in tests/integration/test_completion.py, because it ends the process.
+# An option of `opprof` itself; covered by tests/integration/test_completion.py, because it ends the process.
 OF_ALL_COMMANDS = {"--print-completion"}
-# Of `view`: the test that covers the argument by fetching the served trace.
+# `view`: the test that covers the argument by fetching the served trace.
 OF_VIEW = {
     "view target": "regressed_test_shows_base_and_head",
     "view --test": "named_trace_is_shown",
@@ -242,9 +242,9 @@ OF_VIEW = {
     "view --ui": "perfetto_reads_the_served_trace",
     "view --port": "regressed_test_shows_base_and_head",
 }
-# Of `mcp`: a test starts a server with both.
+# Covered by a test that starts a server with both.
 OF_MCP = {"mcp folder", "mcp --store"}
-# Given in tests/e2e/test_replay.py.
+# Covered by tests/e2e/test_replay.py.
 OF_REPLAY = {"replay --cpu"}
 OF_FLEET = {
     *(f"fleet ingest {name}" for name in ("source", "--output", "--job", "--window", "--expect", "--engine")),

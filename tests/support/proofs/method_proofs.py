@@ -157,7 +157,7 @@ def _metadata(make: Make, tmp_path: Path) -> None:
 
 @proves("export_chrome_trace.use_python_export", "tensorboard_trace_handler.use_python_export")
 def _use_python_export(make: Make, tmp_path: Path) -> None:
-    """There is one way to write a trace, as the warning says."""
+    """The argument only makes a warning, because there is one way to write a trace."""
     prof = run(make)
     with warns("use_python_export: accepted, but has no effect"):
         prof.export_chrome_trace(tmp_path / "True.json", use_python_export=True)

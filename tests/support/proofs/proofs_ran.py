@@ -1,6 +1,6 @@
-"""Tests that the docs name as proof: a run reports the skipped ones, and fails if a package was missing.
+"""Tests that the docs name as proof: a run reports skipped ones, and fails if a package was missing.
 
-A machine or an interpreter may lack something (root's rights, torch, a device): then the summary names the
+If the machine or interpreter lacks something else (root's rights, torch, a device), only the summary names the
 tests.
 """
 
@@ -49,7 +49,7 @@ class Proofs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A run without a proof fails."""
+        """Fail the run if a proof was skipped for want of a package."""
         lost = any(map(_WANTS_A_PACKAGE.search, self.skipped.values()))
         if lost and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

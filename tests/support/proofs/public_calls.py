@@ -34,7 +34,7 @@ def public_calls() -> dict[str, Callable[..., Any]]:
         if name not in GIVEN
     }
     calls: dict[str, Callable[..., Any]] = {}
-    seen: set[int] = set()  # autograd has some of the package's names as well
+    seen: set[int] = set()  # autograd exports some of the package's names too
     for name, one in named.items():
         if id(one) not in seen:
             calls.update(_calls_of(name, one))
