@@ -20,19 +20,10 @@ _CALLING: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
 _WITH_HEAD: Final = (ast.For, ast.AsyncFor, ast.While, ast.If)
 
 
-class Cut(NamedTuple):
-    """A place of removed lines: the line before it, and the indentation of the first removed one."""
-
-    line: int
-    indent: int
-
-
 class _Function(NamedTuple):
     name: str  # qualified
     start: int  # with decorators
-    first: int  # without
     end: int
-    indent: int
 
 
 @dataclass(frozen=True)
@@ -42,14 +33,21 @@ class EditedFile:
     Attributes:
         path: The edited file.
         lines: The numbers of new and edited lines.
-        cuts: The places of removed lines.
-        undecorated: The lines above which a decorator was removed.
+        cut: The functions that lost statements, and got none there.
+        decorated: The functions whose decorators changed.
+        is_new: Whether there was no such file.
     """
 
     path: Path
     lines: frozenset[int] = frozenset()
-    cuts: frozenset[Cut] = frozenset()
-    undecorated: frozenset[int] = frozenset()
+    cut: frozenset[str] = frozenset()
+    decorated: frozenset[str] = frozenset()
+    is_new: bool = False
+
+    def text_of(self, number: int) -> str:
+        """A line without its indentation; empty if the file has changed since."""
+        lines = self._source.decode("utf-8", "replace").split("\n")
+        return lines[number - 1].strip() if number <= len(lines) else ""
 
     def __contains__(self, number: object) -> bool:
         """Whether a line is new or edited, or runs otherwise because of an edit of what is around it.
@@ -64,9 +62,23 @@ class EditedFile:
         """The edited functions; none if code outside of functions was edited too."""
         if not self.lines.isdisjoint(self._outside):
             return frozenset()
-        return frozenset(
-            [self._innermost[line] for line in self.lines if line in self._innermost]
-            + [one.name for one in self._functions if one in self._decorated_anew or self._is_cut(one)]
+        return self.cut | self.decorated | {self._innermost.get(line, "") for line in self.lines} - {""}
+
+    @cached_property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """Each edit but those of imports: the innermost function around it, and its first line."""
+        imports = {
+            line
+            for node, _ in self._statements
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for line in _lines_of(node)
+        }
+        edits = sorted(self.lines - imports)
+        inside = [(self._innermost.get(line, ""), line) for line in edits]
+        return tuple(
+            one
+            for before, one in zip([("", 0), *inside], inside, strict=False)
+            if one != (before[0], before[1] + 1)
         )
 
     @cached_property
@@ -96,7 +108,12 @@ class EditedFile:
     @cached_property
     def _within(self) -> frozenset[int]:
         """The lines in statements with an edited head, and in functions with edited decorators."""
-        found = {line for one in self._decorated_anew for line in range(one.start, one.end + 1)}
+        found = {
+            line
+            for one in self._functions
+            if one.name in self.decorated
+            for line in range(one.start, one.end + 1)
+        }
         for node, _ in self._statements:
             if isinstance(node, _WITH_HEAD) and not self.lines.isdisjoint(
                 range(node.lineno, node.body[0].lineno)
@@ -110,27 +127,13 @@ class EditedFile:
         return {line: one.name for one in self._functions for line in range(one.start, one.end + 1)}
 
     @cached_property
-    def _decorated_anew(self) -> list[_Function]:
-        edited = self.lines | self.undecorated
-        return [
-            one
-            for one in self._functions
-            if one.start in self.undecorated or not edited.isdisjoint(range(one.start, one.first))
-        ]
-
-    def _is_cut(self, one: _Function) -> bool:
-        return any(one.start <= cut.line <= one.end and cut.indent > one.indent for cut in self.cuts)
-
-    @cached_property
     def _functions(self) -> list[_Function]:
         """The functions of the file, outer ones first."""
         return [
             _Function(
                 name=name,
                 start=min((part.lineno for part in node.decorator_list), default=node.lineno),
-                first=node.lineno,
                 end=node.end_lineno or node.lineno,
-                indent=node.col_offset,
             )
             for node, name in self._statements
             if isinstance(node, _FUNCTION)
@@ -164,12 +167,19 @@ class EditedFile:
         return found
 
     @cached_property
+    def _source(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError:
+            return b""
+
+    @cached_property
     def _module(self) -> ast.Module:
         """The file's syntax; empty if it has errors."""
         try:
             with warnings.catch_warnings(action="ignore"):  # of the file's own escapes and comparisons
-                return ast.parse(self.path.read_bytes())
-        except (OSError, SyntaxError, ValueError, RecursionError):
+                return ast.parse(self._source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ast.Module(body=[], type_ignores=[])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
 
@@ -127,7 +127,7 @@ class CallSites:
         )
 
     def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
-        return _line_at(place, self._sides[1], is_certain=is_certain)
+        return line_at(place, self._sides[1], is_certain=is_certain)
 
     def _rises(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
         """By line of the head: how many more calls there are, over both sides' steps multiplied."""
@@ -222,33 +222,8 @@ class CallSites:
         return found
 
 
-def edited_caller(line: CallLine, head: TestResult, edited: Mapping[str, Container[int]]) -> CallLine | None:
-    """The nearest edited line on the way to an unedited line that calls an op more often.
-
-    A model that is called once more runs all of its ops more often: the line to look at calls the model.
-
-    Args:
-        line: The line that calls the op.
-        head: The test that ran it, with the callers of its lines.
-        edited: By file, the numbers of the lines that are new or edited.
-
-    Returns:
-        The line; None if no edited line is known on the way. It is certain if no other is as near;
-        of several it is the busiest.
-    """
-    near, seen = [line.place], {line.place}
-    while near:
-        callers = (caller for place in near for caller in head.callers.get(place, ()))
-        near = list(dict.fromkeys(caller for caller in callers if caller not in seen))
-        seen.update(near)
-        lines = [_line_at(place, head, is_certain=line.is_certain) for place in near]
-        found = [one for one in lines if one is not None and one.number in edited.get(one.file, ())]
-        if found:
-            return replace(found[0], is_edited=True, is_certain=line.is_certain and len(found) == 1)
-    return None
-
-
-def _line_at(place: str, test: TestResult, *, is_certain: bool) -> CallLine | None:
+def line_at(place: str, test: TestResult, *, is_certain: bool) -> CallLine | None:
+    """A place of a document as a line; None if it names none."""
     function, _, where = place.partition(", ")
     file, _, number = where.rpartition(":")
     if not (function and file and number.isdecimal()):

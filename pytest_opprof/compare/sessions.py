@@ -10,8 +10,9 @@ from types import MappingProxyType
 from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.accepting import SPENT
-from pytest_opprof.compare.call_sites import CallSites, edited_caller
+from pytest_opprof.compare.call_sites import CallSites
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
+from pytest_opprof.compare.edited_line import edited_line
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.judge import Judgement, judge
@@ -198,11 +199,13 @@ def _with_edit(
         return with_grown_functions(change, before, test, regressed=regressed, edited=edited)
     numbers = edited.get(line.file, ())
     is_edited = sites.is_edited(line, numbers)
-    is_at_fault = is_edited and not sites.is_of_callers(line, numbers)
-    caller = None if is_at_fault else edited_caller(line, test, edited)
-    if caller is None:
+    is_of_callers = sites.is_of_callers(line, numbers)
+    cause = None
+    if not is_edited or is_of_callers:
+        cause = edited_line(line, test, edited, is_of_callers=is_of_callers)
+    if cause is None:
         return replace(change, line=replace(line, is_edited=is_edited))
-    return replace(change, line=caller, cause=change.cause.replace(line.place, caller.place))
+    return replace(change, line=cause, cause=change.cause.replace(line.place, cause.place))
 
 
 def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:

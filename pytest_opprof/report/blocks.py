@@ -28,6 +28,7 @@ _NARROWEST_NAME = 20
 _EDITED = "changed in this branch"
 _EDITED_COLUMN = 4
 _UNCERTAIN = "this line calls it most often; which line does more is unknown"
+_ONE_OF_SEVERAL = "other lines that were changed may be the cause as well"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +198,8 @@ def _title(block: Block, *, width: int) -> list[str]:
     space = width - columns(where) - len(_EDITED)
     title = [f"{where}{' ' * min(space, _EDITED_COLUMN)}{_EDITED}" if line.is_edited and space > 1 else where]
     if not line.is_certain:
-        title += wrapped(_UNCERTAIN, width=width, first="  ", rest="  ")
+        why = _ONE_OF_SEVERAL if line.is_edited else _UNCERTAIN
+        title += wrapped(why, width=width, first="  ", rest="  ")
     text = wrapped(line.text, width=width, first="    ")
     return title + (text if len(text) <= _MOST_TEXT_LINES else [])
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.baselines.edited_file import Cut, EditedFile
+from pytest_opprof.baselines.edited_file import EditedFile
 
 SOURCE = """\
 \"\"\"A shop.\"\"\"
@@ -97,24 +97,14 @@ def test_edits_outside_functions_leave_no_function_known(path: Path) -> None:
 
 
 def test_a_function_that_lost_lines_was_edited(path: Path) -> None:
-    last = line_of("return found")
-    assert EditedFile(path, cuts=frozenset({Cut(last, 4)})).functions == {"stem"}
-    # the removed lines there were outside the function
-    assert EditedFile(path, cuts=frozenset({Cut(last, 0)})).functions == set()
-    assert EditedFile(path, cuts=frozenset({Cut(line_of('stem("a")'), 4)})).functions == set()
+    assert EditedFile(path, cut=frozenset({"stem"})).functions == {"stem"}
 
 
 def test_all_lines_of_a_function_are_edited_with_its_decorators(path: Path) -> None:
     inside = range(line_of("@cache"), line_of("return found") + 1)
-    for edited in (
-        EditedFile(path, lines=frozenset({line_of("@traced")})),
-        EditedFile(path, undecorated=frozenset({line_of("@cache")})),
-    ):
-        assert [number for number in range(1, len(LINES) + 1) if number in edited] == [*inside]
-        assert "stem" in edited.functions
-    undecorated = EditedFile(path, undecorated=frozenset({line_of("def score")}))
-    assert line_of("if self.size") in undecorated
-    assert undecorated.functions == {"Index.score"}
+    edited = EditedFile(path, lines=frozenset({line_of("@traced")}), decorated=frozenset({"stem"}))
+    assert [number for number in range(1, len(LINES) + 1) if number in edited] == [*inside]
+    assert edited.functions == {"stem"}
     # the line of `def` alone says nothing about the body
     assert line_of("found = []") not in EditedFile(path, lines=frozenset({line_of("def stem")}))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.baselines.edits import edits_since
 
 
@@ -46,7 +47,7 @@ def test_lines_of_untracked_files_are_new(repository: Path) -> None:
     for name in ("new.py", "sub/new too.py", "ignored.py"):
         (repository / name).write_text("a\nb\n")
     (repository / "dangling.py").symlink_to("nowhere.py")
-    assert lines_since(repository, first) == {"new.py": {1, 2, 3}, "sub/new too.py": {1, 2, 3}}
+    assert lines_since(repository, first) == {"new.py": {1, 2}, "sub/new too.py": {1, 2}}
 
 
 RENAMED = """\
@@ -86,21 +87,21 @@ def test_renamed_variables_are_not_an_edit(repository: Path, old: str, new: str,
     assert lines_since(repository, "HEAD") == {"model.py": edited}
 
 
-@pytest.mark.parametrize(
-    ("after", "undecorated"),
-    [
-        ("def mask(n, device):\n    return n\n", {1}),
-        ("@cache\ndef mask(n, device):\n    return n\n", set()),
-        ("def mask(n):\n    return n\n", {1}),
-    ],
-    ids=["with an edit of its function", "kept", "alone"],
-)
-def test_removed_decorator_is_found(repository: Path, after: str, undecorated: set[int]) -> None:
+def test_code_of_another_file_is_known(repository: Path) -> None:
+    """Also if it moves to a file that git does not track yet, or a link takes the place of its own."""
     model = repository / "model.py"
-    model.write_text("@cache\ndef mask(n):\n    return n\n")
-    git(repository, "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qam", "second")
-    model.write_text(after)
-    assert edits_since(repository, "HEAD")["model.py"].undecorated == undecorated
+    model.write_text("def f(x):\n    return x\n")
+    (repository / "old.py").write_text("@cache\ndef g(x):\n    y = x + 1\n    return y\n")
+    git(repository, "add", ".")
+    git(repository, "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qm", "second")
+    (repository / "moved.py").write_text("def g(x):\n    y = x + 1\n    return y\n")
+    (repository / "old.py").unlink()
+    (repository / "old.py").symlink_to("moved.py")
+    (edited,) = edits_since(repository, "HEAD").items()
+    assert edited == (
+        "moved.py",
+        EditedFile(repository / "moved.py", decorated=frozenset({"g"}), is_new=True),
+    )
 
 
 def test_gits_index_stays_as_it_is(repository: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.documents.strategies import simple_test
 
-from pytest_opprof.compare.call_sites import CallSites, edited_caller
+from pytest_opprof.compare.call_sites import CallSites
 from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.results.run import TestResult
 
@@ -286,47 +286,6 @@ def test_callers_are_blamed_if_a_new_functions_only_line_rose(
 
 
 # Model.forward is called by `fit`, from two lines, and by `evaluate`; the test calls both. Busiest first.
-WAYS = {
-    "Model.forward, model.py:4": ("fit, train.py:9", "evaluate, train.py:40", "fit, train.py:12"),
-    "fit, train.py:9": ("test_fit, test_it.py:3",),
-    "fit, train.py:12": ("fit, train.py:9", "test_fit, test_it.py:3"),
-    "evaluate, train.py:40": ("test_fit, test_it.py:5",),
-}
-
-
-@pytest.mark.parametrize(
-    ("edited", "place"),
-    [
-        ({"train.py": {12}}, "fit, train.py:12"),
-        ({"train.py": {12}, "test_it.py": {3, 5}}, "fit, train.py:12"),
-        ({"test_it.py": {5}}, "test_fit, test_it.py:5"),
-        ({"train.py": {9, 40}}, "perhaps fit, train.py:9"),
-        ({"model.py": {40}, "other.py": {9, 12}}, ""),
-        ({}, ""),
-    ],
-    ids=["a caller", "the nearest", "further out", "two as near", "none on the way", "no edits"],
-)
-def test_the_nearest_edited_line_on_the_way_is_to_blame(edited: dict[str, set[int]], place: str) -> None:
-    texts = {"fit, train.py:12": "model(x)  # once more"}
-    head = replace(simple_test({"aten::mul": 8}), callers=WAYS, lines=texts)
-    line = line_at("Model.forward, model.py:4", "return x * 2")
-    found = edited_caller(line, head, edited)
-    assert (found is not None) == bool(place)
-    if found is not None:
-        assert found.is_edited
-        assert found.is_certain != place.startswith("perhaps ")
-        assert found.place == place.removeprefix("perhaps ")
-        assert found.text == texts.get(found.place, "")
-
-
-def test_a_candidates_caller_is_a_candidate() -> None:
-    head = replace(simple_test({"aten::mul": 8}), callers=WAYS)
-    line = line_at("Model.forward, model.py:4", "return x * 2", is_certain=False)
-    found = edited_caller(line, head, {"train.py": {12}})
-    assert found is not None
-    assert not found.is_certain
-
-
 def test_either_of_two_equal_lines_may_be_new() -> None:
     """A diff marks one of the two as new; the alignment of the texts may choose the other."""
     after = {4: ("x = x * 2", 30), 5: ("y = x * x", 3), 6: ("y = x * x", 3), 9: ("return y * 0.5", 3)}

@@ -1,0 +1,94 @@
+"""The edited line that makes another line run more often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from pytest_opprof.baselines.edited_file import EditedFile
+from pytest_opprof.compare.call_sites import line_at
+from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.results.run import TestResult
+
+# What makes an object ready: how many layers it has is said there, and not where they are called.
+_MAKING = ("__init__", "__post_init__")
+
+
+def edited_line(
+    line: CallLine, head: TestResult, edited: Mapping[str, EditedFile], *, is_of_callers: bool = False
+) -> CallLine | None:
+    """The line to look at if an unedited line calls an op more often.
+
+    It is the nearest edited line on the way to that line: a model that is called once more runs all of its
+    ops more often. Else it is an edit in the nearest edited function on the way, such as of a number of
+    steps. Else it is the one edit where a class on the way is made, or the only edit of all.
+
+    Args:
+        line: The line that calls the op.
+        head: The test that ran it, with the callers of its lines.
+        edited: What was edited, by file.
+        is_of_callers: Whether the whole function of the line runs more often. Edits of it then come after
+            those of functions on the way to it.
+
+    Returns:
+        The line; None if nothing is known. It is certain if no other is as near; of several on the way it is
+        the busiest.
+    """
+    ways = list(_ways(line, head))
+    for near in ways[1:]:
+        found = [one for one in near if one.number in edited.get(one.file, ())]
+        if found:
+            return replace(found[0], is_edited=True, is_certain=line.is_certain and len(found) == 1)
+    if is_of_callers:
+        ways = [*ways[1:], ways[0]]
+    on_the_way = [one for near in ways for one in near]
+    for one in on_the_way:
+        if one.file in edited and (edit := _edit_in(one, edited[one.file])):
+            return replace(edit, is_certain=edit.is_certain and line.is_certain)
+    return _made_elsewhere(on_the_way, edited) if head.callers else None
+
+
+def _ways(line: CallLine, head: TestResult) -> Iterator[list[CallLine]]:
+    """The line, then the lines that call its function, and so on outwards."""
+    near, seen = [line.place], {line.place}
+    while near:
+        lines = (line_at(place, head, is_certain=line.is_certain) for place in near)
+        yield [one for one in lines if one is not None]
+        callers = (caller for place in near for caller in head.callers.get(place, ()))
+        near = list(dict.fromkeys(caller for caller in callers if caller not in seen))
+        seen.update(near)
+
+
+def _edit_in(line: CallLine, edited: EditedFile) -> CallLine | None:
+    """An edit of the function that a line is in: the last one above the line, if several are."""
+    places = [number for function, number in edited.places if function == line.function]
+    if not places:
+        return line if line.function in edited.cut else None
+    number = max((number for number in places if number < line.number), default=places[0])
+    return _edit(line.function, line.file, number, edited, is_certain=len(places) == 1)
+
+
+def _made_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -> CallLine | None:
+    makers = {(one.file, f"{one.function.rpartition('.')[0]}.{name}") for one in lines for name in _MAKING}
+    places = [
+        (function, file, number)
+        for file, one in edited.items()
+        if not one.is_new
+        for function, number in one.places
+    ]
+    near = [place for place in places if (place[1], place[0]) in makers] or places
+    if len(near) != 1:
+        return None
+    ((function, file, number),) = near
+    return _edit(function, file, number, edited[file], is_certain=True)
+
+
+def _edit(function: str, file: str, number: int, edited: EditedFile, *, is_certain: bool) -> CallLine:
+    return CallLine(
+        function=function or "<module>",
+        file=file,
+        number=number,
+        text=edited.text_of(number),
+        is_certain=is_certain,
+        is_edited=True,
+    )

@@ -1,0 +1,171 @@
+"""Which statements of a source are new or edited."""
+
+import pytest
+
+from pytest_opprof.baselines.code_edits import CodeEdits, edits_between
+
+BASE = '''\
+"""A shop."""
+
+LIMIT = 3
+
+
+@cache
+def stem(word, steps=LIMIT):
+    """Cut it."""
+    found = word.strip()
+    for step in range(steps):
+        found = cut(found, step)
+    return found
+
+
+class Index(Base):
+    size: int = 4
+
+    def score(self, rows):
+        total = self.mix(
+            rows,
+            heads=2,
+        )
+        with self.traced():
+            total = total * self.size
+        return [stem(word) for word in total]
+'''
+NONE = CodeEdits(frozenset())
+
+
+def edits_of(head: str, base: str = BASE) -> CodeEdits:
+    return edits_between({"a.py": base.encode()}, {"a.py": head.encode()})["a.py"]
+
+
+def edited(head: str, base: str = BASE) -> list[str]:
+    """The edited lines without their indentation."""
+    lines = head.splitlines()
+    return [lines[number - 1].strip() for number in sorted(edits_of(head, base).lines)]
+
+
+def moved(text: str) -> str:
+    """The class before the function."""
+    function, _, rest = text.partition("class Index")
+    head, _, function = function.partition("@cache")
+    return f"{head}class Index{rest}\n\n@cache{function}"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        BASE.replace("Cut it.", "Cut it off."),
+        BASE.replace('    """Cut it."""\n', ""),
+        BASE.replace("word, steps=LIMIT", "word: str, steps: int = LIMIT").replace(
+            '):\n    "', ') -> str:\n    "'
+        ),
+        BASE.replace("size: int = 4", "size = 4"),
+        BASE.replace("(\n            rows,\n            heads=2,\n        )", "(rows, heads=2)"),
+        BASE.replace("total * self.size", "(total*self.size)  # all of it"),
+        BASE.replace("total", "score"),
+        BASE.replace("found", "root").replace("word", "text"),
+        BASE.replace("\n", "\r\n"),
+        BASE.replace("        with self.traced():\n    ", ""),
+        moved(BASE),
+    ],
+    ids=[
+        "docstring",
+        "no docstring",
+        "hints",
+        "no hint",
+        "black",
+        "layout",
+        "name",
+        "names",
+        "CRLF",
+        "no with",
+        "order",
+    ],
+)
+def test_what_does_the_same_is_not_edited(head: str) -> None:
+    assert head != BASE
+    assert edits_of(head)._replace(cut=frozenset()) == NONE
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("heads=2", "heads=3", ["heads=3,"]),
+        ("            heads=2,\n", "", ["total = self.mix("]),
+        ("cut(found, step)", "cut(word, step)", ["found = cut(word, step)"]),
+        ("cut(found, step)", "trim(found, step)", ["found = trim(found, step)"]),
+        ("range(steps)", "range(steps + 1)", ["for step in range(steps + 1):"]),
+        ("steps=LIMIT", "steps=9", ["def stem(word, steps=9):"]),
+        ("steps=LIMIT", "steps=MOST", ["def stem(word, steps=MOST):"]),
+        ("    return found", "        return found", ["return found"]),
+        ("self.traced()", "self.traced(2)", ["with self.traced(2):"]),
+        ("self.size\n", "self.size\n            total = total + 1\n", ["total = total + 1"]),
+        ("LIMIT = 3", "LIMIT = 4", ["LIMIT = 4"]),
+        ("(Base)", "(Other)", ["class Index(Other):"]),
+    ],
+)
+def test_lines_that_do_something_else_are_edited(old: str, new: str, lines: list[str]) -> None:
+    assert edited(BASE.replace(old, new)) == lines
+
+
+def test_variables_keep_their_new_names_inside_their_scope() -> None:
+    """Names given in one function say nothing about another one."""
+    base = "def a(x):\n    def b():\n        return x\n    return b\ndef c(x, y):\n    return x + 1\n"
+    assert edited(base.replace("a(x)", "a(z)").replace("return x\n", "return z\n"), base) == []
+    assert edited(base.replace("a(x)", "a(y)").replace("x\n", "y\n").replace("x + 1", "y + 1"), base) == [
+        "return y + 1"
+    ]
+    assert edited("out[full] = f(out[full])", "out[small] = f(out[small])") == ["out[full] = f(out[full])"]
+    assert edited("q = f'''LIMIT n'''", "q = f'''LIMIT $1'''") == ["q = f'''LIMIT n'''"]
+
+
+def test_functions_that_lost_statements_or_decorators_are_known() -> None:
+    assert edits_of(BASE.replace("@cache\n", "")) == NONE._replace(decorated=frozenset({"stem"}))
+    added = edits_of(BASE.replace("    def score", "    @cache\n    def score"))
+    assert added.decorated == {"Index.score"}
+    assert len(added.lines) == 1
+    assert edits_of(BASE.replace("    return found\n", "")).cut == {"stem"}
+    assert edits_of(BASE.replace("LIMIT = 3\n", "")).cut == frozenset()
+
+
+def test_code_that_moved_to_another_file_is_not_edited() -> None:
+    model, index = BASE.split("\n\nclass ")
+    index = f"class {index}"
+    found = edits_between(
+        {"shop.py": BASE.encode()},
+        {"shop.py": model.encode(), "index.py": index.replace("return [", "return not [").encode()},
+    )
+    assert found["shop.py"] == NONE
+    assert found["index.py"].lines == {11}
+
+
+def test_renamed_class_is_known_by_its_statements() -> None:
+    base = "class Head:\n    def forward(self, x):\n        return self.net(x) * self.gain\n"
+    adapter = "class Adapter:\n    def forward(self, x, y):\n        return self.net(y) * 2\n"
+    head = adapter + base.replace("Head", "Classifier")
+    assert edits_of(head, base).lines & {2, 3, 5, 6} == {2, 3}
+
+
+def test_a_new_file_is_edited_as_a_whole() -> None:
+    found = edits_between({}, {"a.py": b"# a\nx = 1\n\n\ndef f(\n    y\n):\n    return y\n"})
+    assert found["a.py"] == CodeEdits(frozenset({2, 5, 6, 7, 8}))
+
+
+def test_all_kinds_of_blocks_are_read() -> None:
+    base = (
+        "try:\n    a()\nexcept E:\n    b()\nelse:\n    c()\nfinally:\n    d()\n"
+        "match x:\n    case 1 if y:\n        e()\n    case _:\n        f()\nif x: g()\nelse: h()\n"
+    )
+    for name in "abcdefgh":
+        assert edited(base.replace(f"{name}()", "new()"), base) == [
+            line.strip().replace(f"{name}()", "new()") for line in base.splitlines() if f"{name}()" in line
+        ]
+    assert edited(base.replace("case 1", "case 2"), base) == ["case 2 if y:"]
+    # What only one branch runs is not what the other one ran.
+    assert edited(base.replace("g()", "i()").replace("h()", "g()"), base) == ["if x: i()", "else: g()"]
+
+
+@pytest.mark.parametrize("source", ["def f(:\n", "\0", "x = " + "(" * 500 + "1" + ")" * 500])
+def test_a_source_that_python_cannot_read_is_compared_by_lines(source: str) -> None:
+    assert edits_of(f"{source}\nsame", "same\nx\n").lines == {1}
+    assert edits_of("same\nnew\n", f"{source}\nsame\n").lines == {2}

@@ -1,0 +1,136 @@
+"""The edited line that makes an unedited one run more often."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.documents.strategies import simple_test
+
+from pytest_opprof.baselines.edited_file import EditedFile
+from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.compare.edited_line import edited_line
+
+LINE = CallLine(function="Model.forward", file="model.py", number=4, text="return x * 2")
+WAYS = {
+    "Model.forward, model.py:4": ("fit, train.py:9", "evaluate, train.py:40", "fit, train.py:12"),
+    "fit, train.py:9": ("test_fit, test_it.py:3",),
+    "fit, train.py:12": ("fit, train.py:9", "test_fit, test_it.py:3"),
+    "evaluate, train.py:40": ("test_fit, test_it.py:5",),
+}
+
+
+def edits_of(edited: dict[str, set[int]]) -> dict[str, EditedFile]:
+    return {file: EditedFile(Path(file), lines=frozenset(lines)) for file, lines in edited.items()}
+
+
+@pytest.mark.parametrize(
+    ("edited", "place"),
+    [
+        ({"train.py": {12}}, "fit, train.py:12"),
+        ({"train.py": {12}, "test_it.py": {3, 5}}, "fit, train.py:12"),
+        ({"test_it.py": {5}}, "test_fit, test_it.py:5"),
+        ({"train.py": {9, 40}}, "perhaps fit, train.py:9"),
+        ({"model.py": {40}, "other.py": {9, 12}}, ""),
+        ({}, ""),
+    ],
+    ids=["a caller", "the nearest", "further out", "two as near", "none on the way", "no edits"],
+)
+def test_the_nearest_edited_line_on_the_way_is_to_blame(edited: dict[str, set[int]], place: str) -> None:
+    texts = {"fit, train.py:12": "model(x)  # once more"}
+    head = replace(simple_test({"aten::mul": 8}), callers=WAYS, lines=texts)
+    found = edited_line(LINE, head, edits_of(edited))
+    assert (found is not None) == bool(place)
+    if found is not None:
+        assert found.is_edited
+        assert found.is_certain != place.startswith("perhaps ")
+        assert found.place == place.removeprefix("perhaps ")
+        assert found.text == texts.get(found.place, "")
+
+
+def test_a_candidates_caller_is_a_candidate() -> None:
+    head = replace(simple_test({"aten::mul": 8}), callers=WAYS)
+    found = edited_line(replace(LINE, is_certain=False), head, edits_of({"train.py": {12}}))
+    assert found is not None
+    assert not found.is_certain
+
+
+MODEL = """\
+import torch
+DEPTH = 6
+class Model(torch.nn.Module):
+    def __init__(self):
+        self.inner = torch.nn.Sequential(*[Block() for _ in range(DEPTH)])
+        self.name = "model"
+
+    def forward(self, x, steps=4):
+        limit = 9
+        for _ in range(steps):
+            x = self.inner(x)
+            limit -= 1
+        with torch.autocast("cpu", enabled=True):
+            x = self.inner(x)
+        return x
+
+    def extra(self):
+        return 1
+"""
+BLOCK = "class Block:\n    def forward(self, x):\n        y = 2\n        return x * y\n"
+
+
+@pytest.mark.parametrize(
+    ("edited", "place"),
+    [
+        ("def forward", "Model.forward, model.py:8"),
+        ("limit = 9", "Model.forward, model.py:9"),
+        ("with torch", "Model.forward, model.py:13"),
+        ("self.inner = ", "Model.__init__, model.py:5"),
+        ("DEPTH = 6", "<module>, model.py:2"),
+        ("return 1", "Model.extra, model.py:18"),
+        ("DEPTH = 6|self.inner = ", "Model.__init__, model.py:5"),
+        ("DEPTH = 6|return 1", ""),
+        ("import torch", ""),
+        ("limit = 9|limit -= 1", "perhaps Model.forward, model.py:9"),
+    ],
+)
+def test_an_edit_beside_the_way_is_found(tmp_path: Path, edited: str, place: str) -> None:
+    for name, text in (("model.py", MODEL), ("block.py", BLOCK)):
+        (tmp_path / name).write_text(text)
+    numbers = {
+        number
+        for part in edited.split("|")
+        for number, line in enumerate(MODEL.splitlines(), start=1)
+        if part in line
+    }
+    head = replace(
+        simple_test({"aten::mul": 8}),
+        callers={
+            "Block.forward, block.py:4": ("Model.forward, model.py:11",),
+            "Model.forward, model.py:11": ("test_it, test_it.py:3",),
+        },
+    )
+    line = CallLine(function="Block.forward", file="block.py", number=4)
+    edits = {"model.py": EditedFile(tmp_path / "model.py", lines=frozenset(numbers))}
+    found = edited_line(line, head, edits)
+    assert (found.place if found else "") == place.removeprefix("perhaps ")
+    if found is not None:
+        assert found.is_edited
+        assert found.is_certain != place.startswith("perhaps ")
+        assert found.text == MODEL.splitlines()[found.number - 1].strip()
+    # A file that is new says nothing about what ran before.
+    new = {file: replace(one, is_new=True) for file, one in edits.items()}
+    if place.startswith("<module>"):
+        assert edited_line(line, head, new) is None
+    # An edit of the line's own function is nearer, unless that runs more often as a whole.
+    edits["block.py"] = EditedFile(tmp_path / "block.py", lines=frozenset({3}))
+    own = edited_line(line, head, edits)
+    assert own is not None
+    assert own.place == "Block.forward, block.py:3"
+    if "forward" in place:
+        assert edited_line(line, head, edits, is_of_callers=True) == found
+
+
+def test_a_function_on_the_way_that_lost_statements_is_named_by_its_call() -> None:
+    head = replace(simple_test({"aten::mul": 8}), callers=WAYS)
+    found = edited_line(LINE, head, {"train.py": EditedFile(Path("train.py"), cut=frozenset({"evaluate"}))})
+    assert found is not None
+    assert (found.place, found.is_edited) == ("evaluate, train.py:40", False)
