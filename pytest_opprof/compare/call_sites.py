@@ -132,7 +132,6 @@ class CallSites:
     def _rises(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
         """By line of the head: how many more calls there are, over both sides' steps multiplied."""
         weight_before, weight_after = self._weights
-        base, head = self._sides
         rises = {place: calls * weight_after for place, calls in after.items()}
         gone: list[tuple[str, int]] = []
         for place, calls in before.items():
@@ -143,19 +142,8 @@ class CallSites:
                 gone.append((place, calls * weight_before))
         fell = {now: old for old, now in self._now.items() if rises.get(now, 0) < 0}
         gone += [(old, -rises[now]) for now, old in fell.items()]
-        # Unlike lines of that function have the calls of a line that is gone: it was written anew, perhaps on
-        # several lines. Of a line that stayed, or of one whose function calls it, a part may have been taken
-        # out into a new function. A line with the same text may have moved to any function.
         for place, calls in gone:
-            functions = {self._names.get(_function(place)), *(self._new if place in self._now else ())}
-            anew = [
-                now
-                for now, rise in rises.items()
-                if rise > 0 and now not in self._known
-                if _function(now) in functions
-                or self._is_called_by(place, now)
-                or base.lines.get(place) == head.lines.get(now, "")
-            ]
+            anew = [now for now, rise in rises.items() if rise > 0 and self._may_take_over(place, now)]
             anew.sort(key=lambda now: (rises[now] != calls, -self._likeness(place, now)))
             left = calls
             for now in anew:
@@ -163,6 +151,20 @@ class CallSites:
                 rises[now] -= taken
                 left -= taken
         return rises
+
+    def _may_take_over(self, place: str, now: str) -> bool:
+        """Whether a line of the head may have the calls of a line that is gone, or that is called less.
+
+        Unlike lines of its function may: it was written anew, perhaps on several lines. A part of a line that
+        stayed, or whose function calls it, may have been taken out into a new function. A line with the same
+        text may have moved to any function, and of two copies of a function one may have been removed.
+        """
+        base, head = self._sides
+        is_same = base.lines.get(place) == head.lines.get(now, "")
+        if now in self._known:
+            return is_same and _function(place) not in self._names
+        functions = {self._names.get(_function(place)), *(self._new if place in self._now else ())}
+        return is_same or _function(now) in functions or self._is_called_by(place, now)
 
     def _is_called_by(self, place: str, now: str) -> bool:
         """Whether a line is in a new function, which the function of a line of the base calls now."""
@@ -190,16 +192,42 @@ class CallSites:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """By function of the base: the same function in the head."""
+        """By function of the base: the same function in the head, if the likest one is left."""
         before, after = self._lines
         found = {function: function for function in before if function in after}
-        left = {function: lines for function, lines in after.items() if function not in before}
-        for same in (_most_alike, _namesake):
-            for function in sorted(before.keys() - found.keys() if left else ()):
-                if (renamed := same(function, before[function], left)) is not None:
-                    found[function] = renamed
-                    del left[renamed]
+        ranked = sorted(
+            (rank, old, new)
+            for old in before.keys() - found.keys()
+            for new in after.keys() - found.keys()
+            if (rank := self._unlikeness(old, new)) is not None
+        )
+        for _, old, new in ranked:
+            if old not in found and new not in found.values():
+                found[old] = new
         return found
+
+    def _unlikeness(self, old: str, new: str) -> tuple[float, ...] | None:
+        """Sorts the pairs that may be one function with two names: the likest first; None for others.
+
+        Such a function is in another file, or has enough of the same lines, or is the same method of a class
+        with another name. More of the same lines make a pair likelier, then as many calls.
+        """
+        before, after = (side[function] for side, function in zip(self._lines, (old, new), strict=True))
+        shared = len({line.text for line in before} & {line.text for line in after})
+        part = shared / max(len(before), len(after))
+        is_moved, is_namesake = (
+            old.partition(", ")[0] == new.partition(", ")[0],
+            _own_name(old) == _own_name(new),
+        )
+        if not (is_moved or part >= _SAME_FUNCTION or is_namesake):
+            return None
+        texts = ["\n".join(line.text for line in lines) for lines in (before, after)]
+        likeness = 0 if part >= _SAME_FUNCTION else SequenceMatcher(None, texts[0], texts[1]).ratio()
+        calls = [
+            weight * sum(row.places.get(line.place, 0) for row in side.ops for line in lines)
+            for side, weight, lines in zip(self._sides, self._weights, (before, after), strict=True)
+        ]
+        return (not is_moved, -part, -likeness, -min(calls) / (max(calls) or 1))
 
     @cached_property
     def _new(self) -> frozenset[str]:
@@ -289,22 +317,6 @@ def _bound(text: str) -> str:
 def _value(text: str) -> str:
     """What a line assigns or returns."""
     return text.partition(" = ")[2] or text.removeprefix("return ")
-
-
-def _most_alike(_: str, lines: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]) -> str | None:
-    """The function that has most of these lines, if it has enough of them; None for none."""
-    texts = {line.text for line in lines}
-    shared = {
-        function: len(texts & {line.text for line in others}) / max(len(texts), len(others))
-        for function, others in functions.items()
-    }
-    best = max(shared, key=lambda function: shared[function], default=None)
-    return best if best is not None and shared[best] >= _SAME_FUNCTION else None
-
-
-def _namesake(name: str, _: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]) -> str | None:
-    """The method of that name in the same file, whose class has another name now; None for none."""
-    return next((function for function in functions if _own_name(function) == _own_name(name)), None)
 
 
 def _own_name(function: str) -> str:

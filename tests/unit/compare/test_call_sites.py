@@ -178,6 +178,46 @@ def test_line_that_moved_to_another_function_is_the_same() -> None:
     assert risen(base, together(moved, new, *stayed)) == line_at("Head.forward, a.py:24", copy)
 
 
+def test_line_of_a_removed_copy_is_the_same() -> None:
+    norm: Lines = {5: ("return x * x.rsqrt()", 6)}
+    half = calling({9: ("return x * 0.5", 2)}, function="half, a.py")
+    base = together(calling(norm, function="A.norm, a.py"), calling(norm, function="B.norm, b.py"), half)
+    more = calling({9: ("return x * 0.5", 4)}, function="half, a.py")
+    twice: Lines = {5: ("return x * x.rsqrt()", 12)}
+    for function in ("A.norm, a.py", "Base.norm, base.py"):
+        head = together(calling(twice, function=function), more)
+        assert risen(base, head) == line_at("half, a.py:9", "return x * 0.5")
+
+
+def test_function_of_the_same_name_in_another_file_is_the_same() -> None:
+    """Though a function of another class has more of the same lines."""
+    lines: Lines = {4: ("x = self.a(x)", 6), 5: ("return self.b(x)", 6)}
+    encoder = {number: (text, 2 * calls) for number, (text, calls) in lines.items()}
+    base = together(
+        calling(lines, function="Decoder.forward, m.py"), calling(encoder, function="Encoder.forward, m.py")
+    )
+    head = together(
+        calling(
+            {4: lines[4], 5: ("return self.b(x) * 2", 6), 6: ("return -x", 6)},
+            function="Decoder.forward, d.py",
+        ),
+        calling(encoder, function="Encoder.forward, e.py"),
+    )
+    found = risen(base, head)
+    assert found is not None
+    assert found.function == "Decoder.forward"
+
+
+def test_renamed_class_is_the_one_that_is_called_as_often() -> None:
+    line = "return self.net(x) * self.gain"
+    base = calling({4: (line, 2)}, function="Head.forward, m.py")
+    head = together(
+        calling({4: (line, 12)}, function="Adapter.forward, m.py"),
+        calling({14: (line, 2)}, function="Classifier.forward, m.py"),
+    )
+    assert risen(base, head) == line_at("Adapter.forward, m.py:4", line)
+
+
 def test_calls_that_several_lines_lost_are_counted_once() -> None:
     before: Lines = {
         at: (f"{name} = {name}.view(shape).transpose(1, 2)", 12) for at, name in enumerate("qkv")
