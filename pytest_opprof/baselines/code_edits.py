@@ -25,6 +25,7 @@ _BRANCHES: Final = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.match_case, as
 _IGNORED: Final = frozenset({"ctx", "annotation", "returns", "type_comment", "type_params", "kind", "simple"})
 _Block: TypeAlias = "ast.stmt | ast.ExceptHandler | ast.match_case"
 _ScopeNode: TypeAlias = "ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef"
+_Part: TypeAlias = "tuple[object, tuple[str, ...], range]"
 _Renamed: TypeAlias = "tuple[str, str]"
 
 
@@ -63,19 +64,40 @@ class _Key(NamedTuple):
 
 @dataclass
 class _Scope:
-    """A module, class or function, without those inside it.
+    """A module, class or function.
 
     Attributes:
         around: The scopes around it.
-        text: The lines of its file, without indentation.
+        file_text: The lines of its file, without indentation.
+        text: Its own lines, with the scopes inside it.
+        parts: Its statements, without those of the scopes inside it: syntax, the branches around it, lines.
     """
 
     key: _Key
     kind: type[ast.AST]
     around: tuple[_Key, ...]
+    file_text: Sequence[str]
     text: Sequence[str]
-    statements: list[_Statement] = field(default_factory=list)
-    decorators: list[_Statement] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=list)
+    decorator_parts: list[_Part] = field(default_factory=list)
+
+    @cached_property
+    def statements(self) -> list[_Statement]:
+        return [self._statement(*part) for part in self.parts]
+
+    @cached_property
+    def decorators(self) -> list[_Statement]:
+        return [self._statement(*part) for part in self.decorator_parts]
+
+    def _statement(self, node: object, path: Iterable[str], lines: range) -> _Statement:
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            node = ast.Assign(targets=[node.target], value=node.value)
+        names: list[tuple[str, bool]] = []
+        try:
+            shape = _shape(node, names)
+        except RecursionError:  # a sum of hundreds of terms
+            names, shape = [], "\n".join(self.file_text[line - 1] for line in lines)
+        return _Statement(f"{'/'.join(path)}:{shape}", tuple(names), lines)
 
     @property
     def own_name(self) -> str:
@@ -109,7 +131,9 @@ def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[
     for key, scope in new.items():
         renamed = frozenset[_Renamed]().union(*(compared[one].renamed for one in scope.around))
         compared[key] = _Comparison(pairs.get(key), scope, renamed)
-    by_file = {file: [one for key, one in compared.items() if key.file == file] for file in head}
+    by_file: dict[str, list[_Comparison]] = {file: [] for file in head}
+    for key, comparison in compared.items():
+        by_file[key.file].append(comparison)
     return {
         file: _of_text(base.get(file, b""), head[file])
         if file in unread
@@ -133,13 +157,10 @@ class _Comparison:
     def __init__(self, base: _Scope | None, head: _Scope, renamed: frozenset[_Renamed]) -> None:
         self.function = head.key.name
         self._is_function = base is not None and issubclass(head.kind, _FUNCTION)
-        self._base, self._head = base or replace(head, statements=[], decorators=[], text=()), head
-        old, new = self._base.statements, head.statements
-        self._regions = [
-            (old[low:high], new[low_after:high_after])
-            for tag, low, high, low_after, high_after in _aligned(old, new, _exactly)
-            if tag != "equal"
-        ]
+        self._base, self._head = base or replace(head, parts=[], decorator_parts=[], text=()), head
+        self._regions = (
+            [] if self._base.text == head.text else _regions(self._base.statements, head.statements)
+        )
         alike = [pair for region in self._regions for pair in _alike(*region)]
         # A new name is given where it is bound. Without that, a statement takes another variable.
         self.renamed = renamed | {pair for both in alike for pair in _given(*both)}
@@ -147,8 +168,10 @@ class _Comparison:
 
     @property
     def is_decorated_anew(self) -> bool:
+        if not self._is_function or self._base.text == self._head.text:
+            return False
         old, new = ([*map(_exactly, scope.decorators)] for scope in (self._base, self._head))
-        return self._is_function and old != new
+        return old != new
 
     @property
     def is_cut(self) -> bool:
@@ -162,7 +185,7 @@ class _Comparison:
         yield from (line for one in self._head.decorators if _exactly(one) not in known for line in one.lines)
         for old, new in self._regions:
             gone = Counter(
-                self._base.text[line - 1] for one in filter(self._differs, old) for line in one.lines
+                self._base.file_text[line - 1] for one in filter(self._differs, old) for line in one.lines
             )
             for statement in filter(self._differs, new):
                 yield from self._lines_of(statement, gone)
@@ -170,7 +193,7 @@ class _Comparison:
     def _lines_of(self, statement: _Statement, gone: Counter[str]) -> list[int]:
         edited = []
         for line in statement.lines:
-            text = self._head.text[line - 1]
+            text = self._head.file_text[line - 1]
             if gone[text]:
                 gone[text] -= 1
             elif text:
@@ -193,6 +216,17 @@ def _aligned(
     base: Sequence[_Statement], head: Sequence[_Statement], key: Callable[[_Statement], Hashable]
 ) -> Sequence[tuple[str, int, int, int, int]]:
     return SequenceMatcher(None, [*map(key, base)], [*map(key, head)], autojunk=False).get_opcodes()
+
+
+def _regions(
+    base: Sequence[_Statement], head: Sequence[_Statement]
+) -> list[tuple[Sequence[_Statement], Sequence[_Statement]]]:
+    """What differs between two lists of statements, with what it replaced."""
+    return [
+        (base[low:high], head[low_after:high_after])
+        for tag, low, high, low_after, high_after in _aligned(base, head, _exactly)
+        if tag != "equal"
+    ]
 
 
 def _alike(base: Sequence[_Statement], head: Sequence[_Statement]) -> Iterator[tuple[_Statement, _Statement]]:
@@ -247,7 +281,8 @@ class _Reader:
 
     def __init__(self, file: str, source: bytes) -> None:
         self._file = file
-        self._text = [line.strip() for line in source.decode("utf-8", "replace").split("\n")]
+        self._lines = [line.rstrip() for line in source.decode("utf-8", "replace").split("\n")]
+        self._stripped = [line.strip() for line in self._lines]
         self._turns = Counter[str]()
         self._found: list[_Scope] = []
 
@@ -258,14 +293,14 @@ class _Reader:
     def _read_scope(self, node: _ScopeNode, name: str, around: tuple[_Key, ...]) -> None:
         key = _Key(self._file, name, self._turns[name])
         self._turns[name] += 1
-        scope = _Scope(key, type(node), around, self._text)
+        scope = _Scope(key, type(node), around, self._stripped, self._text_of(node))
         self._found.append(scope)
         if not isinstance(node, ast.Module):
-            scope.decorators = [_statement(one, (), _lines(one)) for one in node.decorator_list]
+            scope.decorator_parts = [(one, (), _lines(one)) for one in node.decorator_list]
             parts: Sequence[ast.AST] = (
                 [*node.bases, *node.keywords] if isinstance(node, ast.ClassDef) else [node.args]
             )
-            scope.statements.append(_statement(parts, ("signature",), _head(node)))
+            scope.parts.append((parts, ("signature",), _head(node)))
         inner = f"{name}.<locals>." if isinstance(node, _FUNCTION) else f"{name}." if name else ""
         inside: list[tuple[_Block, tuple[str, ...]]] = [(one, ()) for one in reversed(node.body)]
         while inside:
@@ -274,10 +309,17 @@ class _Reader:
                 self._read_scope(one, inner + one.name, (*around, key))
                 continue
             if not _does_nothing(one):
-                scope.statements.append(_statement(one, path, _head(one)))
+                scope.parts.append((one, path, _head(one)))
             for block in reversed(_BLOCKS):
                 below = (*path, type(one).__name__, block) if isinstance(one, _BRANCHES) else path
                 inside += [(child, below) for child in reversed(getattr(one, block, ()))]
+
+    def _text_of(self, node: _ScopeNode) -> list[str]:
+        """Its lines, with indentation relative to its own."""
+        if isinstance(node, ast.Module):
+            return self._lines
+        start = min(one.lineno for one in (node, *node.decorator_list))
+        return [line[node.col_offset :] for line in self._lines[start - 1 : node.end_lineno]]
 
 
 def _does_nothing(one: _Block) -> bool:
@@ -285,14 +327,6 @@ def _does_nothing(one: _Block) -> bool:
     return (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)) or (
         isinstance(one, ast.AnnAssign) and one.value is None
     )
-
-
-def _statement(node: object, path: Iterable[str], lines: range) -> _Statement:
-    if isinstance(node, ast.AnnAssign) and node.value is not None:
-        node = ast.Assign(targets=[node.target], value=node.value)
-    names: list[tuple[str, bool]] = []
-    shape = f"{'/'.join(path)}:{_shape(node, names)}"
-    return _Statement(shape, tuple(names), lines)
 
 
 def _shape(node: object, names: list[tuple[str, bool]]) -> str:

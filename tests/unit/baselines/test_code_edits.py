@@ -169,3 +169,9 @@ def test_all_kinds_of_blocks_are_read() -> None:
 def test_a_source_that_python_cannot_read_is_compared_by_lines(source: str) -> None:
     assert edits_of(f"{source}\nsame", "same\nx\n").lines == {1}
     assert edits_of("same\nnew\n", f"{source}\nsame\n").lines == {2}
+
+
+def test_very_long_sum_is_compared_by_its_text() -> None:
+    base = f"def f(x):\n    return {' + '.join(['x'] * 600)}\n\ndef g(x):\n    return x\n"
+    assert edits_of(base.replace("return x\n", "return -x\n"), base).lines == {5}
+    assert edits_of(base.replace("x + x + x", "x + x - x", 1), base).lines == {2}
