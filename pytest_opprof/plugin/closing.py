@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -133,7 +133,10 @@ def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None
 
 
 def _why_red(session: OpprofSession, comparison: Comparison) -> str:
-    """``exit 1: 3 tests regressed``: why this session fails; empty if we do not fail it."""
+    """``exit 1: 3 tests regressed``: why this session fails; empty if we do not fail it.
+
+    An exit status that is not ours has another reason: ``exit 2, and 3 tests regressed``.
+    """
     failing = Counter(test.verdict for test in comparison.tests if test.verdict and session.fails(test))
     told = [
         f"{counted(failing[verdict], 'test')} {VERDICT_WORDS.get(verdict, verdict.value)}"
@@ -142,7 +145,10 @@ def _why_red(session: OpprofSession, comparison: Comparison) -> str:
     ]
     if not told and session.failures:
         told = [session.failures[0].partition(". ")[0]]
-    return f"exit {int(pytest.ExitCode.TESTS_FAILED)}: {escaped(', '.join(told))}" if told else ""
+    its: Any = session.config.pluginmanager.get_plugin("session")
+    status = int(its.exitstatus)  # other plugins may have changed it
+    means = ":" if status == pytest.ExitCode.TESTS_FAILED else ", and"
+    return f"exit {status}{means} {escaped(', '.join(told))}" if told else ""
 
 
 def _write_tables(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:

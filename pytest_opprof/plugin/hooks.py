@@ -179,6 +179,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Note the seeds of a marked test's fixtures."""
+    __tracebackhide__ = True
+    session = request.config.stash.get(SESSION, None)
+    if session is None:
+        return (yield)
+    with session.seeds.fixture(fixturedef):
+        return (yield)
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Measure a marked test: innermost, so output and logging are captured as the test's own."""

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pytest
+
 
 @dataclass(frozen=True, slots=True)
 class _Generator:
@@ -67,22 +69,49 @@ class Seeds:
 
     def __init__(self, seed: int | None) -> None:
         self._seed = seed
-        self._before_setup: dict[str, Any] = {}
+        self._in_setup = False
+        self._noted: dict[str, Any] = {}
+        self._running: pytest.FixtureDef[Any] | None = None
+        self._left: dict[tuple[pytest.FixtureDef[Any], str], Any] = {}
         self._of_fixtures: dict[str, Any] = {}
         self._after_first: dict[str, Any] | None = None
 
-    def begin(self) -> None:
-        """A marked test is about to be set up."""
-        if self._seed is not None:
-            self._before_setup = _states()
+    def begin(self, *, is_measured: bool) -> None:
+        """A test is about to be set up."""
+        self._in_setup = is_measured and self._seed is not None
+        self._of_fixtures = {}
+
+    @contextlib.contextmanager
+    def fixture(self, fixture: pytest.FixtureDef[Any]) -> Iterator[None]:
+        """A fixture is set up: if each test has its own, its seed holds in all calls.
+
+        What a lasting fixture leaves is only there in the first of its tests, which another session may skip.
+        """
+        if not self._in_setup:
+            yield
+            return
+        self._note()  # it may run inside another one
+        outer, self._running = self._running, fixture if fixture.scope == "function" else None
+        try:
+            yield
+        finally:
+            self._note()
+            self._running = outer
+
+    def _note(self) -> None:
+        """Note the states that the running fixture set since the last note."""
+        before, self._noted = self._noted, _states()
+        if self._running is None:
+            return
+        for name in before.keys() & self._noted.keys():
+            state, key = self._noted[name], (self._running, name)
+            # If the test before drew nothing, a seed changes nothing.
+            if not _is_same(before[name], state) or _is_same(self._left.get(key), state):
+                self._of_fixtures[name] = self._left[key] = state
 
     def first_call(self) -> None:
-        """It was set up: its fixtures' seeds hold in all calls."""
-        if self._seed is not None:
-            before, self._of_fixtures = self._before_setup, {}
-            for name, state in _states().items():
-                if name in before and not _is_same(before[name], state):
-                    self._of_fixtures[name] = state
+        """It was set up."""
+        self._in_setup = False
 
     def next_call(self) -> None:
         """It will be called again."""
@@ -98,7 +127,8 @@ class Seeds:
                     _GENERATORS[name].seed(generator, self._seed)
 
     def end(self) -> None:
-        """It is not called again."""
+        """It is not called again, unless another plugin runs it again from its setup on."""
+        self._in_setup = self._seed is not None
         states, self._after_first = self._after_first, None
         if states is not None:
             for name, generator in _found():
@@ -122,6 +152,6 @@ def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
     if isinstance(one, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
+        return all(map(_is_same, one, other))  # CUDA may have started since
     values = getattr(one, "tolist", None)
     return bool(one == other if values is None else values() == other.tolist())

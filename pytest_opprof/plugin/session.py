@@ -84,6 +84,7 @@ class OpprofSession:
         failures: Reasons that fail this session without a failed test.
         comparison: Of all tests; None until the session is over.
         printed: Reports printed with the summary.
+        seeds: Those of the measured tests.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class OpprofSession:
         self.failures: list[str] = []
         self.comparison: Comparison | None = None
         self.printed: list[str] = []
+        self.seeds = Seeds(options.seed)
         self._fail_on = parse_fail_on(options.fail_on)
         self.table_of(TestResult(node_id=""))  # refuse unknown sort keys and columns now
         check_reports(options.reports)
@@ -130,7 +132,6 @@ class OpprofSession:
         self._looks = Looks(self)
         self._scaling = Scaling()
         self._heap = RestingHeap()
-        self._seeds = Seeds(options.seed)
         self._speed: Speed | None = None
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
@@ -165,9 +166,9 @@ class OpprofSession:
 
     def prepare(self, item: pytest.Item) -> None:
         """A test will be set up: freeze the heap, so that its windows do not pay for it."""
+        self.seeds.begin(is_measured=PLAN in item.stash)
         if PLAN in item.stash:
             self._heap.freeze()
-            self._seeds.begin()
         else:
             self._heap.thaw()
 
@@ -188,7 +189,7 @@ class OpprofSession:
             "fails": partial(self._looks.would_fail, item),
             "timed": TimedSteps(0 if self.exchange else self.options.timed_steps, quiet=self._quiet()),
             "quiet": self._quiet(),
-            "seeds": self._seeds,
+            "seeds": self.seeds,
         }
         if fixture is not None:
             return BenchmarkStepping(request, fixture=fixture, **common)

@@ -61,6 +61,27 @@ def test_no_plugin_hides_a_regression(project: Project, conftest: str, workers: 
     assert session.banner.startswith("test_it.py::test_it: REGRESSED")
 
 
+OTHER_EXITS = {
+    2: "def pytest_runtest_logreport(report):\n    if report.failed: raise KeyboardInterrupt",
+    0: "def pytest_sessionfinish(session):\n    session.exitstatus = 0",
+}
+
+
+@pytest.mark.parametrize("code", OTHER_EXITS)
+def test_the_last_line_has_the_exit_code_of_the_session(project: Project, code: int) -> None:
+    project.write("conftest.py", OTHER_EXITS[code])
+    session = regressed(project)
+    assert session.exit_code == code
+    session.lines.fnmatch_lines([f"exit {code}, and 1 test regressed"])
+
+
+def test_a_worker_that_stops_at_a_regression_interrupts_the_session(project: Project) -> None:
+    pytest.importorskip("xdist")
+    session = regressed(project, "-n", "1", "-x", plugins=("xdist",))
+    assert session.exit_code == pytest.ExitCode.INTERRUPTED
+    session.lines.fnmatch_lines(["exit 2, and 1 test regressed"])
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
 def test_flaky_reports_a_regression_once(project: Project, workers: tuple[str, ...]) -> None:
     pytest.importorskip("flaky")

@@ -1,10 +1,11 @@
 """Random draws of measured tests are equal in each session and call; other tests are not affected."""
 
 import gzip
+import random
 from pathlib import Path
 
 import pytest
-from e2e.project import Project
+from e2e.project import Project, Session
 
 DRAWN = """\
     import random
@@ -131,6 +132,158 @@ def test_a_benchmark_draws_the_same_however_often_it_was_timed(project: Project)
     same = project.pytest("--opprof-baseline=main", plugins=("pytest_benchmark.plugin",))
     assert same.exit_code == 0
     same.lines.fnmatch_lines(["2 passed * nothing dropped"])
+
+
+WHICHEVER_IS_FIRST = """\
+    import random
+    import pytest
+    from pytest_opprof import record_function
+
+    pytestmark = pytest.mark.profile
+
+    def work():
+        for _ in range(random.randrange(1000)):
+            with record_function("work"):
+                pass
+
+    @pytest.fixture(scope="session")
+    def model():
+        random.seed(5)
+
+    @pytest.fixture(scope="module")
+    def late():
+        random.seed(6)
+
+    @pytest.fixture
+    def asks(request):
+        request.getfixturevalue("late")
+
+    @pytest.fixture
+    def seeds():
+        random.seed(7)
+
+    @pytest.fixture
+    def seeds_and_asks(request, seeds):
+        request.getfixturevalue("late")
+
+    class TestModel:
+        def test_first(self, model):
+            work()
+
+        def test_second(self, model):
+            work()
+
+    class TestLate:
+        def test_first(self, asks):
+            work()
+
+        def test_second(self, asks):
+            work()
+
+    class TestLateSeeded:
+        def test_first(self, seeds_and_asks):
+            work()
+
+        def test_second(self, seeds_and_asks):
+            work()
+
+    class TestSetupClass:
+        def setup_class(self):
+            random.seed(8)
+
+        def test_first(self):
+            work()
+
+        def test_second(self):
+            work()
+
+    class TestSetupMethodSeeded:
+        def setup_method(self):
+            random.seed(7)
+
+        def test_first(self):
+            work()
+
+        def test_second(self, model):
+            work()
+
+    class TestSeeded:
+        def test_first(self, seeds):
+            pass
+
+        def test_second(self, seeds):  # the generator is already in the state that the fixture leaves
+            work()
+    """
+
+
+def draw(seed: int) -> int:
+    return random.Random(seed).randrange(1000)  # noqa: S311  # as the tests
+
+
+def drawn(session: Session) -> dict[str, set[int]]:
+    """How often each test ran the range in its steps."""
+    return {
+        test.node_id.partition("::")[2]: {row.count.low, row.count.high}
+        for test in session.run.tests
+        for row in test.ops
+        if row.name == "work"
+    }
+
+
+@pytest.mark.parametrize("chosen", ["first or second", "second", "(Late or Seeded) and second"])
+def test_draws_do_not_depend_on_the_test_that_runs_first(project: Project, chosen: str) -> None:
+    project.write("test_it.py", WHICHEVER_IS_FIRST)
+    found = drawn(project.pytest("-k", chosen))
+    assert found
+    assert found == {test: {draw(7 if "Seeded" in test else 0)} for test in found}
+
+
+RESEEDED = """\
+    import os
+    import random
+    import pytest
+
+    # as pytest-randomly
+    def pytest_runtest_setup():
+        random.seed(os.environ["OF_SESSION"])
+
+    def pytest_runtest_call():
+        random.seed(os.environ["OF_SESSION"])
+    """
+
+
+@pytest.mark.parametrize("of_session", ["1", "2"])
+def test_a_plugins_seed_for_the_session_is_not_a_fixtures(project: Project, of_session: str) -> None:
+    project.write("test_it.py", WHICHEVER_IS_FIRST)
+    project.write("conftest.py", RESEEDED)
+    found = drawn(project.pytest("-k", "Model or Setup", env={"OF_SESSION": of_session}))
+    assert found == {test: {draw(7 if "Seeded" in test else 0)} for test in found}
+
+
+RERUN = """\
+    import random
+    import pytest
+    from pytest_opprof import record_function
+
+    CALLS = []
+
+    @pytest.mark.profile
+    def test_it():
+        CALLS.append(random.random())
+        assert len(CALLS) > 1
+        for _ in range(random.randrange(1000)):
+            with record_function("work"):
+                pass
+    """
+
+
+def test_a_rerun_draws_the_same(project: Project) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    project.write("test_it.py", RERUN)
+    rerun = project.pytest("--reruns=1", plugins=("rerunfailures",))
+    rerun.lines.fnmatch_lines(["*1 passed, 1 rerun in *"])
+    project.replace("test_it.py", "assert len(CALLS) > 1", "")
+    assert drawn(rerun) == drawn(project.pytest())
 
 
 LIBRARIES = """\
