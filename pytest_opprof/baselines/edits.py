@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from keyword import iskeyword
 from pathlib import Path
 
@@ -27,23 +27,46 @@ _COMMENT = re.compile(rb"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\s*#.*""")
 _GIVES_NAMES = re.compile(rb"\s*((async )?(def\b.*|for\b.*?\bin\b)|[^=(]*[^=(!<>](?==[^=]))")
 
 
-def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
-    """The edits below a folder of the work tree since a commit, by path in the folder; empty if git fails.
+class Edits(Mapping[str, EditedFile]):
+    """Edited files by path, absolute or from a folder. A lookup follows links."""
+
+    def __init__(self, folder: Path, files: Mapping[str, EditedFile]) -> None:
+        self._folder = os.path.realpath(folder)
+        self._files = files  # by real path
+
+    def __getitem__(self, file: str) -> EditedFile:
+        """What was edited in a file."""
+        return self._files[os.path.realpath(os.path.join(self._folder, file))]  # noqa: PTH118
+
+    def __iter__(self) -> Iterator[str]:
+        """The paths, relative if they are below the folder."""
+        return (file.removeprefix(self._folder + os.sep) for file in self._files)
+
+    def __len__(self) -> int:
+        """The number of files."""
+        return len(self._files)
+
+
+def edits_since(folder: Path, commit: str) -> Edits:
+    """The edits of a folder's whole work tree since a commit; empty if git fails.
 
     A line in which only variables were renamed, or only the comment changed, is not edited. Files that git
     does not track yet are new.
     """
     names = ("-c", "core.quotePath=false", "-c", "diff.autoRefreshIndex=false")
-    options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")
+    options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--no-relative")
     try:
-        done = run_git(folder, *names, "diff", *options, "--end-of-options", commit, "--", "*.py")
+        told = run_git(folder, "rev-parse", "--show-toplevel")
+        top = Path(os.fsdecode(told.stdout.removesuffix(b"\n"))).resolve()
+        done = run_git(top, *names, "diff", *options, "--end-of-options", commit, "--", "*.py")
     except (OSError, subprocess.TimeoutExpired):
-        return {}
-    if done.returncode != 0:
-        return {}
+        return Edits(folder, {})
+    if told.returncode != 0 or done.returncode != 0:
+        return Edits(folder, {})
     diff = _Diff()
     diff.read(done.stdout)
-    return diff.edits(folder) | _untracked(folder)
+    found = diff.edits(top) | _untracked(top)
+    return Edits(folder, {str(edited.path): edited for edited in found.values()})
 
 
 def _untracked(folder: Path) -> dict[str, EditedFile]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -131,7 +131,7 @@ def _written_in(place: str) -> str:
 
 
 def _edited_caller(
-    risen: Sequence[tuple[str, int]], edited: Mapping[str, EditedFile], ran: Container[str]
+    risen: Sequence[tuple[str, int]], edited: Mapping[str, EditedFile], ran: Collection[str]
 ) -> str | None:
     """The one function that ran and whose edited lines call, by name, the first that is called so.
 
@@ -141,11 +141,14 @@ def _edited_caller(
         risen: The functions that grew, with the first to explain first.
         ran: The project's own functions that ran.
     """
+    # As this test names them, which may be through a link.
+    files = {file for place in ran if (file := place.rpartition(", ")[2]) in edited}
     for place, _ in risen:
+        called = _called_as(place)
         callers = {
             caller
-            for file, one in edited.items()
-            for function in one.callers.get(_called_as(place), ())
+            for file in files
+            for function in edited[file].callers.get(called, ())
             if (caller := f"{function}, {file}") in ran
         }
         if callers:
