@@ -11,6 +11,7 @@ from types import MappingProxyType
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import CallLine, Change
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric, Source
+from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import listed
@@ -47,7 +48,8 @@ def with_grown_functions(
     is_of_libraries = change.metric == LIBRARY_INSTRUCTIONS.name
     own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited) if is_of_libraries else []
     first, _ = (own or risen)[0]
-    ran = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
+    own_functions = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
+    ran = None if _is_cut(own_functions) else own_functions
     caller = None
     if is_of_libraries:
         # Methods of libraries share names: an edited function that grew itself is likelier to be the caller.
@@ -104,14 +106,23 @@ def _risen(
     before, after = (test.functions.get(metric, {}) for test in (base_test, head_test))
     base, head = _by_function(before), _by_function(after)
     taken = _places_taken(base, head)
+    # A full table may lack functions that have as much as the smallest that it kept.
+    least = min(before.values()) if _is_cut(before) else 0
     risen: dict[str, int] = {}
+    seen = set[str]()
     places = sorted(after, key=lambda name: (before.get(name, 0) - after[name], name))
     for name in places:
         function = name.rpartition(", ")[0]
-        rise = head[function] - taken.get(function, base[function])
-        if rise > 0 and all(name.rpartition(", ")[0] != function for name in risen):
+        rise = head[function] - max(taken.get(function, 0), base.get(function, least))
+        if rise > 0 and function not in seen:
             risen[name] = rise
+            seen.add(function)
     return sorted(risen.items(), key=lambda item: (_distance(item[0], edited), -item[1], item[0]))
+
+
+def _is_cut(functions: Mapping[str, int]) -> bool:
+    """Whether more functions may have run."""
+    return len(functions) >= MAX_FUNCTIONS
 
 
 def _distance(place: str, edited: Mapping[str, EditedFile]) -> int:
@@ -131,7 +142,7 @@ def _written_in(place: str) -> str:
 
 
 def _edited_caller(
-    risen: Sequence[tuple[str, int]], edited: Mapping[str, EditedFile], ran: Collection[str]
+    risen: Sequence[tuple[str, int]], edited: Mapping[str, EditedFile], ran: Collection[str] | None
 ) -> str | None:
     """The one function that ran and whose edited lines call, by name, the first that is called so.
 
@@ -139,17 +150,18 @@ def _edited_caller(
 
     Args:
         risen: The functions that grew, with the first to explain first.
-        ran: The project's own functions that ran.
+        ran: The project's own functions that ran; None if not all are known.
     """
     # As this test names them, which may be through a link.
-    files = {file for place in ran if (file := place.rpartition(", ")[2]) in edited}
+    files = edited if ran is None else {place.rpartition(", ")[2] for place in ran}
     for place, _ in risen:
         called = _called_as(place)
         callers = {
             caller
             for file in files
+            if file in edited
             for function in edited[file].callers.get(called, ())
-            if (caller := f"{function}, {file}") in ran
+            if (caller := f"{function}, {file}") and (ran is None or caller in ran)
         }
         if callers:
             return callers.pop() if len(callers) == 1 else None

@@ -10,6 +10,7 @@ from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
+from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -68,6 +69,29 @@ def test_comprehensions_of_two_functions_are_not_the_same() -> None:
 def test_many_functions_are_counted() -> None:
     found = explained({}, {f"f{number}, x.py": 10 + number for number in range(5)})
     assert found.cause == "in f4, x.py (+14); f3, x.py (+13); f2, x.py (+12); 2 more"
+
+
+def test_function_that_a_full_table_lacked_is_not_new() -> None:
+    """A large function was removed, so an unchanged one enters the table."""
+    stay = {f"f{number}, x.py": 9_000 for number in range(MAX_FUNCTIONS - 2)}
+    base = {"removed, x.py": 20_000, "b, x.py": 9_100, **stay}
+    found = explained(base, {"b, x.py": 40_100, **stay, "unchanged, x.py": 9_000})
+    assert found.cause == "in b, x.py (+31000)"
+
+
+def test_edited_caller_beyond_a_full_table_is_named(tmp_path: Path) -> None:
+    """It runs little itself, and most of the functions that ran are kept."""
+    (tmp_path / "x.py").write_text("def score(words):\n    stem(words)\n")
+    edited = {"x.py": EditedFile(tmp_path / "x.py", lines=frozenset({2}))}
+    stay = {f"f{number}, y.py": 900 for number in range(MAX_FUNCTIONS - 1)}
+    before, after = (
+        TestResult(node_id="t", functions={NAME: {"stem, y.py": count, **stay}}) for count in (1_000, 2_000)
+    )
+    base, head = (Samples.constant(count, steps=1) for count in (1_000, 2_000))
+    change = Change(op=None, metric=NAME, base=base, head=head, verdict=None)
+    line = with_grown_functions(change, before, after, regressed=(), edited=edited).line
+    assert line is not None
+    assert line.place == "score, x.py"
 
 
 def test_fall_has_no_cause() -> None:
