@@ -19,6 +19,8 @@ from pytest_opprof.wording import listed
 # Of two counts that are so near to each other, one may have taken the place of the other.
 _NEAR = 0.8
 _FAR_MORE = 2
+# What is less than one in so many of a total's rise is a coincidence of names rather than its cause.
+_PARTS = 10
 _first_few = partial(listed, most=3, separator="; ", last="; ")
 
 
@@ -50,18 +52,19 @@ def with_grown_functions(
     first, _ = (own or risen)[0]
     own_functions = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
     ran = None if _is_cut(own_functions) else own_functions
+    grown = {_written_in(place) for place, _ in (own or risen) if _distance(place, edited) == 0}
     caller = None
     if is_of_libraries:
         # Methods of libraries share names: an edited function that grew itself is likelier to be the caller.
-        grown = {_written_in(place) for place, _ in own if _distance(place, edited) == 0}
-        caller = _edited_caller(risen, edited, grown) or _edited_caller(risen, edited, ran)
+        large = [item for item in risen if _PARTS * item[1] >= change.rise]
+        caller = _edited_caller(large, edited, grown, grown) or _edited_caller(large, edited, ran, grown)
     if caller is None and _distance(first, edited):
-        caller = _edited_caller(own or risen, edited, ran)
+        caller = _edited_caller([*own, *risen], edited, ran, grown)
     elif not is_of_libraries:
         # An edit that costs little elsewhere is not the cause.
         most = max(risen, key=lambda item: item[1])
         if most[1] > _FAR_MORE * risen[0][1] and _distance(most[0], edited):
-            caller = _edited_caller([most], edited, ran)
+            caller = _edited_caller([most], edited, ran, grown)
     if caller is not None and caller != _written_in(first):
         first = caller
         told += f"; called in {caller}"
@@ -142,7 +145,10 @@ def _written_in(place: str) -> str:
 
 
 def _edited_caller(
-    risen: Sequence[tuple[str, int]], edited: Mapping[str, EditedFile], ran: Collection[str] | None
+    risen: Sequence[tuple[str, int]],
+    edited: Mapping[str, EditedFile],
+    ran: Collection[str] | None,
+    grown: set[str],
 ) -> str | None:
     """The one function that ran and whose edited lines call, by name, the first that is called so.
 
@@ -151,6 +157,7 @@ def _edited_caller(
     Args:
         risen: The functions that grew, with the first to explain first.
         ran: The project's own functions that ran; None if not all are known.
+        grown: Edited functions that grew themselves: of several callers, these come first.
     """
     # As this test names them, which may be through a link.
     files = edited if ran is None else {place.rpartition(", ")[2] for place in ran}
@@ -163,6 +170,7 @@ def _edited_caller(
             for function in edited[file].callers.get(called, ())
             if (caller := f"{function}, {file}") and (ran is None or caller in ran)
         }
+        callers = callers & grown or callers
         if callers:
             return callers.pop() if len(callers) == 1 else None
     return None
