@@ -55,10 +55,10 @@ def spill_folder() -> Path:
     named = os.environ.get("OPPROF_DIR")
     if named and os.access(named, os.W_OK | os.X_OK):
         return Path(named)
-    return _temporary() or Path("/")
+    return temporary_folder() or Path("/")
 
 
-def _temporary() -> Path | None:
+def temporary_folder() -> Path | None:
     """The folder for temporary files; None if there is none, as in a read-only container."""
     try:
         return Path(tempfile.gettempdir())
@@ -80,7 +80,7 @@ def observer_folders() -> Iterator[Path]:
             yield home / ".cache" / "opprof"
     with contextlib.suppress(FileNotFoundError):  # the working folder may be gone
         yield Path.cwd() / ".pytest_cache" / "d" / "opprof"
-    temporary = _temporary()
+    temporary = temporary_folder()
     if temporary is not None:
         yield temporary / f"opprof-{os.getuid()}"
 

@@ -129,11 +129,6 @@ def _is_of_project(file: str) -> bool:
 def _named(file: str, function: str, start: Path) -> str:
     """``Block.forward, model.py``, without a line: a comment above the function must change nothing."""
     if not _is_of_project(file):
-        folder = next((folder for folder in _longest_first() if file.startswith(folder)), "")
+        folder = max(filter(file.startswith, library_folders()), key=len, default="")
         return f"{function}, {file.removeprefix(folder)}"
     return f"{function}, {file.removeprefix(f'{start}{os.sep}')}"
-
-
-@cache
-def _longest_first() -> tuple[str, ...]:
-    return tuple(sorted(library_folders(), key=len, reverse=True))

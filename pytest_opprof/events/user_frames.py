@@ -55,12 +55,14 @@ def callers_of_places(called_from: Iterable[CalledFrom]) -> dict[Place, Counter[
         calls[called.site] += called.calls
     found = defaultdict[Place, Counter[Place]](Counter)
     for site, many in calls.items():
-        inner = site
-        while (outer := inner.caller) is not None:
-            place, around = map(_place_of_site, (inner, outer))
-            if place is not None and around is not None and place != around:
+        place, outer = _place_of_site(site), site.caller
+        while outer is not None:
+            around, outer = _place_of_site(outer), outer.caller
+            if around is None:  # generated code, or its file is gone
+                continue
+            if place is not None and place != around:
                 found[place][around] += many
-            inner = outer
+            place = around
     return dict(found)
 
 
