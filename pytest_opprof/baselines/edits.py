@@ -17,34 +17,56 @@ _FILE = b"100"  # a mode of git's: neither a link nor a submodule
 _NONE = b"0" * 40
 
 
-def edits_since(folder: Path, commit: str) -> Mapping[str, EditedFile]:
-    """The edits below a folder of the work tree since a commit, by path in the folder; empty if git fails.
+class Edits(Mapping[str, EditedFile]):
+    """Edited files by path, absolute or from a folder. A lookup follows links."""
+
+    def __init__(self, folder: Path, files: Mapping[str, EditedFile]) -> None:
+        self._folder = os.path.realpath(folder)
+        self._files = files  # by real path
+
+    def __getitem__(self, file: str) -> EditedFile:
+        """What was edited in a file."""
+        return self._files[os.path.realpath(os.path.join(self._folder, file))]  # noqa: PTH118
+
+    def __iter__(self) -> Iterator[str]:
+        """The paths, relative if they are below the folder."""
+        return (file.removeprefix(self._folder + os.sep) for file in self._files)
+
+    def __len__(self) -> int:
+        """The number of files."""
+        return len(self._files)
+
+
+def edits_since(folder: Path, commit: str) -> Edits:
+    """The edits of a folder's whole work tree since a commit; empty if git fails.
 
     Files that git does not track yet are new.
     """
     try:
-        base = _sources_of(folder, dict(_changed(folder, commit)))
-        names = [*base, *_untracked(folder)][:_MOST_FILES]
+        top = Path(os.fsdecode(_asked(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n"))).resolve()
+        base = _sources_of(top, dict(_changed(top, commit)))
+        names = [*base, *_untracked(top)][:_MOST_FILES]
     except (OSError, subprocess.SubprocessError):
-        return {}
+        return Edits(folder, {})
     head = {}
     for name in names:
         with contextlib.suppress(OSError):  # it was removed
-            if not (folder / name).is_symlink():
-                head[name] = (folder / name).read_bytes()
+            if not (top / name).is_symlink():
+                head[name] = (top / name).read_bytes()
     same = {name for name, source in head.items() if base.get(name) == source}  # git compared times alone
     base, head = (
         {name: source for name, source in side.items() if name not in same} for side in (base, head)
     )
-    return {
-        name: EditedFile(folder / name, *edits, is_new=not base.get(name))
+    found = {
+        str(top / name): EditedFile(top / name, *edits, is_new=not base.get(name))
         for name, edits in edits_between(base, head).items()
     }
+    return Edits(folder, found)
 
 
 def _changed(folder: Path, commit: str) -> Iterator[tuple[str, bytes]]:
     """The changed files, with the ids of their older contents."""
-    options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--no-ext-diff", "--relative")
+    options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--no-ext-diff", "--no-relative")
     told = _asked(folder, "diff", *options, "--end-of-options", commit, "--", "*.py").split(b"\0")
     for about, name in zip(told[::2], told[1::2], strict=False):
         mode, _, blob, *_ = about.removeprefix(b":").split()

@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pytest_opprof.capture.folders import start_folder, temporary_folder
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 
@@ -52,17 +53,27 @@ class CalledFrom(NamedTuple):
     retained: int
 
 
-@functools.cache
 def library_folders() -> tuple[str, ...]:
-    """The folders of the interpreter, of installed packages and of ours, each ending in a separator."""
+    """How paths begin of installed packages, of ours, and of code that torch's inductor writes."""
+    return _beginnings(os.environ.get("TORCHINDUCTOR_CACHE_DIR"))
+
+
+@functools.cache
+def _beginnings(inductor: str | None) -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     named = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     own = str(Path(__file__).parents[1])
     # A `.pth` file or PYTHONPATH may add another environment's.
     added = {folder for folder in sys.path if Path(folder).name in _INSTALLED}
     folders = {*named, *site.getsitepackages(), site.getusersitepackages(), *added, own}
+    folders |= {str(start_folder() / inductor)} if inductor else set()
     real = {os.path.realpath(folder) for folder in folders}
-    return tuple(sorted(folder.rstrip(os.sep) + os.sep for folder in folders | real if folder))
+    found = {folder.rstrip(os.sep) + os.sep for folder in folders | real if folder}
+    # Torch names the folder by the user's name, and sets the variable when it first compiles.
+    temporary = temporary_folder()
+    if temporary is not None:
+        found |= {str(folder / "torchinductor_") for folder in (temporary, temporary.resolve())}
+    return tuple(sorted(found))
 
 
 def read_called_from(result: Any) -> list[CalledFrom]:

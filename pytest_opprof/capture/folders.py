@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import stat
 import tempfile
@@ -13,6 +14,21 @@ from typing import Final
 POOL_BYTES: Final = 16 << 20
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # the kernel's own; files in it are made O_EXCL and private
 _SHARE: Final = 8  # use at most 1/8 of shared memory: containers have 64 MiB, and data loaders need it
+
+
+@functools.cache
+def start_folder() -> Path:
+    """The working folder when a session, or else this process's first recording, began.
+
+    Files are shown relative to it. A test may change the working folder meanwhile.
+    """
+    return Path.cwd()
+
+
+def start_here() -> None:
+    """A session begins: the working folder is its start folder."""
+    start_folder.cache_clear()
+    start_folder()
 
 
 def session_folders() -> Iterator[Path]:
@@ -39,10 +55,10 @@ def spill_folder() -> Path:
     named = os.environ.get("OPPROF_DIR")
     if named and os.access(named, os.W_OK | os.X_OK):
         return Path(named)
-    return _temporary() or Path("/")
+    return temporary_folder() or Path("/")
 
 
-def _temporary() -> Path | None:
+def temporary_folder() -> Path | None:
     """The folder for temporary files; None if there is none, as in a read-only container."""
     try:
         return Path(tempfile.gettempdir())
@@ -64,7 +80,7 @@ def observer_folders() -> Iterator[Path]:
             yield home / ".cache" / "opprof"
     with contextlib.suppress(FileNotFoundError):  # the working folder may be gone
         yield Path.cwd() / ".pytest_cache" / "d" / "opprof"
-    temporary = _temporary()
+    temporary = temporary_folder()
     if temporary is not None:
         yield temporary / f"opprof-{os.getuid()}"
 

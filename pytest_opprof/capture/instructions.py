@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_opprof.capture.call_sites import library_folders
+from pytest_opprof.capture.folders import start_folder
 from pytest_opprof.capture.native import fast
 from pytest_opprof.capture.python_calls import free_tool
 from pytest_opprof.errors import CaptureUnavailableError
@@ -85,7 +86,8 @@ class InstructionCounter:
         project, libraries = Counter[str](), Counter[str]()
         for file, function, count in rows:
             if not file.startswith(_OWN):
-                (project if _is_of_project(file) else libraries)[_named(file, function)] += count
+                rows_of_kind = project if _is_of_project(file) else libraries
+                rows_of_kind[_named(file, function, start_folder())] += count
         doubt = _THREADS if has_others else "" if is_whole else _DISPLACED
         return Counted((project, libraries), doubt)
 
@@ -124,14 +126,9 @@ def _is_of_project(file: str) -> bool:
 
 
 @cache
-def _named(file: str, function: str) -> str:
+def _named(file: str, function: str, start: Path) -> str:
     """``Block.forward, model.py``, without a line: a comment above the function must change nothing."""
     if not _is_of_project(file):
-        folder = next((folder for folder in _longest_first() if file.startswith(folder)), "")
+        folder = max(filter(file.startswith, library_folders()), key=len, default="")
         return f"{function}, {file.removeprefix(folder)}"
-    return f"{function}, {file.removeprefix(f'{Path.cwd()}{os.sep}')}"
-
-
-@cache
-def _longest_first() -> tuple[str, ...]:
-    return tuple(sorted(library_folders(), key=len, reverse=True))
+    return f"{function}, {file.removeprefix(f'{start}{os.sep}')}"

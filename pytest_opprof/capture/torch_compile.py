@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_opprof.capture.folders import start_folder
+
 COLD: Final = "cold"
 WARM: Final = "warm"
 # Groups and names in torch._dynamo.utils.counters (torch 2.4 and later).
@@ -117,7 +119,7 @@ def _place(function: str | None, file: str | None) -> str:
     if not function or not file:
         return ""
     function = re.sub(r"^torch_dynamo_resume_in_(.*)_at_\d+$", r"\1", function)
-    here = Path.cwd()
+    here = start_folder()
     return f"{function}, {Path(file).relative_to(here) if Path(file).is_relative_to(here) else file}"
 
 

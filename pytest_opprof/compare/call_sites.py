@@ -14,6 +14,7 @@ from functools import cached_property
 
 from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.metrics import COUNT
+from pytest_opprof.results.build import MAX_PLACES
 from pytest_opprof.results.run import OpRow, TestResult
 
 # Two lines that are at least so similar are one edited line.
@@ -50,7 +51,9 @@ class CallSites:
                 named only if no other line calls the op, or no other was edited.
         """
         if metric in head.parts and (base is None or metric in base.parts or base.places):
-            rises = self._rises(base.parts.get(metric, {}) if base else {}, head.parts[metric])
+            rises = self._rises(
+                base.parts.get(metric, {}) if base else {}, head.parts[metric], is_cut=_is_cut(base)
+            )
             place = max(rises, key=lambda place: rises[place], default="")
             if place and rises[place] > 0:
                 return self._line(place, is_certain=True)
@@ -58,14 +61,17 @@ class CallSites:
             return self._line(head.source, is_certain=base is None) if head.source else None
         if base is not None and not base.places:
             return self._line(next(iter(head.places)), is_certain=False)
-        rises = self._rises(base.places if base else {}, head.places)
-        place = max(rises, key=lambda place: (rises[place] > 0, place not in self._same, rises[place]))
+        is_cut = _is_cut(base)
+        rises = self._rises(base.places if base else {}, head.places, is_cut=is_cut)
+        anew = {place for place in head.places if place not in self._same}
+        if is_cut:
+            anew &= self._known
+        place = max(rises, key=lambda place: (rises[place] > 0, place in anew, rises[place]))
         if rises[place] > 0:
             return self._line(place, is_certain=True)
         if metric == COUNT.name:
             return None
-        edited = [place for place in head.places if place not in self._same]
-        suspects = edited or list(head.places)
+        suspects = [place for place in head.places if place in anew] or list(head.places)
         return self._line(suspects[0], is_certain=len(suspects) == 1)
 
     def is_edited(self, line: CallLine, edited: Container[int]) -> bool:
@@ -129,10 +135,21 @@ class CallSites:
     def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
         return line_at(place, self._sides[1], is_certain=is_certain)
 
-    def _rises(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-        """By line of the head: how many more calls there are, over both sides' steps multiplied."""
+    def _rises(self, before: Mapping[str, int], after: Mapping[str, int], *, is_cut: bool) -> dict[str, int]:
+        """By line of the head: how many more calls there are, over both sides' steps multiplied.
+
+        Args:
+            before: The lines of the base, with calls.
+            after: The lines of the head.
+            is_cut: Whether the base may have more lines: such a line counts as the smallest that is kept.
+        """
         weight_before, weight_after = self._weights
-        rises = {place: calls * weight_after for place, calls in after.items()}
+        least = min(before.values(), default=0) * weight_before if is_cut else 0
+        met = {self._now.get(place) for place in before}
+        rises = {
+            place: calls * weight_after if place in met else max(0, calls * weight_after - least)
+            for place, calls in after.items()
+        }
         gone: list[tuple[str, int]] = []
         for place, calls in before.items():
             now = self._now.get(place)
@@ -248,6 +265,11 @@ class CallSites:
                 for text in get_close_matches(line.text, texts, n=1, cutoff=_SIMILAR):
                     found[line.place] = texts[text]
         return found
+
+
+def _is_cut(row: OpRow | None) -> bool:
+    """Whether more lines may have called an op than its row has."""
+    return row is not None and len(row.places) >= MAX_PLACES
 
 
 def line_at(place: str, test: TestResult, *, is_certain: bool) -> CallLine | None:

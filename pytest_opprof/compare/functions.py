@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import CallLine, Change
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric, Source
+from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import listed
@@ -18,6 +19,8 @@ from pytest_opprof.wording import listed
 # Of two counts that are so near to each other, one may have taken the place of the other.
 _NEAR = 0.8
 _FAR_MORE = 2
+# What is less than one in so many of a total's rise is a coincidence of names rather than its cause.
+_PARTS = 10
 _first_few = partial(listed, most=3, separator="; ", last="; ")
 
 
@@ -47,19 +50,21 @@ def with_grown_functions(
     is_of_libraries = change.metric == LIBRARY_INSTRUCTIONS.name
     own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited) if is_of_libraries else []
     first, _ = (own or risen)[0]
-    ran = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
+    own_functions = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
+    ran = None if _is_cut(own_functions) else own_functions
+    grown = {_written_in(place) for place, _ in (own or risen) if _distance(place, edited) == 0}
     caller = None
     if is_of_libraries:
         # Methods of libraries share names: an edited function that grew itself is likelier to be the caller.
-        grown = {_written_in(place) for place, _ in own if _distance(place, edited) == 0}
-        caller = _edited_caller(risen, edited, grown) or _edited_caller(risen, edited, ran)
+        large = [item for item in risen if _PARTS * item[1] >= change.rise]
+        caller = _edited_caller(large, edited, grown, grown) or _edited_caller(large, edited, ran, grown)
     if caller is None and _distance(first, edited):
-        caller = _edited_caller(own or risen, edited, ran)
+        caller = _edited_caller([*own, *risen], edited, ran, grown)
     elif not is_of_libraries:
         # An edit that costs little elsewhere is not the cause.
         most = max(risen, key=lambda item: item[1])
         if most[1] > _FAR_MORE * risen[0][1] and _distance(most[0], edited):
-            caller = _edited_caller([most], edited, ran)
+            caller = _edited_caller([most], edited, ran, grown)
     if caller is not None and caller != _written_in(first):
         first = caller
         told += f"; called in {caller}"
@@ -104,14 +109,23 @@ def _risen(
     before, after = (test.functions.get(metric, {}) for test in (base_test, head_test))
     base, head = _by_function(before), _by_function(after)
     taken = _places_taken(base, head)
+    # A full table may lack functions that have as much as the smallest that it kept.
+    least = min(before.values()) if _is_cut(before) else 0
     risen: dict[str, int] = {}
+    seen = set[str]()
     places = sorted(after, key=lambda name: (before.get(name, 0) - after[name], name))
     for name in places:
         function = name.rpartition(", ")[0]
-        rise = head[function] - taken.get(function, base[function])
-        if rise > 0 and all(name.rpartition(", ")[0] != function for name in risen):
+        rise = head[function] - max(taken.get(function, 0), base.get(function, least))
+        if rise > 0 and function not in seen:
             risen[name] = rise
+            seen.add(function)
     return sorted(risen.items(), key=lambda item: (_distance(item[0], edited), -item[1], item[0]))
+
+
+def _is_cut(functions: Mapping[str, int]) -> bool:
+    """Whether more functions may have run."""
+    return len(functions) >= MAX_FUNCTIONS
 
 
 def _distance(place: str, edited: Mapping[str, EditedFile]) -> int:
@@ -131,7 +145,10 @@ def _written_in(place: str) -> str:
 
 
 def _edited_caller(
-    risen: Sequence[tuple[str, int]], edited: Mapping[str, EditedFile], ran: Container[str]
+    risen: Sequence[tuple[str, int]],
+    edited: Mapping[str, EditedFile],
+    ran: Collection[str] | None,
+    grown: set[str],
 ) -> str | None:
     """The one function that ran and whose edited lines call, by name, the first that is called so.
 
@@ -139,15 +156,21 @@ def _edited_caller(
 
     Args:
         risen: The functions that grew, with the first to explain first.
-        ran: The project's own functions that ran.
+        ran: The project's own functions that ran; None if not all are known.
+        grown: Edited functions that grew themselves: of several callers, these come first.
     """
+    # As this test names them, which may be through a link.
+    files = edited if ran is None else {place.rpartition(", ")[2] for place in ran}
     for place, _ in risen:
+        called = _called_as(place)
         callers = {
             caller
-            for file, one in edited.items()
-            for function in one.callers.get(_called_as(place), ())
-            if (caller := f"{function}, {file}") in ran
+            for file in files
+            if file in edited
+            for function in edited[file].callers.get(called, ())
+            if (caller := f"{function}, {file}") and (ran is None or caller in ran)
         }
+        callers = callers & grown or callers
         if callers:
             return callers.pop() if len(callers) == 1 else None
     return None

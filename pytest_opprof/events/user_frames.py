@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pytest_opprof.capture.call_sites import CalledFrom, CallSite, library_folders
 from pytest_opprof.capture.event_flags import FLAG_CREDITED
+from pytest_opprof.capture.folders import start_folder
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
 from pytest_opprof.kinds import PYTHON_CALLS, EventKind
@@ -24,7 +25,7 @@ class Place(NamedTuple):
     """A line of the user's own code.
 
     Attributes:
-        name: ``Block.forward, model.py:41``, with the file relative to the working directory if it is there.
+        name: ``Block.forward, model.py:41``, with the file relative to the start folder if it is there.
         text: The source of the line, stripped; empty if the file cannot be read.
     """
 
@@ -38,7 +39,7 @@ def places_of_sites(
     """As `places_of_ops`, from call sites recorded while ops ran, with sums of `amount` instead of events."""
     found: dict[str, Counter[Place]] = {}
     for called in called_from:
-        place = _place(called.site.file, called.site.line, called.site.function)
+        place = _place_of_site(called.site)
         if place is not None and (more := amount(called)):
             found.setdefault(called.name, Counter())[place] += more
     return found
@@ -54,12 +55,14 @@ def callers_of_places(called_from: Iterable[CalledFrom]) -> dict[Place, Counter[
         calls[called.site] += called.calls
     found = defaultdict[Place, Counter[Place]](Counter)
     for site, many in calls.items():
-        inner = site
-        while (outer := inner.caller) is not None:
-            place, around = (_place(one.file, one.line, one.function) for one in (inner, outer))
-            if place is not None and around is not None and place != around:
+        place, outer = _place_of_site(site), site.caller
+        while outer is not None:
+            around, outer = _place_of_site(outer), outer.caller
+            if around is None:  # generated code, or its file is gone
+                continue
+            if place is not None and place != around:
                 found[place][around] += many
-            inner = outer
+            place = around
     return dict(found)
 
 
@@ -93,7 +96,7 @@ def _places_of_calls(recording: RecordingView, stacks: Stacks) -> dict[str, Coun
         if parent in of_calls:
             frame = recording.name(parent), lines[call]
             if frame not in of_frames:
-                of_frames[frame] = _place_of_entry(at_line(*frame))
+                of_frames[frame] = _place_of_entry(at_line(*frame), start_folder())
             place = of_frames[frame] or of_calls[parent]
         else:
             place = _innermost_place(*stacks.tree_and_node(call), {})
@@ -108,7 +111,7 @@ def _innermost_place(stacks: StackTree, node: int, known: dict[int, Place | None
     waiting, place = [], None
     while node >= 0 and node not in known and place is None:
         waiting.append(node)
-        place = _place_of_entry(stacks.entry[node])
+        place = _place_of_entry(stacks.entry[node], start_folder())
         node = stacks.outer[node]
     place = place or known.get(node)
     known.update(dict.fromkeys(waiting, place))
@@ -116,30 +119,33 @@ def _innermost_place(stacks: StackTree, node: int, known: dict[int, Place | None
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _place_of_entry(entry: str) -> Place | None:
+def _place_of_entry(entry: str, start: Path) -> Place | None:
     """A stack entry as a place in the user's code; None if it is not in it."""
     frame = frame_of(entry)
-    return None if frame is None else _place(*frame)
+    return None if frame is None else _place(*frame, start)
+
+
+def _place_of_site(site: CallSite) -> Place | None:
+    return _place(site.file, site.line, site.function, start_folder())
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _place(file: str, line: int, function: str) -> Place | None:
-    path = _user_file(file)
+def _place(file: str, line: int, function: str, start: Path) -> Place | None:
+    path = _user_file(file, start)
     if path is None:
         return None
-    here = Path.cwd()
-    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    shown = path.relative_to(start) if path.is_relative_to(start) else path
     return Place(f"{function}, {shown}:{line}", linecache.getline(str(path), line).strip())
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _user_file(text: str) -> Path | None:
+def _user_file(text: str, start: Path) -> Path | None:
     """A file of the user's own; None for any other.
 
     Stack entries lack the folder of the import: it is the longest of ``sys.path`` that has such a file.
     """
     path = Path(text)
     folders = sorted({folder for folder in sys.path if folder}, key=len, reverse=True)
-    candidates = [path] if path.is_absolute() else [Path(folder, text) for folder in folders]
+    candidates = [path] if path.is_absolute() else [start / folder / text for folder in folders]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
     return None if found is None or str(found).startswith(library_folders()) else found

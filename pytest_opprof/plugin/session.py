@@ -19,6 +19,7 @@ from pytest_opprof.capture import environment
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
+from pytest_opprof.capture.folders import start_folder, start_here
 from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.speed import Speed
 from pytest_opprof.capture.torch_source import WORK
@@ -101,6 +102,7 @@ class OpprofSession:
         Raises:
             OpprofError: One is invalid, or the store or the baseline cannot be read.
         """
+        start_here()
         self.config = config
         self.options = options
         self.exchange = exchange
@@ -124,7 +126,7 @@ class OpprofSession:
             ini=parse_gate_options(options.ini_gates, where="opprof_gate", known_ops=names),
             command_line=parse_gate_options(options.gates, known_ops=names),
             accepted=self._accepted(),
-            edits=cache(partial(edits_since, Path.cwd())),
+            edits=cache(partial(edits_since, start_folder())),
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         base = self.baseline.run

@@ -45,11 +45,12 @@ MAX_OPS = 10_000
 MAX_TREE_NODES = 2_000
 # Times are kept step by step only for the costliest ops: elsewhere they are ballast.
 DETAILED_OPS = 20
-MAX_PLACES = 64
+MAX_PLACES = 256
+MAX_CALLERS = 64
 MAX_PLACE = 4_096
 MAX_LINES = 2_000
 MAX_LINE = 200
-_MAX_FUNCTIONS = 200
+MAX_FUNCTIONS = 1_000
 _MAX_FUNCTION = 4_096
 
 _TIMES = frozenset(name for name, metric in OP_METRICS.items() if metric.family is Family.TIME)
@@ -158,7 +159,7 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
 def most_of(counts: Mapping[str, int]) -> dict[str, int]:
     """The parts of a total for `TestResult.functions`: the largest."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return {bounded(name, length=_MAX_FUNCTION): count for name, count in ranked[:_MAX_FUNCTIONS]}
+    return {bounded(name, length=_MAX_FUNCTION): count for name, count in ranked[:MAX_FUNCTIONS]}
 
 
 def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:
@@ -280,7 +281,7 @@ def _callers_of_places(cycles: Sequence[Cycle]) -> dict[str, tuple[str, ...]]:
             for caller, many in callers.items():
                 calls[bounded(caller.name, length=MAX_PLACE)] += many
     return {
-        place: tuple(sorted(found[place], key=lambda one: (-found[place][one], one))[:MAX_PLACES])
+        place: tuple(sorted(found[place], key=lambda one: (-found[place][one], one))[:MAX_CALLERS])
         for place in sorted(found)[:MAX_LINES]
     }
 

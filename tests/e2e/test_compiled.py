@@ -94,3 +94,36 @@ def test_a_certificate_has_seen_the_cache_cold_and_warm(project: Project, tmp_pa
     )
     assert elsewhere.exit_code == 0
     assert elsewhere.result("test_compiled").compile_cache == ("cold",)
+
+
+NET = """\
+    import pytest
+    import torch
+
+    W = torch.ones(4, 4)
+
+    def net(x):
+        return torch.relu(x @ W) @ W
+
+    compiled = torch.compile(net)
+
+    @pytest.mark.profile
+    def test_it(): compiled(torch.ones(4, 4))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("torch_installed")
+def test_generated_code_is_not_the_users(project: Project, tmp_path: Path) -> None:
+    """Its files are in the folder for temporary files; the user's line is the call."""
+    (tmp_path / "temporary").mkdir()
+    env = {"TMPDIR": str(tmp_path / "temporary")}
+    project.write("pytest.ini", INI.replace("    error\n", ""))
+    project.write("test_it.py", NET)
+    for state in ("cold", "warm"):
+        result = project.pytest(env=env, timeout=600).result("test_it")
+        assert result.compile_cache == (state,)
+        assert {place for row in result.ops for place in row.places} == {"test_it, test_it.py:12"}
+        assert {name.rpartition(", ")[2] for name in result.functions["python.instructions"]} == {
+            "test_it.py"
+        }

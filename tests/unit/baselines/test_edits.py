@@ -38,7 +38,7 @@ def test_new_and_edited_lines_are_found(repository: Path) -> None:
     (repository / "notes.txt").write_text("b\n")
     assert lines_since(repository, first) == {"model.py": {2, 4, 5}, "sub/été.py": set()}
     (repository / "sub" / "été.py").write_text("a\nb\nc\n")
-    assert lines_since(repository / "sub", first) == {"été.py": {3}}
+    assert lines_since(repository / "sub", first) == {str(repository / "model.py"): {2, 4, 5}, "été.py": {3}}
 
 
 def test_lines_of_untracked_files_are_new(repository: Path) -> None:

@@ -1,12 +1,14 @@
 """The line to blame: the one whose calls rose, even if code around it moved."""
 
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 from support.documents.strategies import simple_test
 
 from pytest_opprof.compare.call_sites import CallSites
 from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.results.build import MAX_PLACES
 from pytest_opprof.results.run import TestResult
 
 Lines = dict[int, tuple[str, int]]
@@ -49,6 +51,23 @@ BEFORE: Lines = {4: ("x = x * 2", 30), 5: ("y = x * x", 3), 9: ("return y * 0.5"
 )
 def test_the_line_whose_calls_rose_is_named(after: Lines, line: int) -> None:
     assert risen(calling(BEFORE), calling(after)) == line_at(f"f, a.py:{line}", after[line][0])
+
+
+def calling_from(places: dict[str, int]) -> TestResult:
+    """A test whose places each call one op N times, from lines that are not alike."""
+    test = simple_test({"aten::mul": sum(places.values())})
+    rows = tuple(replace(row, places=places, source=next(iter(places))) for row in test.ops)
+    return replace(test, ops=rows, lines={place: sha256(place.encode()).hexdigest() for place in places})
+
+
+@pytest.mark.parametrize("helper", [2, 5], ids=["nothing rose", "a helper rose"])
+def test_line_that_a_full_table_lacked_is_not_new(helper: int) -> None:
+    """One of many lines was removed, so one that stayed enters the table."""
+    once = [f"f{number}, a.py:{number}" for number in range(MAX_PLACES)]
+    base = calling_from({"helper, a.py:999": 2} | dict.fromkeys(once[:-1], 1))
+    head = calling_from({"helper, a.py:999": helper} | dict.fromkeys(once[1:], 1))
+    found = risen(base, head)
+    assert (found.place if found else None) == (None if helper == 2 else "helper, a.py:999")
 
 
 def test_edited_line_is_blamed_before_its_callee() -> None:

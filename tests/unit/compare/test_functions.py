@@ -10,6 +10,7 @@ from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
+from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -68,6 +69,29 @@ def test_comprehensions_of_two_functions_are_not_the_same() -> None:
 def test_many_functions_are_counted() -> None:
     found = explained({}, {f"f{number}, x.py": 10 + number for number in range(5)})
     assert found.cause == "in f4, x.py (+14); f3, x.py (+13); f2, x.py (+12); 2 more"
+
+
+def test_function_that_a_full_table_lacked_is_not_new() -> None:
+    """A large function was removed, so an unchanged one enters the table."""
+    stay = {f"f{number}, x.py": 9_000 for number in range(MAX_FUNCTIONS - 2)}
+    base = {"removed, x.py": 20_000, "b, x.py": 9_100, **stay}
+    found = explained(base, {"b, x.py": 40_100, **stay, "unchanged, x.py": 9_000})
+    assert found.cause == "in b, x.py (+31000)"
+
+
+def test_edited_caller_beyond_a_full_table_is_named(tmp_path: Path) -> None:
+    """It runs little itself, and most of the functions that ran are kept."""
+    (tmp_path / "x.py").write_text("def score(words):\n    stem(words)\n")
+    edited = {"x.py": EditedFile(tmp_path / "x.py", lines=frozenset({2}))}
+    stay = {f"f{number}, y.py": 900 for number in range(MAX_FUNCTIONS - 1)}
+    before, after = (
+        TestResult(node_id="t", functions={NAME: {"stem, y.py": count, **stay}}) for count in (1_000, 2_000)
+    )
+    base, head = (Samples.constant(count, steps=1) for count in (1_000, 2_000))
+    change = Change(op=None, metric=NAME, base=base, head=head, verdict=None)
+    line = with_grown_functions(change, before, after, regressed=(), edited=edited).line
+    assert line is not None
+    assert line.place == "score, x.py"
 
 
 def test_fall_has_no_cause() -> None:
@@ -195,6 +219,72 @@ def test_methods_of_one_name_belong_to_the_caller_that_grew(tmp_path: Path) -> N
     found = with_grown_functions(change, before, after, regressed=(), edited=edited)
     assert found.line is not None
     assert found.line.place == "validate, x.py"
+
+
+def risen_with(
+    folder: Path,
+    source: str,
+    lines: Collection[int],
+    *,
+    metric: str,
+    **functions: Mapping[str, tuple[int, int]],
+) -> str:
+    """The place that is named when functions rise, if these lines of `x.py` were edited."""
+    (folder / "x.py").write_text(source)
+    edited = {"x.py": EditedFile(folder / "x.py", lines=frozenset(lines))}
+    kinds = {LIBRARY_INSTRUCTIONS.name: functions.get("libraries", {}), NAME: functions["own"]}
+    sides = [
+        {kind: {name: counts[side] for name, counts in of_kind.items()} for kind, of_kind in kinds.items()}
+        for side in (0, 1)
+    ]
+    base, head = (Samples.constant(sum(side[metric].values()), steps=1) for side in sides)
+    change = Change(op=None, metric=metric, base=base, head=head, verdict=None)
+    before, after = (TestResult(node_id="t", functions=side) for side in sides)
+    line = with_grown_functions(change, before, after, regressed=(), edited=edited).line
+    assert line is not None
+    return line.place
+
+
+def test_small_part_of_a_library_does_not_decide(tmp_path: Path) -> None:
+    """Modules are called without their method's name, so only the logging is called by name."""
+    found = risen_with(
+        tmp_path,
+        "def load(log):\n    log.debug('x')\n\ndef run(layers, x):\n    for layer in layers: x = layer(x)\n",
+        {2, 5},
+        metric=LIBRARY_INSTRUCTIONS.name,
+        libraries={
+            "Module._call_impl, module.py": (10_000, 20_000),
+            "Linear.forward, linear.py": (1_800, 3_600),
+            "Logger.debug, logging.py": (100, 140),
+        },
+        own={"load, x.py": (20, 30), "run, x.py": (200, 400)},
+    )
+    assert found == "run, x.py"
+
+
+def test_small_part_of_a_library_decides_if_no_edit_grew(tmp_path: Path) -> None:
+    """A cache was lost: what is called by name is only the library's entrance."""
+    found = risen_with(
+        tmp_path,
+        "def load(text):\n    return loads(text)\n",
+        {2},
+        metric=LIBRARY_INSTRUCTIONS.name,
+        libraries={"scan, json.py": (100, 9_000), "loads, json.py": (10, 20)},
+        own={"load, x.py": (30, 20), "other, x.py": (10, 12)},
+    )
+    assert found == "load, x.py"
+
+
+def test_caller_that_grew_comes_before_one_that_did_not(tmp_path: Path) -> None:
+    """Of three edited functions two call what grew most."""
+    found = risen_with(
+        tmp_path,
+        "def a(n):\n    return build(n)\n\ndef b(n):\n    return [build(n), build(n)]\n\ndef c(n):\n    assert n\n",
+        {2, 5, 8},
+        metric=NAME,
+        own={"a, x.py": (20, 20), "b, x.py": (20, 25), "c, x.py": (10, 22), "build, y.py": (100, 10_000)},
+    )
+    assert found == "b, x.py"
 
 
 def test_small_edit_is_not_blamed_for_what_another_edit_calls(tmp_path: Path) -> None:
