@@ -131,7 +131,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
     mark = item.get_closest_marker("profile")
     assert mark is not None, "it is asked of marked tests alone"
     where = f"@pytest.mark.profile of {item.nodeid}"
-    given = {**_beside(mark, suite), **mark.kwargs}.items()
+    given = {**_beside(mark, suite, parameters_of(item)), **mark.kwargs}.items()
     arguments = {name: value for name, value in given if value is not None or name not in _MAY_BE_NONE}
     if mark.args:
         if len(mark.args) > 1 or "activities" in arguments:
@@ -182,11 +182,25 @@ def check_names(arguments: Iterable[str], *, where: str) -> None:
             raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
 
 
-def _beside(mark: pytest.Mark, suite: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The suite's arguments, except those that contradict the marker's own function or activities."""
+def parameters_of(item: pytest.Item) -> Mapping[str, Any]:
+    """A test's parameters; empty if it is not parametrized."""
+    spec = getattr(item, "callspec", None)
+    return {} if spec is None else spec.params
+
+
+def is_size(value: object) -> bool:
+    """Whether a parameter's value may be a test's size: a number above 0."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _beside(mark: pytest.Mark, suite: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The suite's arguments that suit a test and do not contradict its marker's function or activities."""
     said = {*mark.kwargs, *(["activities"] if mark.args else [])}
     if mark.kwargs.get("schedule") is not None:
         said |= {*_NUMBERS}
+    size = suite.get("size")
+    if isinstance(size, str) and not is_size(parameters.get(size)):
+        said.add("size")  # the suite has tests of other shapes too
     return {name: value for name, value in suite.items() if name not in said}
 
 
