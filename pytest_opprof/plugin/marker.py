@@ -120,7 +120,7 @@ class ProfileRequest:
 
 
 def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType({})) -> ProfileRequest:
-    """What a test's marker asks for. Only the closest marker counts.
+    """What a marked test's marker asks for. Only the closest marker counts.
 
     Args:
         suite: Arguments for all tests, unless the marker sets them.
@@ -128,8 +128,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
     Raises:
         UsageError: An argument is unknown or invalid, or the test cannot be profiled.
     """
-    mark = item.get_closest_marker("profile")
-    assert mark is not None, "it is asked of marked tests alone"
+    mark = _closest(item)
     where = f"@pytest.mark.profile of {item.nodeid}"
     given = {**_beside(mark, suite, parameters_of(item)), **mark.kwargs}.items()
     arguments = {name: value for name, value in given if value is not None or name not in _MAY_BE_NONE}
@@ -168,6 +167,16 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
         missing=tuple(f"activity {name}" for name in activities if name not in {"cpu", "cuda"}),
         steps_itself=steps_itself,
     )
+
+
+def _closest(item: pytest.Item) -> pytest.Mark:
+    """The closest marker, also where pytest lists a farther one first."""
+    spec = getattr(item, "callspec", None)
+    of_parameters = (mark for mark in (spec.marks if spec else ()) if mark.name == "profile")
+    nearest, *others = item.iter_markers_with_node("profile")
+    of_node = [mark for node, mark in (nearest, *others) if node is nearest[0]]
+    # pytest lists a base class's marks before those of the class.
+    return next(of_parameters, of_node[-1] if isinstance(nearest[0], pytest.Class) else of_node[0])
 
 
 def check_names(arguments: Iterable[str], *, where: str) -> None:
