@@ -59,9 +59,6 @@ def _store(uri: str, *, root: Path) -> BaselineStore:
         from pytest_opprof.baselines.git_ref import GitRefStore  # noqa: PLC0415  # each kind where it is used
 
         return GitRefStore(root / rest, uri=uri)
-    if kind == "file" and rest.startswith("//"):
-        # A folder of this machine has a store with stronger promises than fsspec's files.
-        kind, rest = "dir", rest.removeprefix("//")
     if kind in {"dir", "counts"}:
         if not rest:
             raise UsageError(f"--opprof-store={uri}: the path is missing: write it like {kind}:.opprof")
