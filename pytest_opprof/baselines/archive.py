@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_opprof.baselines.ancestry import SHORT, cut_off_history, nearest_first, why_no_ancestor
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.environment_match import environment_of
@@ -48,8 +49,8 @@ def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:
     store = _store(uri, root=root)
     if isinstance(store, DirectoryStore | CountsStore):
         is_own = store.folder.resolve().is_relative_to(project.resolve())
-        return Archive(store, project=place, home=place if is_own else "")
-    return Archive(store, project=place)
+        return Archive(store, project=place, home=place if is_own else "", folder=project)
+    return Archive(store, project=place, folder=project)
 
 
 def _store(uri: str, *, root: Path) -> BaselineStore:
@@ -58,9 +59,6 @@ def _store(uri: str, *, root: Path) -> BaselineStore:
         from pytest_opprof.baselines.git_ref import GitRefStore  # noqa: PLC0415  # each kind where it is used
 
         return GitRefStore(root / rest, uri=uri)
-    if kind == "file" and rest.startswith("//"):
-        # A folder of this machine has a store with stronger promises than fsspec's files.
-        kind, rest = "dir", rest.removeprefix("//")
     if kind in {"dir", "counts"}:
         if not rest:
             raise UsageError(f"--opprof-store={uri}: the path is missing: write it like {kind}:.opprof")
@@ -82,11 +80,13 @@ class Archive:
     Attributes:
         project: Pytest's rootdir as seen from the repository's top; empty at the top.
         home: The project whose names the store keeps without one.
+        folder: Pytest's rootdir, in the repository that has the runs' commits.
     """
 
     store: BaselineStore
     project: str = ""
     home: str = ""
+    folder: Path = Path()
 
     @property
     def uri(self) -> str:
@@ -276,9 +276,12 @@ class _Saving:
     def plan(self, entries: tuple[Entry, ...]) -> Change:
         ordered = _newest_first(entries)
         earlier = self._earlier(ordered)
-        previous, problem = self._previous(ordered, earlier)
+        previous, note = self._previous(ordered, earlier)
         result = merged(previous, self.run, collected=self.collected)
-        self.stored, self.notes = result.run, (*problem, *result.notes)
+        has_kept = any(test.carried_from for test in result.run.tests)
+        self.stored, self.notes = result.run, result.notes
+        if note and (has_kept or previous is None):
+            self.notes += (note,)
         key = key_of(result.run)
         # The saved run stays, however old: its user measures an old commit.
         others = [entry for entry in ordered if entry.key != key]
@@ -294,18 +297,32 @@ class _Saving:
         of_commit = (entry for entry in entries if entry.key.partition(FAMILY)[0] == measured)
         return next(iter(exact), None) or next(filter(self._joins, of_commit), None)
 
-    def _previous(
-        self, entries: tuple[Entry, ...], earlier: Entry | None
-    ) -> tuple[Run | None, tuple[str, ...]]:
-        """The run to carry tests over from (this commit's or the newest), and its problem."""
+    def _previous(self, entries: tuple[Entry, ...], earlier: Entry | None) -> tuple[Run | None, str]:
+        """The run to carry tests over from (this commit's, the nearest ancestor's or the latest); a note."""
         if earlier is not None:
             # It would be replaced, so a damaged one is an error.
-            return self.archive.load(earlier), ()
-        newest = next(filter(self._joins, entries), None)
+            return self.archive.load(earlier), ""
+        near = self._near(entries)
+        found = next(filter(self._joins, (*near, *entries)), None)
         try:
-            return self.archive.load(newest) if newest else None, ()
+            previous = self.archive.load(found) if found else None
         except DocumentError as error:
-            return None, (f"no test was kept from the previous run: {error}",)
+            return None, f"no test was kept from the previous run: {error}"
+        return previous, "" if found is None or found in near else self._doubt(found)
+
+    def _near(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """The runs of this commit and its ancestors, nearest first; counts in the work tree are its own."""
+        if self.archive.is_committed:
+            return entries
+        commits = Git(self.archive.folder).ancestors(self.run.commit.id) if self.run.commit else []
+        return tuple(entry for entry, _ in nearest_first(entries, commits))
+
+    def _doubt(self, entry: Entry) -> str:
+        git, commit = Git(self.archive.folder), self.run.commit
+        why = git.problem or "this run has no commit"
+        if commit and not git.problem:
+            why = why_no_ancestor(entry, f"{commit.id[:SHORT]}{cut_off_history(git)}")
+        return f"the tests that did not run are from the latest run named {self.run.name!r}: {why}"
 
     def _joins(self, entry: Entry) -> bool:
         """Whether a run may be joined with this one; an older release's run is read to find out."""

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from pytest_opprof.baselines.ancestry import SHORT, cut_off_history, nearest_first, why_no_ancestor
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.environment_match import differences_of_counts, nearest_like
 from pytest_opprof.baselines.family import distance
 from pytest_opprof.baselines.git import Git
-from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO, REVIEWED
+from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run
@@ -22,7 +23,6 @@ from pytest_opprof.wording import counted
 
 # The relation of a run that is not known to be an ancestor of HEAD.
 LATEST = "latest"
-_SHORT = 7
 _OF_NO_PROJECT = "an older release stored it without its project"
 _CLOCKS_APART = timedelta(minutes=1)  # between two machines
 
@@ -259,35 +259,19 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | 
         return
     tip = git.commit_of(wanted)
     at_start = "merge-base" if tip or start else "this commit"
-    of_what = start[:_SHORT] if start else "HEAD"
+    of_what = start[:SHORT] if start else "HEAD"
     if start is None and head is not None:
         start = (git.merge_base(head.id, tip) if tip else None) or head.id
-    near = list(_nearest(entries, _history(start, git=git)))
+    near = list(nearest_first(entries, _history(start, git=git)))
     for entry, passed in near:
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else at_start)
     known = {entry for entry, _ in near}
-    cut_off = _cut_off(git)
+    cut_off = cut_off_history(git)
     for entry in entries:
         if entry not in known:
-            what = _no_ancestor(entry, f"{of_what}{cut_off}")
+            what = why_no_ancestor(entry, f"{of_what}{cut_off}")
             note = f"using the latest run named {wanted!r}: {what}"
             yield Candidate(entry=entry, relation=LATEST, note=note)
-
-
-def _no_ancestor(entry: Entry, of_what: str) -> str:
-    if entry.key == REVIEWED:
-        return "it was copied from a counts: store and has no commit"
-    which = f"the commit {entry.commit[:_SHORT]}" if entry.commit else "the time"
-    return f"{which} it was stored under is not an ancestor of {of_what}"
-
-
-def _cut_off(git: Git) -> str:
-    """A sentence on missing history, with the command that fetches it."""
-    if not git.is_shallow:
-        return ""
-    remote = git.remote
-    fetch = f"git fetch --unshallow {remote}".rstrip()
-    return f" as far as this shallow clone shows ({fetch} brings the history; in CI: fetch-depth: 0)"
 
 
 def _history(start: str | None, *, git: Git) -> list[str]:
@@ -311,25 +295,14 @@ def _of_revision(
     entries = [entry for name in own for entry in store.entries(name)]
     start = start or git.merge_base(head.id, tip) or tip
     newest_first = sorted(entries, key=lambda entry: entry.created, reverse=True)
-    near = list(_nearest(_alike_first(newest_first, here), _history(start, git=git)))
+    near = list(nearest_first(_alike_first(newest_first, here), _history(start, git=git)))
     for entry, passed in near:
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else "merge-base")
     if not near:
         raise MissingBaselineError(
-            f"{_no_baseline(wanted, store, names)}, and no run of commit {start[:_SHORT]} or one before it"
-            f"{_cut_off(git)}. {_remedy(wanted, store)}"
+            f"{_no_baseline(wanted, store, names)}, and no run of commit {start[:SHORT]} or one before it"
+            f"{cut_off_history(git)}. {_remedy(wanted, store)}"
         )
-
-
-def _nearest(entries: Iterable[Entry], commits: Iterable[str]) -> Iterator[tuple[Entry, int]]:
-    """The runs of these commits in order, each with the number of commits before its own."""
-    of_commit: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry.commit is not None:
-            of_commit.setdefault(entry.commit, []).append(entry)
-    for passed, commit in enumerate(commits):
-        for entry in of_commit.get(commit, ()):
-            yield entry, passed
 
 
 def _alike_first(entries: Iterable[Entry], here: Environment) -> tuple[Entry, ...]:

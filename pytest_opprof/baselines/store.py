@@ -14,9 +14,13 @@ _URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 def kind_and_place(uri: str) -> tuple[str, str]:
-    """The kind in a store's URI, and the rest; a path alone is a folder's."""
+    """The kind in a store's URI, and the rest; a path alone and ``file://`` are a folder's."""
     found = _URI.fullmatch(uri)
-    return (found[1], found[2]) if found else ("dir", uri)
+    kind, rest = (found[1], found[2]) if found else ("dir", uri)
+    if kind == "file" and rest.startswith("//"):
+        # A folder of this machine has a store with stronger promises than fsspec's files.
+        return "dir", rest.removeprefix("//")
+    return kind, rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

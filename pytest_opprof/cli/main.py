@@ -28,7 +28,7 @@ GROUPS = {
 }
 COMMANDS = tuple(command for commands in GROUPS.values() for command in commands)
 # The commands that need the collector.
-_RECORDING = frozenset(
+RECORDING = frozenset(
     {"ab", "attach", "bisect", "env", "fleet", "prepare", "recover", "replay", "run", "trace"}
 )
 _SHELLS = ("bash", "zsh", "tcsh")
@@ -82,7 +82,7 @@ def _run(arguments: list[str]) -> int:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     if others:
         args.pytest_args = others  # this command passes unknown arguments to pytest
-    if args.command in _RECORDING:
+    if args.command in RECORDING:
         from pytest_opprof.capture.native import require  # it loads the collector
 
         require()

@@ -17,7 +17,7 @@ from pytest_opprof.results.document import (
     side_to_document,
     time_from_document,
 )
-from pytest_opprof.results.files import read_document, shown, write_document
+from pytest_opprof.results.files import document_to_bytes, read_document, shown, write_document
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.members import Document, from_members, to_members
 from pytest_opprof.results.names import bounded_notes, bounded_text
@@ -36,6 +36,15 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
         StoreError: It cannot be written; an existing file is unchanged.
     """
     write_document(path, comparison_to_document(comparison), Contract.COMPARISON)
+
+
+def comparison_to_bytes(comparison: Comparison, *, where: str) -> bytes:
+    """The content of a comparison's file.
+
+    Raises:
+        StoreError: It is too large.
+    """
+    return document_to_bytes(comparison_to_document(comparison), Contract.COMPARISON, where=where)
 
 
 @gc_paused()

@@ -132,7 +132,7 @@ def _foreign(one: RankFile, job: _Job) -> str:
     if one.world_size != job.world_size:
         return f"{one.world_size or 'unknown'} ranks, not {job.world_size}"
     if one.job_key != job.key:
-        return "its process groups differ"
+        return f"it says {one.job_key}, not {job.key}"  # of a trace or of a run
     if abs(one.trace_start_ns - job.start_ns) > job.longest_ns + _SAME_TIME_NS:
         return "recorded at another time"
     return ""

@@ -23,7 +23,7 @@ def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryL
     inside a project, that project's log needs no name.
 
     Args:
-        uri: The store's URI, ``dir:PATH`` or a path alone. It is not checked here.
+        uri: The store's URI, ``dir:PATH``, a path alone or ``file://``. It is not checked here.
         root: The folder that a relative path starts from.
         project: Pytest's rootdir; None if it is ``root``.
     """

@@ -13,6 +13,7 @@ import pytest
 from pytest_opprof.baselines.accepted import prune
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.baselines.git import Git
+from pytest_opprof.baselines.keys import check_name
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.capture import environment
 from pytest_opprof.compare.gates import Gates
@@ -52,13 +53,13 @@ class Baseline:
 
 
 def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange | None) -> Baseline:
-    """Resolve what the user named.
+    """Resolve what the user named, and refuse now what could not be saved at the end.
 
     Args:
         exchange: A worker's: its controller has already resolved and checked the baseline.
 
     Raises:
-        OpprofError: The store, or the baseline in it, cannot be read.
+        OpprofError: The store, or the baseline in it, cannot be read; or a name is invalid.
     """
     first = first_run(config)
     if first is not None:
@@ -67,10 +68,14 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     commit = Git(config.rootpath).head() if is_kept else None
     if exchange is not None:
         return Baseline(run=exchange.baseline(), commit=commit)
-    if options.baseline is None:
+    if not (options.save or options.baseline):
+        return Baseline(commit=commit)
+    store = open_store(options.store, root=config.rootpath)
+    if options.save:
+        check_name(options.save, where="--opprof-save=")
+    if not options.baseline:
         return Baseline(commit=commit)
     renames = parse_renames(options.renames, where="opprof_rename")
-    store = open_store(options.store, root=config.rootpath)
     try:
         found = resolve_baseline(
             store,

@@ -26,6 +26,10 @@ _MARKER: Final = (
 )
 
 
+# The options that a session must not ignore silently, with what an empty one means.
+_GATES: Final = {"opprof_baseline": "nothing is compared", "opprof_save": "nothing is saved"}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options and their ini keys."""
     add_options(parser)
@@ -61,6 +65,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     options = config.stash[OPTIONS] = read_options(config)
     config.stash[UNREAD] = set()
+    if options.mode == "off" and any(config.getoption(name) for name in _GATES):
+        from pytest_opprof.plugin.opening import leave_off  # noqa: PLC0415  # loaded where it is needed
+
+        leave_off(config)
     distributes = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
     if distributes and options.mode != "off":
         from pytest_opprof.plugin.controller import ControllerHooks  # noqa: PLC0415  # as above
@@ -71,6 +79,12 @@ def pytest_configure(config: pytest.Config) -> None:
         except OSError as error:
             if options.asks_for_something:
                 raise pytest.UsageError(f"opprof: workers share a temporary folder: {error}") from error
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Name empty options: often a variable in a CI job that is not set."""
+    empty = {name: effect for name, effect in _GATES.items() if config.getoption(name) == ""}
+    return [f"opprof: --{name.replace('_', '-')} is empty: {effect}" for name, effect in empty.items()]
 
 
 def _hear_failures(config: pytest.Config) -> None:

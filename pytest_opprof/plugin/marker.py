@@ -120,7 +120,7 @@ class ProfileRequest:
 
 
 def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType({})) -> ProfileRequest:
-    """What a test's marker asks for. Only the closest marker counts.
+    """What a marked test's marker asks for. Only the closest marker counts.
 
     Args:
         suite: Arguments for all tests, unless the marker sets them.
@@ -128,10 +128,9 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
     Raises:
         UsageError: An argument is unknown or invalid, or the test cannot be profiled.
     """
-    mark = item.get_closest_marker("profile")
-    assert mark is not None, "it is asked of marked tests alone"
+    mark = _closest(item)
     where = f"@pytest.mark.profile of {item.nodeid}"
-    given = {**_beside(mark, suite), **mark.kwargs}.items()
+    given = {**_beside(mark, suite, parameters_of(item)), **mark.kwargs}.items()
     arguments = {name: value for name, value in given if value is not None or name not in _MAY_BE_NONE}
     if mark.args:
         if len(mark.args) > 1 or "activities" in arguments:
@@ -170,6 +169,16 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
     )
 
 
+def _closest(item: pytest.Item) -> pytest.Mark:
+    """The closest marker, also where pytest lists a farther one first."""
+    spec = getattr(item, "callspec", None)
+    of_parameters = (mark for mark in (spec.marks if spec else ()) if mark.name == "profile")
+    nearest, *others = item.iter_markers_with_node("profile")
+    of_node = [mark for node, mark in (nearest, *others) if node is nearest[0]]
+    # pytest lists a base class's marks before those of the class.
+    return next(of_parameters, of_node[-1] if isinstance(nearest[0], pytest.Class) else of_node[0])
+
+
 def check_names(arguments: Iterable[str], *, where: str) -> None:
     """Check that the marker has them all.
 
@@ -182,11 +191,25 @@ def check_names(arguments: Iterable[str], *, where: str) -> None:
             raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
 
 
-def _beside(mark: pytest.Mark, suite: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The suite's arguments, except those that contradict the marker's own function or activities."""
+def parameters_of(item: pytest.Item) -> Mapping[str, Any]:
+    """A test's parameters; empty if it is not parametrized."""
+    spec = getattr(item, "callspec", None)
+    return {} if spec is None else spec.params
+
+
+def is_size(value: object) -> bool:
+    """Whether a parameter's value may be a test's size: a number above 0."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _beside(mark: pytest.Mark, suite: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The suite's arguments that suit a test and do not contradict its marker's function or activities."""
     said = {*mark.kwargs, *(["activities"] if mark.args else [])}
     if mark.kwargs.get("schedule") is not None:
         said |= {*_NUMBERS}
+    size = suite.get("size")
+    if isinstance(size, str) and not is_size(parameters.get(size)):
+        said.add("size")  # the suite has tests of other shapes too
     return {name: value for name, value in suite.items() if name not in said}
 
 

@@ -25,7 +25,7 @@ from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
 from pytest_opprof.plugin.scaling import leave_limit_to_the_last
 from pytest_opprof.plugin.session import OpprofSession
 from pytest_opprof.plugin.stash import ARMING, ASIDE, OPTIONS, SESSION, XDIST
-from pytest_opprof.plugin.unmeasured import stand_aside
+from pytest_opprof.plugin.unmeasured import leave_undone, stand_aside
 from pytest_opprof.plugin.workers import Exchange, exchange_of
 from pytest_opprof.release import version
 from pytest_opprof.report.terminal import header_lines
@@ -116,6 +116,16 @@ def _leave_unmeasured(config: pytest.Config, absence: Absence) -> None:
         _refuse(config, [f"opprof: {absence}"])
     with _refusing(config):
         stand_aside(config, absence)
+
+
+def leave_off(config: pytest.Config) -> None:
+    """Say what the command line requested in vain, because opprof is off.
+
+    Raises:
+        pytest.UsageError: A verdict to fail on is unknown.
+    """
+    with _refusing(config):
+        leave_undone(config, reason="opprof is off (--opprof=off, or opprof = off in the ini file)")
 
 
 def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.compare.document import write_comparison
+from pytest_opprof.compare.document import comparison_to_bytes, write_comparison
 from pytest_opprof.report.formats import renderer
 from pytest_opprof.report.junit import PREFIX, properties_of
 from pytest_opprof.results.files import write_bytes
@@ -41,10 +41,13 @@ def write_report(wanted: WantedReport, comparison: Comparison) -> str | None:
     Raises:
         OpprofError: It cannot be written; an existing file is unchanged.
     """
-    if wanted.kind == _DOCUMENT:
-        write_comparison(wanted.path, comparison)
+    if wanted.kind != _DOCUMENT:
+        text = renderer(wanted.kind, where="--opprof-report", besides=(_DOCUMENT,))(comparison)
+    elif wanted.path != PRINTED:
+        write_comparison(wanted.path, comparison)  # it packs a .gz
         return None
-    text = renderer(wanted.kind, where="--opprof-report", besides=(_DOCUMENT,))(comparison)
+    else:
+        text = comparison_to_bytes(comparison, where="--opprof-report").decode("ascii")
     if wanted.path == PRINTED:
         return text
     write_bytes(wanted.path, text.encode("utf-8"))

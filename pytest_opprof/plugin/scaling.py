@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -14,6 +14,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import SCALING, Source, parse_path
 from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
 from pytest_opprof.plugin.counting import PYTHON, certified_counts
+from pytest_opprof.plugin.marker import is_size, parameters_of
 from pytest_opprof.plugin.plans import PLAN
 from pytest_opprof.results.build import most_of
 from pytest_opprof.results.run import TestResult
@@ -60,11 +61,12 @@ def leave_limit_to_the_last(items: Iterable[pytest.Item]) -> None:
     last = {_family(item): item for item in items if item.stash[PLAN].request.size}
     for item in items:
         plan = item.stash[PLAN]
-        if any(map(_is_on_scaling, plan.limits)):
+        is_limited = any(map(_is_on_scaling, plan.limits))
+        if plan.request.size or is_limited:
             _size(item)
-            if last[_family(item)] is not item:
-                kept = {path: limit for path, limit in plan.limits.items() if not _is_on_scaling(path)}
-                item.stash[PLAN] = replace(plan, limits=kept)
+        if is_limited and last[_family(item)] is not item:
+            kept = {path: limit for path, limit in plan.limits.items() if not _is_on_scaling(path)}
+            item.stash[PLAN] = replace(plan, limits=kept)
 
 
 def _with_exponent(
@@ -119,7 +121,7 @@ def _is_on_scaling(path: str) -> bool:
 
 
 def _family(item: pytest.Item) -> _Family:
-    params = dict(_params(item))
+    params = dict(parameters_of(item))
     params.pop(item.stash[PLAN].request.size, None)
     others = tuple(sorted((name, repr(value)) for name, value in params.items()))
     return _Family(function=item.nodeid.partition("[")[0], others=others)
@@ -130,16 +132,11 @@ def _size(item: pytest.Item) -> float:
     where = f"@pytest.mark.profile of {item.nodeid}"
     if not name:
         raise UsageError(f'{where}: a limit on {SCALING.name} needs the parameter that is the size: size="n"')
-    params = _params(item)
+    params = parameters_of(item)
     if name not in params:
         known = ", ".join(params) or "none"
         raise UsageError(f"{where}: size={name!r} is not a parameter of the test (there are: {known})")
     value = params[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if not is_size(value):
         raise UsageError(f"{where}: the size {name} must be a number above 0, not {value!r}")
     return float(value)
-
-
-def _params(item: pytest.Item) -> Mapping[str, Any]:
-    spec = getattr(item, "callspec", None)
-    return {} if spec is None else spec.params

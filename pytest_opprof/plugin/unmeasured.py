@@ -19,15 +19,24 @@ if TYPE_CHECKING:
 
 
 def stand_aside(config: pytest.Config, absence: Absence) -> None:
-    """Note the sentences of header and summary.
+    """Note the sentences of header and summary on what cannot be measured here.
 
     Raises:
         UsageError: A verdict to fail on is unknown.
     """
-    options = config.stash[OPTIONS]
     config.stash[ASIDE] = f"opprof: {absence}"
+    leave_undone(config, reason=absence.reason)
+
+
+def leave_undone(config: pytest.Config, *, reason: str) -> None:
+    """Note the summary's sentence on all that was requested and is not done.
+
+    Raises:
+        UsageError: A verdict to fail on is unknown.
+    """
     if not calls_no_test(config):
-        config.stash[UNMEASURED] = "; ".join([f"opprof: not measured: {absence.reason}", *_undone(options)])
+        undone = _undone(config.stash[OPTIONS])
+        config.stash[UNMEASURED] = "; ".join([f"opprof: not measured: {reason}", *undone])
 
 
 def fail(session: pytest.Session) -> None:

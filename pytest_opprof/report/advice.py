@@ -14,7 +14,7 @@ from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.metrics import COUNT, NODES
 from pytest_opprof.results.run import TestResult
 
-# An op that runs this many times as often was replaced by a loop.
+# A loop replaced an op that rises by this many times its earlier calls.
 _LOOP = 4
 _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"})
 _INDEX: Final = "aten::index"

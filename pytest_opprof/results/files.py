@@ -67,7 +67,7 @@ def run_to_bytes(run: Run, *, where: str) -> bytes:
         DocumentError: The schema refuses it.
         StoreError: It is too large.
     """
-    return _document_bytes(run_to_document(run), Contract.RUN, where=where)
+    return document_to_bytes(run_to_document(run), Contract.RUN, where=where)
 
 
 @gc_paused()
@@ -105,11 +105,17 @@ def write_document(path: Path, document: Document, contract: Contract) -> None:
         DocumentError: The schema refuses it.
         StoreError: It cannot be written; an existing file is unchanged.
     """
-    data = _document_bytes(document, contract, where=shown(path))
+    data = document_to_bytes(document, contract, where=shown(path))
     write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == _GZIP_SUFFIX else data)
 
 
-def _document_bytes(document: Document, contract: Contract, *, where: str) -> bytes:
+def document_to_bytes(document: Document, contract: Contract, *, where: str) -> bytes:
+    """Check a document against its schema; give its file's content.
+
+    Raises:
+        DocumentError: The schema refuses it.
+        StoreError: It is too large.
+    """
     validate(document, contract, where=where)
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     data = text.encode("ascii") + b"\n"

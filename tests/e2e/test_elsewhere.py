@@ -1,7 +1,9 @@
 """Systems without native modules: tests run unmeasured, the session says so, and saved runs can be read."""
 
+import importlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 from e2e.conftest import MakeProject
 from e2e.project import WORK_TWICE, Project, Session, environment
+
+from pytest_opprof.cli.main import RECORDING
 
 TESTS = Path(__file__).parents[1]
 SYSTEMS = {"darwin": "macOS", "win32": "Windows"}
@@ -31,15 +35,10 @@ COMMANDS = [
     ("init",),
 ]
 ALSO = [("doctor",), ("--help",)]
-RECORDING = [
-    ("ab", "HEAD"),
-    ("attach", "1"),
-    ("bisect", "test_it", "ops.count"),
-    ("env",),
-    ("prepare",),
-    ("recover",),
-    ("run", "script.py"),
-    ("trace", "show", "trace.json"),
+# Each as its help's example calls it.
+RECORDING_COMMANDS = [
+    tuple(shlex.split(importlib.import_module(f"pytest_opprof.cli.{name}").EXAMPLE)[1:])
+    for name in sorted(RECORDING)
 ]
 
 
@@ -86,7 +85,7 @@ Told = dict[tuple[str, ...], tuple[int, str, str, list[str]]]
 
 def told_by(project: Project, made: Path, *, system: str | None) -> Told:
     pretend = f"from support.programs import elsewhere; elsewhere.pretend({system!r})\n" if system else ""
-    commands = [*COMMANDS, *RECORDING, *ALSO] if system else [*COMMANDS, *ALSO]
+    commands = [*COMMANDS, *RECORDING_COMMANDS, *ALSO] if system else [*COMMANDS, *ALSO]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", pretend + RUNNER, project.folder, made, json.dumps(commands)],
         env=environment({"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ["PYTHONPATH"]])}),
@@ -256,7 +255,7 @@ def test_commands_on_saved_runs_work_as_on_linux(command: tuple[str, ...], here:
     assert here[command][0] in {0, 1}
 
 
-@pytest.mark.parametrize("command", RECORDING, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", RECORDING_COMMANDS, ids=lambda command: command[0])
 def test_recording_commands_are_refused_in_one_sentence(
     command: tuple[str, ...], there: Told, system: str
 ) -> None:

@@ -25,7 +25,9 @@ def regressed(make_project: MakeProject) -> tuple[Project, Session]:
     project.write("test_it.py", WORK_TWICE)
     project.pytest("--opprof-save=main", "--opprof-save-processes=1")
     project.replace("test_it.py", "range(2)", "range(3)")
-    session = project.pytest(*BASELINE, *EVERY_FORMAT, "--opprof-report=annotations:-")
+    session = project.pytest(
+        *BASELINE, *EVERY_FORMAT, "--opprof-report=annotations:-", "--opprof-report=json:-"
+    )
     return project, session
 
 
@@ -51,6 +53,15 @@ def test_annotation_is_printed_for_github(regressed: tuple[Project, Session]) ->
         "line": "7",
         "title": "opprof: REGRESSED: test_it.py::test_it",
     }
+
+
+def test_json_report_is_printed(regressed: tuple[Project, Session]) -> None:
+    project, session = regressed
+    (printed,) = (
+        line for line in session.stdout.splitlines() if line.startswith('{"kind":"opprof-comparison"')
+    )
+    assert printed == (project.folder / "out" / "json").read_text(encoding="ascii").rstrip()
+    assert not (project.folder / "-").exists()
 
 
 def test_a_kept_comparison_gives_the_same_reports(

@@ -56,6 +56,11 @@ def test_a_size_alone_cannot_be_judged(growing: Project) -> None:
     ("before", "after", "words"),
     [
         ('size="n"', 'size="m"', "size='m' is not a parameter of the test (there are: work, n)"),
+        (
+            'size="n", limits=[{"python.scaling": "<= 1.2"}]',
+            'size="N"',
+            "test_grows[counted-100]: size='N' is not a parameter of the test (there are: work, n)",
+        ),
         ('size="n", ', "", 'a limit on python.scaling needs the parameter that is the size: size="n"'),
         ('size="n"', 'size="work"', "the size work must be a number above 0, not <function counted"),
         ('size="n"', "size=3", "size must be a string, not 3"),
@@ -66,3 +71,27 @@ def test_invalid_size_is_refused(growing: Project, before: str, after: str, word
     session = growing.pytest()
     assert session.exit_code == 4
     assert words in session.stderr
+
+
+@pytest.mark.parametrize("limits", [["--opprof-limits=python.scaling=<= 1.2"], []])
+def test_suite_size_is_for_the_tests_that_have_the_parameter(growing: Project, limits: list[str]) -> None:
+    growing.replace("test_it.py", 'size="n", limits=[{"python.scaling": "<= 1.2"}]', "")
+    growing.write(
+        "test_other.py",
+        """\
+        import pytest
+
+        @pytest.mark.profile(limits=[{"ranges.count": 0}])
+        def test_plain():
+            pass
+
+        @pytest.mark.profile(limits=[{"ranges.count": 0}])
+        @pytest.mark.parametrize("n", ["a word"])
+        def test_words(n):
+            pass
+        """,
+    )
+    session = growing.pytest('--opprof-profile=size="n"', *limits)
+    assert set(session.failures) == ({"test_grows[searched-400]"} if limits else set())
+    assert session.exit_code == bool(limits)
+    assert session.outcomes["test_plain"] == session.outcomes["test_words[a word]"] == "passed"

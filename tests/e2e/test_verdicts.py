@@ -321,10 +321,13 @@ def test_command_line_beats_marker_beats_ini_file(story: Story) -> None:
         ("--opprof-gate=ranges.cuont=exact", "(did you mean 'ranges.count'?)"),
         ("--opprof-columns=Name,Self_CPU", "unknown column 'Self_CPU' (did you mean 'Self CPU'?)"),
         ("--opprof-store=nowhere://bucket", "unknown kind of store (Protocol not known: nowhere)"),
+        ("--opprof-baseline= --opprof-save=feature:x", "--opprof-save='feature:x': a name has 1 to 100 "),
+        ("--opprof-baseline= --opprof-save=traces", "has no colon, and is not 'traces'"),
+        ("--opprof-baseline= --opprof-save=main --opprof-store=nowhere://x", "unknown kind of store ("),
     ],
 )
 def test_invalid_option_is_refused_at_once(story: Story, option: str, complaint: str) -> None:
-    session = story.project.pytest("--opprof-baseline=main", option, writes_run=False)
+    session = story.project.pytest("--opprof-baseline=main", *option.split(), writes_run=False)
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
     (line,) = (line for line in session.stderr.splitlines() if line.startswith("ERROR"))
     assert complaint in line

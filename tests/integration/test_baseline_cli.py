@@ -124,6 +124,7 @@ def test_save_keeps_a_run_document(store: Archive, capsys: pytest.CaptureFixture
     assert told(capsys, "save", "main", "run.json") == [
         f"saved main@0000000: .opprof/main/{key(3)}.json",
         "1 test that did not run kept from main@0000000",
+        "the tests that did not run are from the latest run named 'main': this is not a git repository",
     ]
     assert len(store.entries("main")) == 3
 

@@ -24,7 +24,7 @@ optional. Everything below was tested on x86-64, CUDA builds without a GPU; a te
   them, it records as usual; otherwise a sentence says what to do, and tests are INCONCLUSIVE.
 - pip refuses a newer Python: the collector reads the interpreter's frames, whose layout changes with each minor
   release.
-- On free-threaded builds of CPython nothing is measured: see [decision 76](decisions.md). This was not tested.
+- On free-threaded builds of CPython nothing is measured: see [decision 76](decisions.md#76-free-threaded-builds-of-cpython-are-not-measured). This was not tested.
 - Elsewhere (macOS, Windows, musl, PyPy) the package installs, but
   [measures nothing](usage.md#where-nothing-can-be-measured).
 

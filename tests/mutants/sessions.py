@@ -217,7 +217,7 @@ SESSIONS: Final = (
     _says(
         name="history that is not at hand",
         tells="That a shallow clone may have hidden a nearer baseline.",
-        file=_RESOLVE,
+        file="pytest_opprof/baselines/ancestry.py",
         text="    if not git.is_shallow:",
         without="    if True:",
         test=f"{_GIT}::test_shallow_clone_says_so",

@@ -12,7 +12,7 @@ from support.forges.github_api import HEAD
 from support.forges.loopback import Asked, Reply
 
 from pytest_opprof.forge.artifact import MAX_ARTIFACT_BYTES
-from pytest_opprof.results.document import run_to_document
+from pytest_opprof.results.document import RUN_SCHEMA_VERSION, run_to_document
 
 pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
 
@@ -71,7 +71,7 @@ HOSTILE = {
     "nested": stored("[" * 200_000),
     "a million tests": stored(WHOLE.replace('"tests": [', '"tests": [' + "{}," * 1_000_000)),
     "a name of a megabyte": stored(WHOLE.replace("aten::mul", "x" * 1_000_000)),
-    "of the future": stored(WHOLE.replace('"schema_version": 2', '"schema_version": 3')),
+    "of the future": stored(json.dumps({**uploaded(), "schema_version": RUN_SCHEMA_VERSION + 1})),
     "another encoding": zip_of((DOCUMENT, WHOLE.encode("utf-16"))),
 }
 

@@ -30,12 +30,12 @@ def test_healthy_files_are_in_the_order_of_ranks() -> None:
     [
         ({"rank": 1}, Status.DUPLICATE, "rank1.json is this rank's trace too"),
         ({"world_size": 8}, Status.FOREIGN, "of another job: 8 ranks, not 4"),
-        ({"job_key": "gloo"}, Status.FOREIGN, "of another job: its process groups differ"),
+        ({"job_key": "gloo"}, Status.FOREIGN, "of another job: it says gloo, not nccl"),
         ({"trace_start_ns": 10**15}, Status.FOREIGN, "of another job: recorded at another time"),
         ({"rank": -1}, Status.FAILED, "name it rank7.json"),
         ({"opprof": "0"}, Status.FAILED, "read by pytest-opprof 0, this is 1"),
     ],
-    ids=["duplicate", "other size", "other groups", "other time", "no rank", "other version"],
+    ids=["duplicate", "other size", "other back end", "other time", "no rank", "other version"],
 )
 def test_a_file_that_must_not_count_is_named(told: dict[str, object], status: Status, words: str) -> None:
     files = settled([a_file(0), a_file(1), a_file(2), a_file(3, **told)], opprof="1")

@@ -14,6 +14,7 @@ from pytest_opprof.history.store import history_of
     [
         ("dir:.opprof", ".opprof/history"),
         ("kept/here", "kept/here/history"),
+        ("file://kept/here", "kept/here/history"),
         ("git:", ".opprof/history"),
         ("s3://bucket/folder", ".opprof/history"),
     ],

@@ -29,6 +29,34 @@ def test_a_bare_marker_warms_up_once_and_records_three_times(make_item: MakeItem
     ]
 
 
+CLOSEST = """\
+import pytest
+
+@pytest.mark.profile(active=8)
+@pytest.mark.profile(active=2)
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.profile(active=5))])
+def test_stacked(n): pass
+
+@pytest.mark.profile(active=8)
+class TestBase:
+    def test_it(self): pass
+
+@pytest.mark.profile(active=3)
+class TestDerived(TestBase):
+    pass
+"""
+
+
+def test_the_closest_marker_wins(lone: pytest.Pytester) -> None:
+    calls = {item.nodeid.partition("::")[2]: request_of(item).calls for item in lone.getitems(CLOSEST)}
+    assert calls == {
+        "test_stacked[1]": 1 + 2,
+        "test_stacked[2]": 1 + 5,
+        "TestBase::test_it": 1 + 8,
+        "TestDerived::test_it": 1 + 3,
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "calls", "cycles"),
     [

@@ -1,0 +1,53 @@
+"""The run that a save carries tests over from, in real repositories."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.documents.stores import NOBODY, A, B, git, run_of
+
+from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.baselines.store import Saved
+from pytest_opprof.results.run import Commit, TestResult
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    git(tmp_path, "init", "-q", "-b", "main")
+    return open_store("dir:.opprof", root=tmp_path)
+
+
+def commit(store: Archive) -> str:
+    git(store.folder, "commit", "-q", "--allow-empty", "-m", "one more")
+    return git(store.folder, "rev-parse", "HEAD")
+
+
+def save(store: Archive, of: str, *tests: TestResult, hours: int) -> Saved:
+    run = replace(run_of(1, *tests, hours=hours), commit=Commit(id=of, dirty=False))
+    return store.save("main", run, collected=NOBODY)
+
+
+def origins(saved: Saved) -> dict[str, str | None]:
+    return {test.node_id: test.carried_from.commit for test in saved.run.tests if test.carried_from}
+
+
+def test_tests_come_from_the_nearest_ancestor(store: Archive) -> None:
+    old, first, second = (commit(store) for _ in range(3))
+    save(store, old, A, B, hours=1)
+    save(store, second, A, B, hours=2)
+    saved = save(store, first, A, hours=3)
+    assert origins(saved) == {B.node_id: old[:7]}
+    assert saved.notes == (f"1 test that did not run kept from main@{old[:7]}",)
+
+
+def test_without_a_run_of_an_ancestor_the_latest_is_taken_and_named(store: Archive) -> None:
+    first = commit(store)
+    git(store.folder, "switch", "-q", "-c", "feature")
+    feature = commit(store)
+    save(store, feature, A, B, hours=1)
+    saved = save(store, first, A, hours=2)
+    assert origins(saved) == {B.node_id: feature[:7]}
+    what = f"the commit {feature[:7]} it was stored under is not an ancestor of {first[:7]}"
+    assert saved.notes[1:] == (f"the tests that did not run are from the latest run named 'main': {what}",)
+    assert save(store, first, A, B, hours=3).notes == ()
