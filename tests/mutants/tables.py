@@ -212,8 +212,8 @@ TABLES: Final = (
         name="changed ops that are not shown",
         tells="How many ops of a failed test have no row.",
         file="pytest_opprof/report/section.py",
-        text="    if len(ops) > _MOST_ROWS:",
-        without="    if False:",
+        text='    return [*lines, left_out(len(ops) - len(kept), "more op", show)] if len(ops) > len(kept) else lines',
+        without="    return lines",
         test="tests/unit/report/test_section.py::test_many_changed_ops_are_cut_short",
     ),
     _tells(
