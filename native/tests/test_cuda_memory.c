@@ -153,6 +153,29 @@ static void what_a_pause_holds_is_no_part_of_it(void) {
     close_session(&f);
 }
 
+static void *take_raw(size_t bytes) {
+    void *volatile taken = malloc(bytes);
+    return taken;
+}
+
+/* CUPTI and the demangler allocate while their records are collected. */
+static void a_peek_is_no_memory_of_the_program(void) {
+    folder f = start_device();
+    fake_worker(0); /* which is no thread of ours */
+    start_window();
+    fake_launch("_Z4gemmPfi", 7, 1000);
+    op_result *r;
+    CHECK_OK(op_malloc_watch(take_raw, free));
+    CHECK_OK(op_window_peek(&r));
+    op_result_free(r);
+    op_malloc_unwatch();
+    r = stop_window();
+    the(r, "gemm(float*, int)");
+    CHECK_EQ(count_kind(r, OP_MEMORY), 0);
+    op_result_free(r);
+    close_session(&f);
+}
+
 int main(void) {
     RUN(memory_belongs_to_the_op_around_its_call);
     RUN(what_is_given_back_has_the_size_that_was_taken);
@@ -161,6 +184,7 @@ int main(void) {
     RUN(memory_that_is_refused_is_said_and_the_rest_recorded);
     RUN(memory_without_its_call_is_counted_as_lost);
     RUN(what_a_pause_holds_is_no_part_of_it);
+    RUN(a_peek_is_no_memory_of_the_program);
     fake_reset();
     return 0;
 }

@@ -1,7 +1,8 @@
 /* Device work in the columns: its launches and its places. */
+#include "core/collector.h"
+#include "cuda/cupti.h"
 #include "device.h"
-
-#include <pthread.h>
+#include "others.h"
 
 /* ---- launches --------------------------------------------------------------------------------- */
 
@@ -333,6 +334,32 @@ static void calls_that_only_ask_are_left_out(void) {
     close_session(&f);
 }
 
+/* ---- a fork ----------------------------------------------------------------------------------- */
+
+/* As a peek does: the collector's lock, then that of the records. */
+static void take_records(unsigned turn) {
+    const op_cuda_pause *pauses;
+    uint32_t count;
+    (void)turn;
+    pthread_mutex_lock(&op_the_collector.lock);
+    CHECK(op_cupti_records_lock(&pauses, &count) != NULL);
+    op_cupti_records_unlock();
+    pthread_mutex_unlock(&op_the_collector.lock);
+}
+
+static void do_nothing(void) {}
+
+static void a_fork_takes_locks_in_the_order_of_a_peek(void) {
+    folder f = start_device();
+    start_window();
+    fork_beside(take_records, do_nothing);
+    fake_launch("after them", 7, 1000);
+    op_result *r = stop_window();
+    the(r, "after them");
+    op_result_free(r);
+    close_session(&f);
+}
+
 int main(void) {
     RUN(work_belongs_to_the_op_that_launched_it);
     RUN(a_kernel_says_what_it_was_given);
@@ -346,5 +373,6 @@ int main(void) {
     RUN(waiting_is_on_record_as_that);
     RUN(a_wait_names_who_recorded_its_event_last);
     RUN(calls_that_only_ask_are_left_out);
+    RUN(a_fork_takes_locks_in_the_order_of_a_peek);
     return 0;
 }

@@ -139,8 +139,16 @@ static void microseconds_are_exact_nanoseconds(void) {
         CHECK(op_scan_nanoseconds(&span, &ns));
         CHECK_EQ(ns, times[i].ns);
     }
-    static const char *const none[] = {
-        "\"1\"", "null", "NaN", "-Infinity", "[1]", "1e30", "99999999999999999999", ""};
+    static const char *const none[] = {"\"1\"",
+                                       "null",
+                                       "NaN",
+                                       "-Infinity",
+                                       "[1]",
+                                       "1e30",
+                                       "99999999999999999999",
+                                       "19000000000000000",
+                                       "1900000000000000e1",
+                                       ""};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         int64_t ns;
         const op_span span = {.text = none[i], .length = strlen(none[i])};

@@ -181,6 +181,40 @@ static void the_last_of_two_equal_keys_counts(void) {
     op_result_free(r);
 }
 
+#define EVENT(category, name, pid, ts, args)                                                           \
+    "{\"ph\": \"X\", \"cat\": \"" category "\", \"name\": \"" name "\", \"pid\": " pid                 \
+    ", \"tid\": 70, \"ts\": " ts ", \"dur\": 1, \"args\": {" args "}}"
+#define CALL(pid, ts, number) EVENT("cuda_runtime", "call", pid, ts, "\"correlation\": " number)
+#define KERNEL(pid, ts, number) EVENT("kernel", "kernel", pid, ts, "\"correlation\": " number)
+
+/* Both processes have a call 1 and an op 5. */
+static void each_process_numbers_its_own_calls(void) {
+    static const char *const events[] = {CALL("7", "10", "1"),
+                                         CALL("8", "11", "1"),
+                                         CALL("8", "12", "2"),
+                                         EVENT("cpu_op", "op", "7", "13", "\"External id\": 5"),
+                                         EVENT("cpu_op", "op", "8", "14", "\"External id\": 5"),
+                                         KERNEL("7", "20", "1"),
+                                         KERNEL("8", "21", "1"),
+                                         KERNEL("0", "22", "1"),
+                                         KERNEL("0", "23", "2"),
+                                         EVENT("kernel", "of an op", "8", "24", "\"External id\": 5")};
+    static const int64_t launched_at[] = {10, 11, -1, 12, 14}; /* by kernel; -1: not known by which */
+    enum { EVENTS = sizeof events / sizeof *events };
+    char text[EVENTS * 200] = "[";
+    for (int i = 0; i < EVENTS; i++)
+        strcat(strcat(text, i ? "," : ""), events[i]);
+    op_result *r = read_text(strcat(text, "]"));
+    op_columns c = columns_of(r);
+    CHECK_EQ(c.count, EVENTS);
+    for (uint64_t row = 0; row < EVENTS; row++) {
+        int64_t at = c.launcher[row] < 0 ? -1 : c.start_ns[c.launcher[row]] / 1000 + 10;
+        int64_t kernel = c.start_ns[row] / 1000 + 10 - 20;
+        CHECK_EQ(at, kernel < 0 ? -1 : launched_at[kernel]);
+    }
+    op_result_free(r);
+}
+
 static void limits_are_kept(void) {
     op_trace_reader *reader;
     CHECK_OK(op_trace_open(&reader, 3, 0));
@@ -277,6 +311,7 @@ int main(void) {
     RUN(what_is_no_trace_is_told);
     RUN(what_is_not_understood_is_kept);
     RUN(the_last_of_two_equal_keys_counts);
+    RUN(each_process_numbers_its_own_calls);
     RUN(limits_are_kept);
     RUN(a_value_without_end_is_refused_soon);
     RUN(a_value_too_large_is_refused_whole);

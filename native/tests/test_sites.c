@@ -59,6 +59,39 @@ static void what_runs_inside_of_an_op_is_called_from_its_line(void) {
     op_result_free(r);
 }
 
+/* A module's call has a line instead, which is nobody's site. */
+static void the_line_of_a_call_is_not_a_site(void) {
+    made_thread *t = begin_made();
+    add_kind(t, "thread's module", 0, 110, 150, OP_PYTHON_CALL)->line = 58;
+    add_event(t, "addmm", 0, 120, 140);
+    add_at(t, 3, "range", 0, 200, 300);
+    add_kind(t, "module", 0, 210, 250, OP_PYTHON_CALL)->line = 59;
+    add_event(t, "linear", 1, 220, 240);
+    add_kind(t, "enters", 0, 400, 420, OP_PYTHON_CALL)->line = 60;
+    add_at(t, 4, "outlives", 0, 410, 500);
+    op_result *r = build(&m);
+    uint64_t count;
+    op_result_called_from(r, &count);
+    CHECK_EQ(count, 3);
+    CHECK_EQ(calls_from(r, "range", 3), 1);
+    CHECK_EQ(calls_from(r, "linear", 3), 1);
+    CHECK_EQ(calls_from(r, "outlives", 4), 1);
+    op_result_free(r);
+}
+
+/* As of an op that began after the places were copied. */
+static void a_site_beyond_the_places_counts_nowhere(void) {
+    made_thread *t = begin_made();
+    add_at(t, (uint16_t)m.sites, "last", 0, 110, 150);
+    add_at(t, (uint16_t)(m.sites + 1), "later", 0, 210, 250);
+    op_result *r = build(&m);
+    uint64_t count;
+    op_result_called_from(r, &count);
+    CHECK_EQ(count, 1);
+    CHECK_EQ(calls_from(r, "last", m.sites), 1);
+    op_result_free(r);
+}
+
 /* The engine may run a node in whatever calls backward(), or on a thread without Python. */
 static void a_backward_op_is_called_from_its_forwards_line(void) {
     made_thread *t = begin_made(), *engine = &m.threads[1];
@@ -289,6 +322,8 @@ static void a_place_is_told_by_what_called_it(void) {
 int main(void) {
     RUN(instructions_of_one_function_are_spread);
     RUN(what_runs_inside_of_an_op_is_called_from_its_line);
+    RUN(the_line_of_a_call_is_not_a_site);
+    RUN(a_site_beyond_the_places_counts_nowhere);
     RUN(a_backward_op_is_called_from_its_forwards_line);
     RUN(only_steps_and_ops_count);
     RUN(instructions_are_told_apart);

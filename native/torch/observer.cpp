@@ -26,11 +26,13 @@ namespace {
 
 // ---- contexts ------------------------------------------------------------------------------
 // An op's context carries its slot from begin to end. One lies ready for each place in a thread's
-// stack of open records: a place is not taken again while its record is open. They are never
-// freed, so destruction is a no-op; torch may destroy one on another thread.
+// stack of open records: a place is not taken again while its record is open, except by a later
+// window, whose op then owns it. They are never freed, so destruction is a no-op; torch may destroy
+// one on another thread.
 
 struct Context final : at::ObserverContext {
     op_slot slot{};
+    const at::RecordFunction *owner = nullptr;
     static void operator delete(void *) {}
 };
 
@@ -136,6 +138,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
     if (__builtin_expect(context == nullptr, 0)) {
         return nullptr;
     }
+    context->owner = &fn;
     OpName name = name_of(static_cast<ThreadTable *>(t->contexts), fn);
     int64_t sequence = fn.seqNr();
     uint32_t aux =
@@ -197,8 +200,9 @@ __attribute__((noinline)) void note_outputs(const at::RecordFunction &fn, const 
 
 template <bool outputs, bool work, bool closely>
 void end(const at::RecordFunction &fn, at::ObserverContext *context) {
-    if (context != nullptr) {
-        op_slot *slot = &static_cast<Context *>(context)->slot;
+    auto *own = static_cast<Context *>(context);
+    if (own != nullptr && own->owner == &fn) {
+        op_slot *slot = &own->slot;
         if (closely && op_counts() != 0) {
             op_count_end(slot); // first: what an op gives back takes time to write
         }

@@ -5,6 +5,7 @@
 
 #include "core/fields.h"
 #include "core/names.h"
+#include "core/real_text.h"
 #include "torch_api.h"
 
 #include <cmath>
@@ -44,9 +45,9 @@ std::string json_text(const std::string &text) {
 }
 
 std::string json_number(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, std::isfinite(value) ? "%.17g" : "\"%.17g\"", value);
-    return text;
+    char text[OP_REAL_BYTES];
+    std::string written = op_real_text(text, 17, value);
+    return std::isfinite(value) ? written : '"' + written + '"';
 }
 
 template <typename Elements> std::string json_list(const Elements &elements);

@@ -365,9 +365,8 @@ class Collector:
     def _disable_sources(self) -> None:
         memory, calls = self._memory, self._calls
         self._memory = self._calls = None
-        if memory is not None:
-            memory.disable()
-        self.lapses = calls.disable() if calls is not None else {}
+        self.lapses = memory.disable() if memory is not None else {}
+        self.lapses |= calls.disable() if calls is not None else {}
         fast.sites_stop()
         self._torch.disable()
 

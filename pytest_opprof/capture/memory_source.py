@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gc
+from typing import Final
 
 from pytest_opprof.capture.native import fast, lib
 from pytest_opprof.capture.native_calls import check
@@ -14,6 +15,10 @@ from pytest_opprof.errors import CaptureUnavailableError
 
 PYTHON = "memory-python"
 MALLOC = "memory-malloc"
+_REMOVED: Final = (
+    "Python's memory was recorded only in part: tracemalloc.stop(), or another hook on Python's allocators, "
+    "removed ours. Stop it before the recording or after it"
+)
 
 
 class PythonMemory:
@@ -25,9 +30,9 @@ class PythonMemory:
         """Install the hooks over the current allocators."""
         fast.pymem_start()
 
-    def disable(self) -> None:
-        """Restore those allocators."""
-        fast.pymem_stop()
+    def disable(self) -> dict[str, str]:
+        """Restore those allocators; if the hooks were removed before, why the source ended early."""
+        return {self.name: _REMOVED} if fast.pymem_stop() else {}
 
     def settle(self) -> None:
         """Empty Python's free lists, which bypass its allocators, so that equal steps count equal memory.
@@ -54,9 +59,10 @@ class MallocMemory:
         """
         check(fast.watch_malloc())
 
-    def disable(self) -> None:
-        """Point them to malloc() again."""
+    def disable(self) -> dict[str, str]:
+        """Point them to malloc() again, which nothing else does."""
         lib.op_malloc_unwatch()
+        return {}
 
     def settle(self) -> None:
         """Do nothing: what malloc() caches is still taken through malloc()."""

@@ -16,7 +16,8 @@ _RANGES: Final = "NVTX_EVENTS"
 # Of NVTX_EVENTS.eventType: a range on one thread, and one that may end on another.
 _PUSH_POP: Final = 59
 _START_END: Final = 60
-_THREAD_BITS: Final = 0xFFFFFF  # of a globalTid; the higher bits are the process and the machine
+_THREAD_BITS: Final = 0xFFFFFF  # of a globalTid or globalPid; the higher bits are the process and the machine
+_CORRELATION_MASK: Final = 0xFFFFFFFF
 
 
 def load_nsys(path: str | os.PathLike[str]) -> EventList:
@@ -38,7 +39,29 @@ def load_nsys(path: str | os.PathLike[str]) -> EventList:
     return EventList([KinetoRecording(DatabaseResult(events))])
 
 
+class _Calls:
+    """The calls of all processes. Each process numbers its own from 1."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._processes: dict[int | None, int] = {}
+
+    def number(self, row: dict[str, Any], column: str) -> int:
+        """A number that no call of another process has.
+
+        Args:
+            column: The column that names the process; work without it belongs to the only process.
+        """
+        at = self._database
+        process = None if row[column] is None else at.number(row, column) & ~_THREAD_BITS
+        if process is None and len(self._processes) == 1:
+            (process,) = self._processes
+        before = self._processes.setdefault(process, len(self._processes))
+        return at.number(row, "correlationId") & _CORRELATION_MASK | before << _CORRELATION_MASK.bit_length()
+
+
 def _events(database: Database) -> Iterator[DatabaseEvent]:
+    calls = _Calls(database)
     texts = database.texts("StringIds", "id")
     columns = ("start", "end", "globalTid", "endGlobalTid", "eventType", "text", "textId")
     for row in database.rows(_RANGES, columns, where=f"eventType IN ({_PUSH_POP}, {_START_END})"):
@@ -60,9 +83,15 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
             database.span(row),
             thread=_thread(database, row, "globalTid"),
             activity_type="cuda_runtime",
-            correlation_id=database.number(row, "correlationId"),
+            correlation_id=calls.number(row, "globalTid"),
         )
-    yield from device_rows(database, ["CUPTI_ACTIVITY_KIND_KERNEL"], texts, name_column="demangledName")
+    yield from device_rows(
+        database,
+        ["CUPTI_ACTIVITY_KIND_KERNEL"],
+        texts,
+        name_column="demangledName",
+        call_of=lambda row: calls.number(row, "globalPid"),
+    )
 
 
 def _thread(database: Database, row: dict[str, Any], column: str) -> int:

@@ -96,7 +96,13 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
             activity_type="cuda_runtime",
             correlation_id=database.number(row, "correlationId"),
         )
-    yield from device_rows(database, [_KERNELS, "CUPTI_ACTIVITY_KIND_KERNEL"], texts, name_column="name")
+    yield from device_rows(
+        database,
+        [_KERNELS, "CUPTI_ACTIVITY_KIND_KERNEL"],
+        texts,
+        name_column="name",
+        call_of=lambda row: database.number(row, "correlationId"),
+    )
 
 
 def _thread_of(marker: dict[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -23,7 +24,7 @@ COPY_KINDS: Final = {
     9: "HtoH",
     10: "PtoP",
 }
-_DEVICE_COLUMNS: Final = ("start", "end", "deviceId", "streamId", "correlationId")
+_DEVICE_COLUMNS: Final = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 _LATEST_NS: Final = 2**61  # some 73 years
 
 
@@ -168,7 +169,12 @@ class DatabaseResult:
 
 
 def device_rows(
-    database: Database, kernels: Sequence[str], texts: Mapping[int, str], *, name_column: str
+    database: Database,
+    kernels: Sequence[str],
+    texts: Mapping[int, str],
+    *,
+    name_column: str,
+    call_of: Callable[[dict[str, Any]], int],
 ) -> Iterator[DatabaseEvent]:
     """The kernels, copies and fills of a database.
 
@@ -176,26 +182,34 @@ def device_rows(
         kernels: The tables of kernels.
         texts: Names by number.
         name_column: The column of a kernel's name, or of its number in `texts`.
+        call_of: The number of the call that a row belongs to.
     """
+    event_of = functools.partial(_device_event, database, call_of)
     for table in kernels:
         for row in database.rows(table, (*_DEVICE_COLUMNS, name_column)):
             name = row[name_column]
             known = texts.get(name, f"kernel {name}") if isinstance(name, int) else str(name)
-            yield _device_event(database, row, known, "kernel")
+            yield event_of(row, known, "kernel")
     for row in database.rows("CUPTI_ACTIVITY_KIND_MEMCPY", (*_DEVICE_COLUMNS, "copyKind")):
         direction = COPY_KINDS.get(row["copyKind"], "unknown")
-        yield _device_event(database, row, f"Memcpy {direction}", "gpu_memcpy")
+        yield event_of(row, f"Memcpy {direction}", "gpu_memcpy")
     for row in database.rows("CUPTI_ACTIVITY_KIND_MEMSET", _DEVICE_COLUMNS):
-        yield _device_event(database, row, "Memset", "gpu_memset")
+        yield event_of(row, "Memset", "gpu_memset")
 
 
-def _device_event(database: Database, row: dict[str, Any], name: str, activity: str) -> DatabaseEvent:
+def _device_event(
+    database: Database,
+    call_of: Callable[[dict[str, Any]], int],
+    row: dict[str, Any],
+    name: str,
+    activity: str,
+) -> DatabaseEvent:
     device = database.number(row, "deviceId")
     return DatabaseEvent(
         name,
         database.span(row),
         activity_type=activity,
-        linked_correlation_id=database.number(row, "correlationId"),
+        linked_correlation_id=call_of(row),
         device_type=DeviceType.CPU if device < 0 else DeviceType.CUDA,
         device_index=max(device, 0),
         device_resource_id=database.number(row, "streamId"),

@@ -368,6 +368,17 @@ def test_call_sites_agree_with_stacks(user: ModuleType, collector: Collector) ->
             }
 
 
+def test_lines_of_module_calls_are_no_sites(user: ModuleType, collector: Collector) -> None:
+    """Only libraries' code is around the op on the pool's thread, so it has no site."""
+    collector.open(sources=frozenset({"ranges", "ops", "modules", SITES}))
+    linear, block, x = torch.nn.Linear(4, 4), user.Block(), torch.ones(2, 4)
+    with ThreadPoolExecutor(1) as pool:
+        found = recorded(collector, lambda: (pool.submit(linear, x).result(), block(x)))
+    assert "modules" in found.sources
+    assert all(called.site.line for called in found.called_from())
+    assert lines(found, "aten::linear") == {at("Block.forward", "self.linear(x)"): 1}
+
+
 def test_nothing_is_noted_unless_asked_for(user: ModuleType, collector: Collector) -> None:
     collector.open(sources=frozenset({"ranges", "ops"}))
     assert recorded(collector, lambda: user.twice(torch.ones(2))).called_from() == []

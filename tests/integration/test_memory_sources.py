@@ -154,6 +154,62 @@ print('"done"')
     assert answer_of(program) == "done"
 
 
+def test_tracemalloc_that_stops_takes_our_hooks_along() -> None:
+    """The recording says so, and the next one has its memory."""
+    program = f"""
+import tracemalloc
+from pytest_opprof.capture.collector import Collector
+collector = Collector.instance()
+collector.open(sources=frozenset({{"ranges"}}))
+sizes = []
+for window in range(3):
+    if window == 1:
+        tracemalloc.start()
+    collector.start(profile_memory=True)
+    if window == 1:
+        tracemalloc.stop()
+    kept = bytearray({LARGE})
+    recording = collector.stop()
+    changes = [recording.memory(event) for event in range(len(recording))]
+    sizes.append([max((one.nbytes for one in changes if one), default=0) >= {LARGE}, "memory-python" in recording.sources])
+    lapses = collector.lapses
+    assert bool(lapses) == (window == 1), lapses
+import json
+print(json.dumps(sizes))
+"""
+    assert answer_of(program) == [[True, True], [False, False], [True, True]]
+
+
+def test_allocators_may_be_swapped_while_a_thread_calls_them() -> None:
+    """Such a thread may combine the context of one allocator with the functions of the other."""
+    program = f"""
+import ctypes
+from pytest_opprof.capture.collector import Collector
+pointers = ctypes.c_void_p * 5
+take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+def allocators():
+    found = []
+    for domain in range(3):
+        found.append(pointers())
+        ctypes.pythonapi.PyMem_GetAllocator(domain, ctypes.byref(found[-1]))
+    return found
+before = allocators()
+collector = Collector.instance()
+collector.open(sources=frozenset({{"ranges"}}))
+collector.start(profile_memory=True)
+within = allocators()
+for (context, malloc, *_), (ours, our_malloc, *_, our_free) in zip(before, within):
+    assert malloc != our_malloc
+    assert context == ours
+    give(our_free)(None, take(our_malloc)(None, {LARGE}))
+collector.stop()
+assert [list(one) for one in allocators()] == [list(one) for one in before]
+print('"done"')
+"""
+    assert answer_of(program) == "done"
+
+
 def test_a_child_may_be_forked_meanwhile() -> None:
     for sources in (RANGES, MALLOC):
         with Window(sources=sources, profile_memory=True):

@@ -154,6 +154,16 @@ def test_a_module_keeps_its_number() -> None:
     ] * 2
 
 
+def test_modules_are_called_from_the_lines_of_generated_code() -> None:
+    """Each code object may reuse the addresses of the one before."""
+    called = {"module": torch.nn.Identity()}
+    with profile(with_modules=True) as prof:
+        for number in range(300):
+            exec("\n" * (number % 3) + "module(1)", called)  # noqa: S102  # as templates do
+    recording = prof.cycles[0].recording
+    assert list(recording.line) == [1 + number % 3 for number in range(300)]
+
+
 def test_modules_alone_are_without_other_calls() -> None:
     with profile(with_modules=True) as prof:
         model.train(model.Net(), torch.ones(3, 2))

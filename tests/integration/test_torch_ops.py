@@ -121,6 +121,21 @@ def test_deep_nesting_keeps_its_order(torch: Any) -> None:
     assert not any(asynchronous(recording))
 
 
+def test_range_of_an_earlier_window_ends_nothing(torch: Any) -> None:
+    range_before = torch.profiler.record_function("before")
+    ones = torch.ones(2)
+    with ops_window():
+        range_before.__enter__()
+    with ops_window() as window, torch.profiler.record_function("step"):
+        range_before.__exit__(None, None, None)
+        ones + ones
+    recording = window.recording
+    assert list(zip(names(recording), callers(recording), strict=True)) == [
+        ("step", None),
+        ("aten::add", "step"),
+    ]
+
+
 def test_range_that_ends_with_a_future_is_asynchronous(torch: Any) -> None:
     future: Any = torch.futures.Future()
     with ops_window() as window:

@@ -3,7 +3,9 @@
 import gzip
 import json
 import os
+import shutil
 import stat
+import subprocess
 import threading
 from collections import defaultdict
 from pathlib import Path
@@ -330,3 +332,43 @@ def test_holistic_trace_analysis_opens_it(tmp_path: Path) -> None:
     ]
     assert create_rank_to_trace_dict([str(path)]) == (True, {3: str(path)})
     assert validate_trace_format(str(path), level="complete") == (True, {})
+
+
+# ---- the program's locale ----
+
+WITH_REALS = """
+import json, locale, math, sys
+import torch
+from pytest_opprof import profile
+locale.setlocale(locale.LC_ALL, NAME)
+assert locale.localeconv()["decimal_point"] != "."
+launch = torch._C._profiler._RecordFunctionFast
+values = {"ratio": 0.5, "tiny": -1.5e-300, "infinite": math.inf, "listed": [0.25, math.nan, -math.inf]}
+with profile(record_shapes=True) as prof:
+    torch.ones(2).clamp(0.25, 2.0)
+    with launch("kernel", [], values):
+        pass
+prof.export_chrome_trace(PATH)
+print(json.dumps(PATH))
+"""
+
+
+@pytest.mark.parametrize("name", ["de_DE", "ps_AF"])
+def test_numbers_have_a_point_in_every_locale(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    localedef = shutil.which("localedef")
+    if localedef is None:
+        pytest.skip("localedef, which makes a locale, is not installed")
+    made = [localedef, "--no-archive", "-i", name, "-f", "UTF-8", str(tmp_path / f"{name}.UTF-8")]
+    if subprocess.run(made, check=False, capture_output=True).returncode:
+        pytest.skip(f"the sources of the locale {name} are not installed")
+    program = WITH_REALS.replace("NAME", repr(f"{name}.UTF-8"))
+    path = answer_of(
+        program.replace("PATH", repr(str(tmp_path / "trace.json"))), environment={"LOCPATH": str(tmp_path)}
+    )
+    rows = json.loads(Path(path).read_text(encoding="utf-8"))["traceEvents"]
+    args = {row["name"]: row["args"] for row in rows if row.get("cat") == "cpu_op"}
+    assert args["aten::clamp"]["Concrete Inputs"] == ["", "0.25", "2."]
+    kernel = args["kernel"]
+    assert (kernel["ratio"], kernel["tiny"], kernel["infinite"]) == (0.5, -1.5e-300, "inf")
+    assert kernel["listed"] == [0.25, "nan", "-inf"]

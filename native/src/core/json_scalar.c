@@ -137,15 +137,15 @@ bool op_scan_nanoseconds(const op_span *value, int64_t *out) {
     for (; at < mantissa_end && whole > 0; at++) {
         if (*at == '.')
             continue;
+        if (sum >= LARGEST / 10)
+            return false;
         sum = sum * 10 + (uint64_t)(*at - '0');
         whole--;
-        if (sum >= LARGEST)
-            return false;
     }
     for (; whole > 0 && sum; whole--) {
-        sum *= 10;
-        if (sum >= LARGEST)
+        if (sum >= LARGEST / 10)
             return false;
+        sum *= 10;
     }
     at += at < mantissa_end && *at == '.';
     sum += whole == 0 && at < mantissa_end && *at >= '5';

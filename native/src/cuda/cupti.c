@@ -326,6 +326,9 @@ void op_cupti_before_fork(void) {
     pthread_mutex_lock(&self.control);
     if (self.recording)
         op_cupti_drain_join();
+}
+
+void op_cupti_lock_for_fork(void) {
     op_cupti_drain_lock();
     op_cupti_buffers_lock();
 }

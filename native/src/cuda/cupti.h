@@ -25,6 +25,7 @@ uint32_t op_cupti_recorded(void);                         /* enum op_cuda_record
 
 void op_cupti_fork_announced(void);
 void op_cupti_before_fork(void);
+void op_cupti_lock_for_fork(void); /* with the collector's lock held */
 void op_cupti_after_fork_in_parent(void);
 void op_cupti_after_fork_in_child(void);
 

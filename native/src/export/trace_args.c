@@ -2,6 +2,7 @@
 
 #include "core/fields.h"
 #include "core/names.h"
+#include "core/real_text.h"
 #include "export/trace_writer.h"
 #include "result/inputs.h"
 
@@ -15,8 +16,11 @@ static void put_double(op_json *w, int64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
     bool is_whole = value > -0x1p63 && value < 0x1p63 && (double)(int64_t)value == value;
-    char text[40];
-    snprintf(text, sizeof text, is_whole ? "%.0f." : "%.17g", value);
+    char text[OP_REAL_BYTES];
+    if (is_whole)
+        snprintf(text, sizeof text, "%.0f.", value);
+    else
+        op_real_text(text, 17, value);
     op_json_text(w, text);
 }
 
@@ -155,9 +159,11 @@ static void put_inputs(op_json *w, op_inputs inputs) {
 static void put_number(op_json *w, int64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
-    char text[48];
-    snprintf(text, sizeof text, value - value == 0 ? "%.17g" : "\"%.17g\"", value);
-    op_json_text(w, text);
+    char text[OP_REAL_BYTES];
+    const char *quote = value - value == 0 ? "" : "\"";
+    op_json_text(w, quote);
+    op_json_text(w, op_real_text(text, 17, value));
+    op_json_text(w, quote);
 }
 
 static void put_field_value(op_trace *t, const op_field *field, uint32_t at) {

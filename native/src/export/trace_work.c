@@ -1,12 +1,11 @@
 /* CUPTI's data about calls and work, as the args that Kineto writes. */
 #include "export/trace_work.h"
 
+#include "core/real_text.h"
 #include "cuda/cuda_devices.h"
 #include "cuda/cupti_abi.h"
 #include "cuda/occupancy.h"
 #include "export/trace_writer.h"
-
-#include <stdio.h>
 
 static void put_number(op_json *out, const char *key, int64_t value) {
     PUT(out, ",\"");
@@ -16,12 +15,11 @@ static void put_number(op_json *out, const char *key, int64_t value) {
 }
 
 static void put_real(op_json *out, const char *key, double value) {
-    char text[32];
+    char text[OP_REAL_BYTES];
     PUT(out, ",\"");
     op_json_text(out, key);
     PUT(out, "\":");
-    snprintf(text, sizeof text, "%.9g", value);
-    op_json_text(out, text);
+    op_json_text(out, op_real_text(text, 9, value));
 }
 
 static void put_three(op_json *out, const char *key, int64_t x, int64_t y, int64_t z) {

@@ -298,7 +298,8 @@ static int build(building *b) {
     op_result *r = b->result;
     uint64_t n = b->read->count;
     int rc;
-    if ((rc = sort_events(b->read)) || (rc = op_correlate(b->read)) || (rc = find_parents(b)))
+    if ((rc = sort_events(b->read)) || (rc = op_correlate(b->read, r->imported->lanes)) ||
+        (rc = find_parents(b)))
         return rc;
     r->imported->category = op_malloc(n + 1);
     r->imported->extras = op_malloc(n * sizeof *r->imported->extras + 1);

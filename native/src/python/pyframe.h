@@ -9,6 +9,8 @@
 #include <Python.h>
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1
@@ -157,6 +159,18 @@ static inline PyObject *op_frame_first_argument(op_frame *f) {
 #else
     return f->localsplus[0];
 #endif
+}
+
+/* Code generated at run time comes and goes, and all its parts reuse the addresses of earlier code. So
+ * its line table must differ at the beginning. */
+static inline uint64_t op_code_mark(const PyCodeObject *code) {
+    size_t size = (size_t)PyBytes_GET_SIZE(code->co_linetable);
+    uint64_t start = 0;
+    memcpy(&start, PyBytes_AS_STRING(code->co_linetable), size < sizeof start ? size : sizeof start);
+    uint64_t other = (uint64_t)(uintptr_t)code->co_filename ^
+                     (uint64_t)(uintptr_t)code->co_qualname << 20 ^
+                     (uint64_t)(uint32_t)code->co_firstlineno << 44 ^ size;
+    return start ^ other * 0x9e3779b97f4a7c15u;
 }
 
 #endif

@@ -7,13 +7,14 @@
 
 #include <stdbool.h>
 
-enum { DOMAINS = 3 };
+enum { RAW, MEM, OBJ, DOMAINS };
 
 static const PyMemAllocatorDomain domains[DOMAINS] = {PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM,
                                                       PYMEM_DOMAIN_OBJ};
 /* The allocators before ours, kept because a hook installed over ours may call ours forever. */
 static PyMemAllocatorEx below[DOMAINS];
 static bool installed[DOMAINS];
+static bool reached[DOMAINS]; /* a call came through to our hook */
 static bool active;
 static uint32_t memory_name, out_of_memory_name;
 
@@ -37,9 +38,15 @@ static void *taken(void *block, size_t bytes) {
     return block;
 }
 
+static const PyMemAllocatorEx *next_of(int domain) {
+    if (!__atomic_load_n(&active, __ATOMIC_RELAXED))
+        __atomic_store_n(&reached[domain], true, __ATOMIC_RELAXED);
+    return &below[domain];
+}
+
 /* Python's object allocator gets large blocks from the raw allocator; each block is recorded once. */
-static void *hook_malloc(void *context, size_t bytes) {
-    const PyMemAllocatorEx *next = context;
+static void *hook_malloc(int domain, size_t bytes) {
+    const PyMemAllocatorEx *next = next_of(domain);
     if (!is_watching())
         return next->malloc(next->ctx, bytes);
     op_memory_paused = true;
@@ -48,8 +55,8 @@ static void *hook_malloc(void *context, size_t bytes) {
     return taken(block, bytes);
 }
 
-static void *hook_calloc(void *context, size_t count, size_t size) {
-    const PyMemAllocatorEx *next = context;
+static void *hook_calloc(int domain, size_t count, size_t size) {
+    const PyMemAllocatorEx *next = next_of(domain);
     if (!is_watching())
         return next->calloc(next->ctx, count, size);
     op_memory_paused = true;
@@ -59,8 +66,8 @@ static void *hook_calloc(void *context, size_t count, size_t size) {
 }
 
 /* The free is recorded first: afterwards another thread may get the same address. */
-static void *hook_realloc(void *context, void *old, size_t bytes) {
-    const PyMemAllocatorEx *next = context;
+static void *hook_realloc(int domain, void *old, size_t bytes) {
+    const PyMemAllocatorEx *next = next_of(domain);
     if (!is_watching())
         return next->realloc(next->ctx, old, bytes);
     if (old)
@@ -71,8 +78,8 @@ static void *hook_realloc(void *context, void *old, size_t bytes) {
     return taken(block, bytes);
 }
 
-static void hook_free(void *context, void *block) {
-    const PyMemAllocatorEx *next = context;
+static void hook_free(int domain, void *block) {
+    const PyMemAllocatorEx *next = next_of(domain);
     if (!block || !is_watching()) {
         next->free(next->ctx, block);
         return;
@@ -83,19 +90,49 @@ static void hook_free(void *context, void *block) {
     op_memory_paused = false;
 }
 
+/* Threads call the raw allocator without the GIL. While it is swapped, they may combine the context of
+ * one allocator with a function of the other: so ours have the context of those below and ignore it. */
+#define HOOKS_OF(domain)                                                                               \
+    static void *malloc_##domain(void *Py_UNUSED(context), size_t bytes) {                             \
+        return hook_malloc(domain, bytes);                                                             \
+    }                                                                                                  \
+    static void *calloc_##domain(void *Py_UNUSED(context), size_t count, size_t size) {                \
+        return hook_calloc(domain, count, size);                                                       \
+    }                                                                                                  \
+    static void *realloc_##domain(void *Py_UNUSED(context), void *old, size_t bytes) {                 \
+        return hook_realloc(domain, old, bytes);                                                       \
+    }                                                                                                  \
+    static void free_##domain(void *Py_UNUSED(context), void *block) { hook_free(domain, block); }
+HOOKS_OF(RAW)
+HOOKS_OF(MEM)
+HOOKS_OF(OBJ)
+
+#define HOOKS(domain) {NULL, malloc_##domain, calloc_##domain, realloc_##domain, free_##domain}
+static const PyMemAllocatorEx hooks[DOMAINS] = {HOOKS(RAW), HOOKS(MEM), HOOKS(OBJ)};
+
+#define PROBE 1024u /* bytes; more than an allocator of small objects has at hand */
+
+/* Whether our hook is on top, or below a later one that still calls it. While it is not active. */
+static bool still_runs(int domain, const PyMemAllocatorEx *top) {
+    if (top->malloc == hooks[domain].malloc)
+        return true;
+    reached[domain] = false;
+    top->free(top->ctx, top->malloc(top->ctx, PROBE));
+    return reached[domain];
+}
+
 static PyObject *start(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
     static const char memory[] = "[memory]", out_of_memory[] = "[OutOfMemory]";
     memory_name = op_names_intern(memory, sizeof memory - 1);
     out_of_memory_name = op_names_intern(out_of_memory, sizeof out_of_memory - 1);
     for (int i = 0; i < DOMAINS; i++) {
-        if (installed[i])
+        PyMemAllocatorEx top;
+        PyMem_GetAllocator(domains[i], &top);
+        if (installed[i] && still_runs(i, &top))
             continue;
-        PyMem_GetAllocator(domains[i], &below[i]);
-        PyMemAllocatorEx hook = {.ctx = &below[i],
-                                 .malloc = hook_malloc,
-                                 .calloc = hook_calloc,
-                                 .realloc = hook_realloc,
-                                 .free = hook_free};
+        PyMemAllocatorEx hook = hooks[i];
+        hook.ctx = top.ctx;
+        below[i] = top;
         PyMem_SetAllocator(domains[i], &hook);
         installed[i] = true;
     }
@@ -103,18 +140,25 @@ static PyObject *start(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
     Py_RETURN_NONE;
 }
 
-/* If a later hook (tracemalloc) is on top, ours stays and passes everything on. */
+/* If a later hook (tracemalloc) is on top, ours stays and passes everything on. Returns whether one
+ * was removed meanwhile, as by an earlier hook that restored what was there before itself. */
 static PyObject *stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
+    bool removed = false;
     __atomic_store_n(&active, false, __ATOMIC_RELEASE);
     for (int i = 0; i < DOMAINS; i++) {
-        PyMemAllocatorEx current;
-        PyMem_GetAllocator(domains[i], &current);
-        if (installed[i] && current.ctx == &below[i] && current.malloc == hook_malloc) {
+        PyMemAllocatorEx top;
+        PyMem_GetAllocator(domains[i], &top);
+        if (!installed[i])
+            continue;
+        if (!still_runs(i, &top)) {
+            removed = true;
+            installed[i] = false;
+        } else if (top.malloc == hooks[i].malloc) {
             PyMem_SetAllocator(domains[i], &below[i]);
             installed[i] = false;
         }
     }
-    Py_RETURN_NONE;
+    return PyBool_FromLong(removed);
 }
 
 static PyObject *watch_malloc(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
@@ -128,7 +172,8 @@ static PyObject *watch_malloc(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(arg
 PyMethodDef op_pymem_functions[] = {
     {"pymem_start", start, METH_NOARGS,
      PyDoc_STR("Record allocations and frees of Python's allocators.")},
-    {"pymem_stop", stop, METH_NOARGS, PyDoc_STR("Restore the previous allocators.")},
+    {"pymem_stop", stop, METH_NOARGS,
+     PyDoc_STR("Restore the previous allocators; return whether ours were removed meanwhile.")},
     {"watch_malloc", watch_malloc, METH_NOARGS,
      PyDoc_STR(
          "Record what libraries allocate with malloc; return the collector's error code if Python's "

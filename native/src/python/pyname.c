@@ -1,6 +1,7 @@
 #include "python/pyname.h"
 
 #include "core/names.h"
+#include "python/pyframe.h"
 
 #include <string.h>
 
@@ -156,11 +157,12 @@ uint32_t op_pyname_of_module(PyObject *module) {
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-/* Thread-local, so no lock is needed. The line table distinguishes a code object from an earlier one at
- * the same address. */
+/* Thread-local, so no lock is needed. The line table and the mark distinguish a code object from an
+ * earlier one at the same address. */
 typedef struct line_entry {
     const PyCodeObject *code;
     const PyObject *table;
+    uint64_t mark;
     int offset;
     uint16_t line;
 } line_entry;
@@ -169,11 +171,13 @@ static __thread line_entry lines[LINES];
 
 uint16_t op_pyline(PyCodeObject *code, int offset) {
     line_entry *entry = &lines[(place_of(code, LINES) + (size_t)offset) & (LINES - 1)];
-    if (__builtin_expect(
-            entry->code == code && entry->offset == offset && entry->table == code->co_linetable, 1))
+    uint64_t mark = op_code_mark(code);
+    bool is_known = entry->code == code && entry->offset == offset &&
+                    entry->table == code->co_linetable && entry->mark == mark;
+    if (__builtin_expect(is_known, 1))
         return entry->line;
     int line = PyCode_Addr2Line(code, offset < 0 ? 0 : offset);
-    *entry = (line_entry){code, code->co_linetable, offset, 0};
+    *entry = (line_entry){code, code->co_linetable, mark, offset, 0};
     entry->line = line > 0 && line <= UINT16_MAX ? (uint16_t)line : 0;
     return entry->line;
 }

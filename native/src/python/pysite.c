@@ -68,18 +68,6 @@ static bool is_installed(const text *path) {
     return false;
 }
 
-/* Code generated at run time comes and goes, and all its parts reuse the addresses of earlier code. So
- * its line table must differ at the beginning. */
-static inline uint64_t mark_of(const PyCodeObject *code) {
-    size_t size = (size_t)PyBytes_GET_SIZE(code->co_linetable);
-    uint64_t start = 0;
-    memcpy(&start, PyBytes_AS_STRING(code->co_linetable), size < sizeof start ? size : sizeof start);
-    uint64_t other = (uint64_t)(uintptr_t)code->co_filename ^
-                     (uint64_t)(uintptr_t)code->co_qualname << 20 ^
-                     (uint64_t)(uint32_t)code->co_firstlineno << 44 ^ size;
-    return start ^ other * 0x9e3779b97f4a7c15u;
-}
-
 static __attribute__((noinline)) uint16_t meet(const op_instruction *met, PyCodeObject *code) {
     text path;
     take_text(&path, code->co_filename);
@@ -98,7 +86,7 @@ static uint16_t site_of(op_frame *f, PyCodeObject *code) {
     int offset = op_frame_offset(f);
     const op_instruction here = {.code = code,
                                  .lines = code->co_linetable,
-                                 .mark = mark_of(code),
+                                 .mark = op_code_mark(code),
                                  .offset = offset < 0 ? 0 : (uint32_t)offset};
     const op_instruction *known = op_sites_look(&here);
     return known ? known->site : meet(&here, code);

@@ -57,9 +57,14 @@ static uint16_t site_of_forward(const op_calling *c, uint64_t thread, int64_t nu
     return 0;
 }
 
-/* An event without a site of its own was called from where the event around it was. */
+static bool is_call(uint8_t kind) { return kind == OP_PYTHON_CALL || kind == OP_C_CALL; }
+
+/* An event without a site of its own was called from where the event around it was. So was a call,
+ * which has a line instead of a site. */
 static void inherit(const op_segment *s, uint64_t row) {
     const op_writable *w = s->w;
+    if (is_call(w->kind[row]))
+        w->line[row] = 0;
     if (!w->line[row])
         s->state[row] |= OP_ROW_INHERITS;
     if (s->state[row] & OP_ROW_INHERITS && w->parent[row] >= 0)
@@ -126,14 +131,14 @@ static bool make_room(op_calling *c) {
 }
 
 static bool is_called_from_a_line(uint8_t kind) {
-    return kind != OP_PYTHON_CALL && kind != OP_C_CALL && kind != OP_MARK && kind != OP_MEMORY &&
-           !op_is_on_device(kind);
+    return !is_call(kind) && kind != OP_MARK && kind != OP_MEMORY && !op_is_on_device(kind);
 }
 
 bool op_calling_add(op_calling *c, const op_result *r, uint64_t row) {
     const op_columns *columns = &r->columns;
     uint32_t site = columns->line[row];
-    if (!site || columns->step[row] < 0 || !is_called_from_a_line(columns->kind[row]))
+    bool is_known = site && site <= r->site_count; /* a later one was added during a peek */
+    if (!is_known || columns->step[row] < 0 || !is_called_from_a_line(columns->kind[row]))
         return true;
     if (!make_room(c))
         return false;

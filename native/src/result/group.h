@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 
-/* Members of op_group that are summed up per step. Add a new one here, in op_group and in group.c. */
+/* Members of op_group that are summed up per step. Add a new one here, in op_group and in group.c; in
+ * op_called_from and called_from.c too if a failure is to name its line. */
 #define OP_EACH_STEP_COLUMN(X)                                                                         \
     X(count)                                                                                           \
     X(total_ns)                                                                                        \

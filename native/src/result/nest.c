@@ -64,6 +64,7 @@ typedef struct joining {
     const op_writable *w;
     const int32_t *own; /* parents, each within its own tree */
     int64_t call, op;   /* the innermost that began and may be open; -1: none */
+    bool has_sites;     /* of events; only calls have lines */
 } joining;
 
 /* The innermost row of the other tree, from `candidate` outwards, that contains the row and lies in the
@@ -110,7 +111,8 @@ static void join(joining *j, int64_t row) {
         j->call = row;
     } else {
         w->parent[row] = parent_across(j, row, j->call);
-        move_line_out(j, row);
+        if (!j->has_sites)
+            move_line_out(j, row);
         if (!(w->flags[row] & OP_FLAG_ASYNC))
             j->op = row;
     }
@@ -156,7 +158,7 @@ int op_nest_finish(op_nest *nest, op_result *r, const op_writable *w) {
     if (!own)
         return op_error_set(OP_ENOMEM, "no memory to join ops and calls");
     memcpy(own, w->parent, n * sizeof *own);
-    joining j = {.w = w, .own = own};
+    joining j = {.w = w, .own = own, .has_sites = r->sites != NULL};
     for (uint64_t row = 0; row < n; row++) {
         if (row == 0 || w->thread[row] != w->thread[row - 1])
             j.call = j.op = -1;

@@ -14,12 +14,14 @@
 
 static op_collector *const self = &op_the_collector;
 
+/* In the order of the windows' own stop, so that neither waits for the other forever. */
 static void before_fork(void) {
     op_memory_paused = true;
     op_cupti_before_fork();
     pthread_mutex_lock(&self->lock);
     op_spill_pause();
     op_spill_join_drain();
+    op_cupti_lock_for_fork();
     op_names_lock();
     op_sites_lock();
     op_retained_lock();

@@ -209,8 +209,8 @@ void op_session_close(void) {
 
 int op_window_peek(op_result **out) {
     *out = NULL;
-    op_cupti_window_update();
     bool paused = op_memory_pause();
+    op_cupti_window_update();
     pthread_mutex_lock(&self->lock);
     op_spill_pause();
     uint32_t window = op_open_window();

@@ -62,6 +62,43 @@ def test_kernel_belongs_to_the_innermost_range_of_its_thread(tmp_path: Path) -> 
     assert listed.key_averages().table().endswith("Self CUDA time total: 0.500us\n")
 
 
+@pytest.mark.parametrize("are_known", [True, False])
+def test_each_process_numbers_its_own_calls(tmp_path: Path, are_known: bool) -> None:
+    """A kernel of which process is unknown, in a database with several, has no launch."""
+    tables: dict[str, list[dict[str, Any]]] = {"StringIds": [*TEXTS, {"id": 4, "value": "other"}]}
+    for rank, name in ((0, 2), (1, 4)):
+        process = 0x0001_0000_0000_0000 + (1000 + rank << 24)
+        start, thread = 1_000 * rank, process + 1000 + rank
+        tables.setdefault("NVTX_EVENTS", []).append(
+            {"start": start, "end": start + 500, "globalTid": thread, "eventType": 59, "text": f"rank {rank}"}
+        )
+        tables.setdefault("CUPTI_ACTIVITY_KIND_RUNTIME", []).append(
+            {
+                "start": start + 100,
+                "end": start + 200,
+                "globalTid": thread,
+                "correlationId": 1,
+                "nameId": 3,
+            }
+        )
+        tables.setdefault("CUPTI_ACTIVITY_KIND_KERNEL", []).append(
+            {
+                "start": start + 9_000,
+                "end": start + 9_400,
+                "globalPid": process if are_known else None,
+                "deviceId": rank,
+                "streamId": 7,
+                "correlationId": 1,
+                "demangledName": name,
+            }
+        )
+    events = {event.name: event for event in load_nsys(write_nsys(tmp_path / "a.sqlite", **tables))}
+    kernels = {name: [kernel.name for kernel in events[name].kernels] for name in ("rank 0", "rank 1")}
+    assert kernels == (
+        {"rank 0": ["gemm"], "rank 1": ["other"]} if are_known else {"rank 0": [], "rank 1": []}
+    )
+
+
 def test_range_that_ends_on_another_thread_is_async(tmp_path: Path) -> None:
     moved = {"start": 0, "end": 9, "globalTid": 5, "endGlobalTid": 6, "eventType": 60, "text": "request"}
     (event,) = load_nsys(write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, NVTX_EVENTS=[moved]))
@@ -95,6 +132,16 @@ def test_impossible_time_is_refused(tmp_path: Path) -> None:
         DocumentError, match=r"end is 4611686018427387904, which is not a time in nanoseconds"
     ):
         load_nsys(path)
+
+
+def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:
+    launches = [
+        {"start": 0, "end": 9, "globalTid": process << 24, "correlationId": number, "nameId": 3}
+        for process in (0, 2**39 - 1, -(2**39))
+        for number in (0, 2**63 - 1, -(2**63))
+    ]
+    path = write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, CUPTI_ACTIVITY_KIND_RUNTIME=launches)
+    assert len(list(load_nsys(path))) == len(launches)
 
 
 def test_step_number_with_thousands_of_digits_is_ignored(tmp_path: Path) -> None:
