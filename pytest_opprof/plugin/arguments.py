@@ -60,7 +60,7 @@ def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
         cache: The folder of the other process's cache.
 
     Returns:
-        All that ``python -m pytest`` needs except the tests (see `as_argument`).
+        All that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`).
     """
     return [
         *own_options(config),
@@ -111,9 +111,3 @@ def kept(arguments: Sequence[str | os.PathLike[str]], *, positional: set[str]) -
         elif not (argument.startswith("-n") and not argument.startswith("--")):
             is_kept_value = name in _KEPT and not has_value
             yield argument
-
-
-def as_argument(config: pytest.Config, node_id: str) -> str:
-    """A node id is relative to the root folder; an argument, to where pytest was started."""
-    path, separator, inside = node_id.partition("::")
-    return os.path.relpath(config.rootpath / path, config.invocation_params.dir) + separator + inside

@@ -218,3 +218,82 @@ def test_a_save_shows_how_many_tests_it_has_certified(project: Project) -> None:
     assert f"\ropprof: {text}" in shown
     assert shown.index(f"\ropprof: {text}") > shown.rindex(f"] {text}")
     assert stored(project).tests[0].processes == 2
+
+
+SUITE = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    MORE = 0
+
+    @pytest.mark.profile
+    @pytest.mark.parametrize("name", ["first", "second", "third"])
+    def test_it(name):
+        for _ in range(1 + MORE * (name == "second")):
+            with record_function(name):
+                pass
+"""
+
+
+@pytest.mark.parametrize("where", ["ini file", "environment", "file"])
+def test_second_look_is_at_the_failing_test_wherever_paths_are_given(project: Project, where: str) -> None:
+    arguments, env = [], {}
+    if where == "ini file":
+        project.replace("pytest.ini", "addopts = ", "addopts = -ra tests ")
+    elif where == "environment":
+        env = {"PYTEST_ADDOPTS": "-ra tests"}
+    else:
+        if pytest.version_tuple < (8, 2):
+            pytest.skip("this pytest does not read arguments from files")
+        project.write("ci-tests.txt", "-ra\ntests\n")
+        arguments = ["@ci-tests.txt"]
+    project.write(
+        "conftest.py",
+        """\
+        import os
+
+        def pytest_runtest_setup(item):
+            with open("order", "a") as file:
+                print(os.getpid(), item.name, file=file)
+        """,
+    )
+    project.write("tests/test_it.py", SUITE)
+    assert project.pytest("--opprof-save=main", *arguments, env=env).exit_code == 0
+    assert {test.processes for test in stored(project).tests} == {2}
+    project.replace("tests/test_it.py", "MORE = 0", "MORE = 1")
+    compared = project.pytest("--opprof-baseline=main", *arguments, env=env)
+    assert set(compared.failures) == {"test_it[second]"}
+    assert compared.failures["test_it[second]"].startswith("REGRESSED: ")
+    told = [line.split() for line in (project.folder / "order").read_text().splitlines()]
+    by_process: dict[str, list[str]] = {}
+    for process, name in told:
+        by_process.setdefault(process, []).append(name.removeprefix("test_it"))
+    given = ["[first]", "[second]", "[third]"]
+    assert list(by_process.values()) == [given, given[::-1], given, ["[second]"]]
+
+
+def test_more_node_ids_than_a_command_line_takes_are_certified(project: Project) -> None:
+    # An eighth of the usual limit of a command line: an eighth of the tests.
+    project.write(
+        "conftest.py",
+        """\
+        import resource
+
+        limit = (1 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1])
+        resource.setrlimit(resource.RLIMIT_STACK, limit)
+        """,
+    )
+    project.write("pytest.ini", INI + "opprof_instructions = off\n")
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+
+        @pytest.mark.profile(warmup=0, active=1)
+        @pytest.mark.parametrize("number", range(100), ids=lambda number: f"{number}-{'x' * 3_000}")
+        def test_it(number): pass
+        """,
+    )
+    session = project.pytest("--opprof-save=main")
+    assert not any("not certified" in line for line in session.told)
+    assert {test.processes for test in stored(project).tests} == {2}
