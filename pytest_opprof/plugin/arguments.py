@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from pytest_opprof.plugin.stash import XDIST
+from pytest_opprof.plugin.stash import PARSER, XDIST
 
 # Left out: options that report on tests, distribute them, stop early or remember other runs. Selecting
 # options stay, because they may override an ini file's; there they select nothing (`plugin.fresh`).
@@ -28,7 +29,7 @@ _FLAGS: Final = frozenset(
         *("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--cache-clear"),
         *("--sw", "--stepwise", "--sw-skip", "--stepwise-skip", "--sw-reset", "--stepwise-reset"),
         *("--self-contained-html", "--json-report", "--co", "--collect-only"),
-        *("--store-durations", "--clean-durations"),
+        *("--store-durations", "--clean-durations", "--"),
     }
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
@@ -84,30 +85,47 @@ def _calming(config: pytest.Config) -> Iterator[str]:
             yield option
 
 
-def own_options(config: pytest.Config) -> Iterator[str]:
+def own_options(config: pytest.Config) -> list[str]:
     """The session's options on how tests are run; an xdist worker has its controller's."""
     told = getattr(config, "workerinput", {}).get(XDIST, {}).get("options")
-    if told is not None:
-        return iter(told)
-    return kept(config.invocation_params.args, positional=set(config.getoption("file_or_dir") or ()))
+    return told if told is not None else _options(config, config.invocation_params.args)
 
 
-def kept(arguments: Sequence[str | os.PathLike[str]], *, positional: set[str]) -> Iterator[str]:
-    """The options that say how tests are run, such as a conftest's own; not those that report."""
-    may_be_value = is_kept_value = False
-    for argument in map(str, arguments):
-        name, has_value = argument.partition("=")[0], "=" in argument
-        if is_kept_value:
-            is_kept_value = False
+class _Argument(str):
+    """One argument: an object of its own, even if another is equal."""
+
+    __slots__ = ()
+
+
+def _options(config: pytest.Config, given: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Those of the given arguments that say how tests are run, without the tests."""
+    left = [_Argument(text) for text in kept(_expanded(given, config.invocation_params.dir))]
+    # Only the parser knows whether a text is a path or an option's value; it hands paths over as they are.
+    parsed, others = config.stash[PARSER].parse_known_and_unknown_args(left)
+    paths = {id(argument) for argument in (*parsed.file_or_dir, *others)}
+    return [str(argument) for argument in left if id(argument) not in paths]
+
+
+def _expanded(given: Iterable[str | os.PathLike[str]], folder: Path) -> Iterator[str]:
+    """Arguments with those of each ``@file`` in its place, one a line, as pytest reads it."""
+    for argument in map(str, given):
+        if argument.startswith("@") and (file := folder / argument[1:]).exists() and not file.is_dir():
+            yield from _expanded(file.read_text(encoding="utf-8").splitlines(), folder)
+        else:
             yield argument
-            continue
+
+
+def kept(arguments: Iterable[str]) -> Iterator[str]:
+    """Paths, and the options that say how tests are run, such as a conftest's own; not those that report."""
+    may_be_value = False
+    for argument in arguments:
+        name, has_value = argument.partition("=")[0], "=" in argument
         is_value, may_be_value = may_be_value and not argument.startswith("-"), False
-        if is_value or argument in positional or name in _FLAGS:
+        if is_value or name in _FLAGS:
             continue
         is_dropped = name.startswith(_PREFIXES) and name not in _KEPT
         if is_dropped or name in _WITH_VALUE:
-            # A flag may be followed by a path, which is positional and also left out.
+            # A flag may be followed by a path: that is left out anyway.
             may_be_value = not has_value
         elif not (argument.startswith("-n") and not argument.startswith("--")):
-            is_kept_value = name in _KEPT and not has_value
             yield argument

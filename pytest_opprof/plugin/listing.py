@@ -46,7 +46,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config, chosen, modules = session.config, set(session.items), files_of_modules()
     listing = {
         "root": str(config.rootpath),
-        "options": list(own_options(config)),
+        "options": own_options(config),
         "arguments": fresh_arguments(config, cache=str(Path(path).parent / "cache")),
         "sys_path": [entry for entry in sys.path if entry],
         "stdlib": sysconfig.get_path("stdlib"),

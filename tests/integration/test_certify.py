@@ -297,3 +297,15 @@ def test_more_node_ids_than_a_command_line_takes_are_certified(project: Project)
     session = project.pytest("--opprof-save=main")
     assert not any("not certified" in line for line in session.told)
     assert {test.processes for test in stored(project).tests} == {2}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--rootdir", ".", "."), (".", "--rootdir", "."), ("-k", "tests", "tests")],
+    ids=["value before", "value after", "expression"],
+)
+def test_an_options_value_may_equal_a_path(project: Project, arguments: tuple[str, ...]) -> None:
+    project.write("tests/test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
+    session = project.pytest("--opprof-save=main", *arguments)
+    assert not any("not certified" in line for line in session.told)
+    assert [test.processes for test in stored(project).tests] == [2]
