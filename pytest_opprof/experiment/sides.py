@@ -100,7 +100,8 @@ class Bench:
         return [*self.options, f"--opprof-tests={path}"]
 
     def _seeded(self, hash_seed: int) -> Spot:
-        return self.spot.told({"PYTHONHASHSEED": str(hash_seed)})
+        # The options have what this variable adds.
+        return self.spot.told({"PYTHONHASHSEED": str(hash_seed), "PYTEST_ADDOPTS": ""})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

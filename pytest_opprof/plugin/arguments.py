@@ -19,6 +19,7 @@ _WITH_VALUE: Final = frozenset(
         *("-n", "--numprocesses", "--maxprocesses", "--dist", "--tx", "--px", "--maxfail"),
         *("--junitxml", "--junit-xml", "--junitprefix", "--junit-prefix", "--html", "--css", "--report-log"),
         *("--json-report-file", "--durations", "--durations-min", "--log-file", "--pastebin", "--basetemp"),
+        "--debug",
         *("--lfnf", "--last-failed-no-failures", "--random-order-seed"),
         *("--splits", "--group", "--splitting-algorithm", "--durations-path"),
     }
@@ -33,6 +34,9 @@ _FLAGS: Final = frozenset(
     }
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
+_ADDED: Final = "PYTEST_ADDOPTS"
+# Of a fresh process's environment.
+WITHOUT_ADDED: Final = {_ADDED: ""}
 # Our options on which tests are measured, and how.
 _KEPT: Final = (
     "--opprof-capture",
@@ -53,36 +57,33 @@ _CALMING: Final = {
 }
 
 
-def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
-    """The same options, with a cache of its own, one process, and the order of the tests.
+def fresh_arguments(config: pytest.Config, *, folder: Path) -> list[str]:
+    """The same options, with files of its own, one process, and the order of the tests.
 
     Args:
         config: The session's config.
-        cache: The folder of the other process's cache.
+        folder: The other process's own folder: pytest empties its ``--basetemp``, and truncates its log.
 
     Returns:
-        All that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`).
+        All that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`). Those of
+        ``PYTEST_ADDOPTS`` are among them: its environment must not have it (see `WITHOUT_ADDED`).
     """
+    has = config.pluginmanager.hasplugin
+    added = [*config.getini("addopts"), *shlex.split(os.environ.get(_ADDED, ""))]
     return [
+        *_options(config, added),
         *own_options(config),
-        *_calming(config),
+        *("-o", "addopts="),
+        *(option for dest, option in _CALMING.items() if hasattr(config.option, dest)),
         *("-p", "pytest_opprof.plugin.fresh"),
-        *(("-o", f"cache_dir={cache}") if config.pluginmanager.hasplugin("cacheprovider") else ()),
+        *(("-o", f"cache_dir={folder / 'cache'}") if has("cacheprovider") else ()),
+        *((f"--basetemp={folder / 'tmp'}",) if has("tmpdir") else ()),
+        *((f"--log-file={os.devnull}",) if has("logging") else ()),
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
         *("--opprof-history=off", "--opprof-timed-steps=0", "--opprof-report="),
     ]
-
-
-def _calming(config: pytest.Config) -> Iterator[str]:
-    """Options that calm the plugins that are there."""
-    unasked = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
-    for dest, option in _CALMING.items():
-        # pytest-benchmark refuses the two together, and an ini file's cannot be undone.
-        is_refused = dest == "benchmark_disable" and "--benchmark-only" in unasked
-        if hasattr(config.option, dest) and not is_refused:
-            yield option
 
 
 def own_options(config: pytest.Config) -> list[str]:

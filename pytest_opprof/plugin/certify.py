@@ -26,7 +26,7 @@ from pytest_opprof.children import send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
-from pytest_opprof.plugin.arguments import fresh_arguments
+from pytest_opprof.plugin.arguments import WITHOUT_ADDED, fresh_arguments
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run, write_run
@@ -264,7 +264,7 @@ def _fresh_process(
         folder = place.folder
         known, tests = folder / "first.json", folder / "tests.json"
         tests.write_text(json.dumps(node_ids), encoding="ascii")
-        command = _command(config, cache=f"{folder}/cache")
+        command = _command(config, folder=folder)
         command.append(f"--opprof-tests={tests}")
         command += [f"--opprof-json={folder / _DOCUMENT}", f"--opprof-ended={folder / _ENDED}"]
         if first is not None:
@@ -274,7 +274,7 @@ def _fresh_process(
             process = started(
                 command,
                 cwd=config.invocation_params.dir,
-                env={**os.environ, _HASH_SEED: _hash_seed(number)},
+                env={**os.environ, **WITHOUT_ADDED, _HASH_SEED: _hash_seed(number)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -289,11 +289,11 @@ def _fresh_process(
                     remove(file)  # it did not die in its test
 
 
-def _command(config: pytest.Config, *, cache: str) -> list[str]:
+def _command(config: pytest.Config, *, folder: Path) -> list[str]:
     """A process with the same options."""
     replay = Replay.here()
     return [
         *(replay.command if replay else ()),
         *(sys.executable, "-m", "pytest"),
-        *fresh_arguments(config, cache=cache),
+        *fresh_arguments(config, folder=folder),
     ]

@@ -47,7 +47,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     listing = {
         "root": str(config.rootpath),
         "options": own_options(config),
-        "arguments": fresh_arguments(config, cache=str(Path(path).parent / "cache")),
+        "arguments": fresh_arguments(config, folder=Path(path).parent),
         "sys_path": [entry for entry in sys.path if entry],
         "stdlib": sysconfig.get_path("stdlib"),
         "modules": modules,

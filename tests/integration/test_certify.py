@@ -309,3 +309,75 @@ def test_an_options_value_may_equal_a_path(project: Project, arguments: tuple[st
     session = project.pytest("--opprof-save=main", *arguments)
     assert not any("not certified" in line for line in session.told)
     assert [test.processes for test in stored(project).tests] == [2]
+
+
+LASTING = """\
+    import logging
+    import pytest
+    from pytest_opprof import record_function
+
+    MORE = 0
+
+    @pytest.fixture(scope="session")
+    def data(tmp_path_factory):
+        path = tmp_path_factory.mktemp("data") / "rows"
+        path.touch()
+        return path
+
+    def test_before(data):
+        logging.getLogger().warning("logged before")
+
+    @pytest.mark.profile
+    def test_it(tmp_path):
+        for _ in range(1 + MORE):
+            with record_function("work"):
+                pass
+
+    def test_after(data):
+        assert data.exists()
+"""
+
+
+@pytest.mark.parametrize("where", ["ini file", "environment"])
+def test_fresh_processes_leave_the_sessions_files_alone(project: Project, where: str) -> None:
+    options, ini = "-p opprof --basetemp=.tmp", "log_file = log.txt\n"
+    if where == "environment":
+        options, ini = f"{options} --log-file=log.txt", ""
+    env = {"PYTEST_ADDOPTS": options} if where == "environment" else {}
+    project.write("pytest.ini", "[pytest]\n" + ("" if env else f"addopts = {options}\n") + ini)
+    project.write("test_it.py", LASTING)
+    log = project.folder / "log.txt"
+    saved = project.python("-m", "pytest", "--opprof-save=main", env=env)
+    assert saved.returncode == 0
+    assert "not certified" not in saved.stdout
+    assert "logged before" in log.read_text()
+    assert (project.folder / ".tmp/data0/rows").exists()
+    project.replace("test_it.py", "MORE = 0", "MORE = 1")
+    compared = project.python("-m", "pytest", "-rA", "--opprof-baseline=main", env=env)
+    assert "REGRESSED" in compared.stdout
+    assert "PASSED test_it.py::test_after" in compared.stdout
+    assert "logged before" in log.read_text()
+
+
+def test_reports_in_the_ini_file_are_the_sessions_own(project: Project) -> None:
+    project.write(
+        "conftest.py",
+        """\
+        def pytest_addoption(parser):
+            parser.addoption("--report-log")
+            parser.addoption("--html")
+            parser.addoption("--json-report", action="store_true")
+
+        def pytest_configure(config):
+            asked = [config.getoption(name) for name in ("report_log", "html", "json_report", "xmlpath")]
+            with open("asked", "a") as file:
+                print(*asked, file=file)
+        """,
+    )
+    reports = "--report-log=a.log --html a.html --json-report --junitxml a.xml"
+    project.replace("pytest.ini", "addopts = ", f"addopts = {reports} ")
+    project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
+    assert project.python("-m", "pytest", "--opprof-save=main").returncode == 0
+    asked = (project.folder / "asked").read_text().splitlines()
+    assert asked == ["a.log a.html True a.xml", "None None False None"]
+    assert stored(project).tests[0].processes == 2
