@@ -290,10 +290,13 @@ def _fresh_process(
 
 
 def _command(config: pytest.Config, *, folder: Path) -> list[str]:
-    """A process with the same options."""
+    """A process with the same options, which imports the same copy of the project."""
     replay = Replay.here()
+    # `python -m` puts the current folder first; the `pytest` script does not, and may test an installed copy.
+    here = {"", os.fspath(config.invocation_params.dir)}
+    like_a_script = () if here.intersection(sys.path) else ("-P",)
     return [
         *(replay.command if replay else ()),
-        *(sys.executable, "-m", "pytest"),
+        *(sys.executable, *like_a_script, "-m", "pytest"),
         *fresh_arguments(config, folder=folder),
     ]
