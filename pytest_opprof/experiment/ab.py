@@ -145,7 +145,7 @@ class _Experiment:
         base, listing = self.sides.base.tried(timeout=self.request.timeout)
         found += probes()
         refuse_strangers(listing, whose="the base", base=worktree.folder, head=self.top)
-        with_new = replace(self.sides.head, tests={**self.sides.head.tests, **self.sides.only_head})
+        with_new = replace(self.sides.head, tests=self.sides.head.tests + self.sides.only_head)
         head, _ = with_new.tried(timeout=self.request.timeout)
         self._check_head()
         found += probes()

@@ -57,7 +57,7 @@ class ListedTest:
 
     Attributes:
         node_id: As in a run.
-        argument: Pytest's argument for it, in the folder where it was listed.
+        argument: Pytest's argument for its file, in the folder where it was listed.
         path: Its file, relative to pytest's root folder.
         is_chosen: Whether it was not deselected.
     """

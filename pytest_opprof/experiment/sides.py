@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -45,13 +46,13 @@ class Bench:
     Attributes:
         spot: Where its processes run, with all variables but PYTHONHASHSEED.
         options: Pytest's arguments besides the tests.
-        tests: Pytest's argument for each test, by node id.
+        tests: The node ids of the tests that it has.
     """
 
     side: Side
     spot: Spot
     options: tuple[str, ...]
-    tests: Mapping[str, str]
+    tests: tuple[str, ...]
 
     @property
     def traces(self) -> Path:
@@ -62,7 +63,7 @@ class Bench:
         """Measure some of `tests` in a fresh process.
 
         Args:
-            node_ids: Keys of `tests`.
+            node_ids: Some of `tests`.
             timeout: Seconds after which it is stopped.
 
         Raises:
@@ -94,10 +95,13 @@ class Bench:
         return run, listing
 
     def _arguments(self, node_ids: Iterable[str]) -> list[str]:
-        return [*self.options, *(self.tests[node_id] for node_id in node_ids)]
+        path = self.spot.place / "tests.json"
+        path.write_text(json.dumps([*node_ids]), encoding="ascii")
+        return [*self.options, f"--opprof-tests={path}"]
 
     def _seeded(self, hash_seed: int) -> Spot:
-        return self.spot.told({"PYTHONHASHSEED": str(hash_seed)})
+        # The options have what this variable adds.
+        return self.spot.told({"PYTHONHASHSEED": str(hash_seed), "PYTEST_ADDOPTS": ""})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +109,13 @@ class Sides:
     """Base and head, with the tests that both have.
 
     Attributes:
-        only_head: Pytest's argument for each test that the base does not have, by node id.
+        only_head: The node ids of the tests that the base does not have.
         policy: The head's gates and accepted values.
     """
 
     base: Bench
     head: Bench
-    only_head: Mapping[str, str]
+    only_head: tuple[str, ...]
     policy: Policy
 
     def told(self, variables: Mapping[str, str]) -> Sides:
@@ -165,7 +169,7 @@ def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int
     return Sides(
         base=_bench(Side.BASE, spots[Side.BASE], base_list, common, plan=plan),
         head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common, plan=plan),
-        only_head={test.node_id: test.argument for test in wanted if test.node_id not in known},
+        only_head=tuple(test.node_id for test in wanted if test.node_id not in known),
         policy=Policy(
             ini=parse_gate_options(head_list.ini_gates, where="opprof_gate"),
             command_line=parse_gate_options(head_list.gates),
@@ -182,8 +186,7 @@ def _built(spot: Spot, *, side: Side, setup: str) -> Spot:
 
 
 def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest], *, plan: Plan) -> Bench:
-    arguments = {test.node_id: test.argument for test in listing.tests}
-    tests = {test.node_id: arguments[test.node_id] for test in common}
+    tests = tuple(test.node_id for test in common)
     timing = (f"--opprof-timed-steps={plan.steps}", f"--opprof-timed-max-time={plan.max_time:g}")
     options = (*listing.arguments, *timing, "--opprof-fail-on=none")
     return Bench(side=side, spot=spot, options=options, tests=tests)
@@ -311,7 +314,7 @@ def _wanted(listing: Listing) -> list[ListedTest]:
 
 def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot: Spot) -> Listing:
     """List the base's own tests in the files of the wanted tests: those that it lacks have no times there."""
-    files = {test.argument.partition("::")[0]: root / test.path for test in wanted}
+    files = {test.argument: root / test.path for test in wanted}
     there = [argument for argument, path in files.items() if path.exists()]
     if not there:
         return replace(head, root=root, arguments=(), options=(), tests=())

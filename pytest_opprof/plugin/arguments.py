@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from pytest_opprof.plugin.stash import XDIST
+from pytest_opprof.plugin.stash import PARSER, XDIST
 
 # Left out: options that report on tests, distribute them, stop early or remember other runs. Selecting
 # options stay, because they may override an ini file's; there they select nothing (`plugin.fresh`).
@@ -18,6 +19,7 @@ _WITH_VALUE: Final = frozenset(
         *("-n", "--numprocesses", "--maxprocesses", "--dist", "--tx", "--px", "--maxfail"),
         *("--junitxml", "--junit-xml", "--junitprefix", "--junit-prefix", "--html", "--css", "--report-log"),
         *("--json-report-file", "--durations", "--durations-min", "--log-file", "--pastebin", "--basetemp"),
+        "--debug",
         *("--lfnf", "--last-failed-no-failures", "--random-order-seed"),
         *("--splits", "--group", "--splitting-algorithm", "--durations-path"),
     }
@@ -28,10 +30,13 @@ _FLAGS: Final = frozenset(
         *("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--cache-clear"),
         *("--sw", "--stepwise", "--sw-skip", "--stepwise-skip", "--sw-reset", "--stepwise-reset"),
         *("--self-contained-html", "--json-report", "--co", "--collect-only"),
-        *("--store-durations", "--clean-durations"),
+        *("--store-durations", "--clean-durations", "--"),
     }
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
+_ADDED: Final = "PYTEST_ADDOPTS"
+# Of a fresh process's environment.
+WITHOUT_ADDED: Final = {_ADDED: ""}
 # Our options on which tests are measured, and how.
 _KEPT: Final = (
     "--opprof-capture",
@@ -52,21 +57,28 @@ _CALMING: Final = {
 }
 
 
-def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
-    """The same options, with a cache of its own, one process, and the order of the tests.
+def fresh_arguments(config: pytest.Config, *, folder: Path) -> list[str]:
+    """The same options, with files of its own, one process, and the order of the tests.
 
     Args:
         config: The session's config.
-        cache: The folder of the other process's cache.
+        folder: The other process's own folder: pytest empties its ``--basetemp``, and truncates its log.
 
     Returns:
-        All that ``python -m pytest`` needs except the tests (see `as_argument`).
+        All that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`). Those of
+        ``PYTEST_ADDOPTS`` are among them: its environment must not have it (see `WITHOUT_ADDED`).
     """
+    has = config.pluginmanager.hasplugin
+    added = [*config.getini("addopts"), *shlex.split(os.environ.get(_ADDED, ""))]
     return [
+        *_options(config, added),
         *own_options(config),
-        *_calming(config),
+        *("-o", "addopts="),
+        *(option for dest, option in _CALMING.items() if hasattr(config.option, dest)),
         *("-p", "pytest_opprof.plugin.fresh"),
-        *(("-o", f"cache_dir={cache}") if config.pluginmanager.hasplugin("cacheprovider") else ()),
+        *(("-o", f"cache_dir={folder / 'cache'}") if has("cacheprovider") else ()),
+        *((f"--basetemp={folder / 'tmp'}",) if has("tmpdir") else ()),
+        *((f"--log-file={os.devnull}",) if has("logging") else ()),
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
@@ -74,46 +86,47 @@ def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
     ]
 
 
-def _calming(config: pytest.Config) -> Iterator[str]:
-    """Options that calm the plugins that are there."""
-    unasked = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
-    for dest, option in _CALMING.items():
-        # pytest-benchmark refuses the two together, and an ini file's cannot be undone.
-        is_refused = dest == "benchmark_disable" and "--benchmark-only" in unasked
-        if hasattr(config.option, dest) and not is_refused:
-            yield option
-
-
-def own_options(config: pytest.Config) -> Iterator[str]:
+def own_options(config: pytest.Config) -> list[str]:
     """The session's options on how tests are run; an xdist worker has its controller's."""
     told = getattr(config, "workerinput", {}).get(XDIST, {}).get("options")
-    if told is not None:
-        return iter(told)
-    return kept(config.invocation_params.args, positional=set(config.getoption("file_or_dir") or ()))
+    return told if told is not None else _options(config, config.invocation_params.args)
 
 
-def kept(arguments: Sequence[str | os.PathLike[str]], *, positional: set[str]) -> Iterator[str]:
-    """The options that say how tests are run, such as a conftest's own; not those that report."""
-    may_be_value = is_kept_value = False
-    for argument in map(str, arguments):
-        name, has_value = argument.partition("=")[0], "=" in argument
-        if is_kept_value:
-            is_kept_value = False
+class _Argument(str):
+    """One argument: an object of its own, even if another is equal."""
+
+    __slots__ = ()
+
+
+def _options(config: pytest.Config, given: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Those of the given arguments that say how tests are run, without the tests."""
+    left = [_Argument(text) for text in kept(_expanded(given, config.invocation_params.dir))]
+    # Only the parser knows whether a text is a path or an option's value; it hands paths over as they are.
+    parsed, others = config.stash[PARSER].parse_known_and_unknown_args(left)
+    paths = {id(argument) for argument in (*parsed.file_or_dir, *others)}
+    return [str(argument) for argument in left if id(argument) not in paths]
+
+
+def _expanded(given: Iterable[str | os.PathLike[str]], folder: Path) -> Iterator[str]:
+    """Arguments with those of each ``@file`` in its place, one a line, as pytest reads it."""
+    for argument in map(str, given):
+        if argument.startswith("@") and (file := folder / argument[1:]).exists() and not file.is_dir():
+            yield from _expanded(file.read_text(encoding="utf-8").splitlines(), folder)
+        else:
             yield argument
-            continue
+
+
+def kept(arguments: Iterable[str]) -> Iterator[str]:
+    """Paths, and the options that say how tests are run, such as a conftest's own; not those that report."""
+    may_be_value = False
+    for argument in arguments:
+        name, has_value = argument.partition("=")[0], "=" in argument
         is_value, may_be_value = may_be_value and not argument.startswith("-"), False
-        if is_value or argument in positional or name in _FLAGS:
+        if is_value or name in _FLAGS:
             continue
         is_dropped = name.startswith(_PREFIXES) and name not in _KEPT
         if is_dropped or name in _WITH_VALUE:
-            # A flag may be followed by a path, which is positional and also left out.
+            # A flag may be followed by a path: that is left out anyway.
             may_be_value = not has_value
         elif not (argument.startswith("-n") and not argument.startswith("--")):
-            is_kept_value = name in _KEPT and not has_value
             yield argument
-
-
-def as_argument(config: pytest.Config, node_id: str) -> str:
-    """A node id is relative to the root folder; an argument, to where pytest was started."""
-    path, separator, inside = node_id.partition("::")
-    return os.path.relpath(config.rootpath / path, config.invocation_params.dir) + separator + inside

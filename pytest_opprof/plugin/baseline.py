@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,7 +96,6 @@ def save_run(
     run: Run,
     *,
     collected: Collected,
-    node_ids: Mapping[str, str],
     folder: Path,
     gates_of: Callable[[TestResult], Gates],
     traces: SessionTraces,
@@ -104,7 +103,6 @@ def save_run(
     """Certify a run in fresh processes, keep it, and drop the acceptances that it replaces.
 
     Args:
-        node_ids: From a result's node id to pytest's own.
         folder: The project's ``.opprof``.
 
     Returns:
@@ -114,7 +112,7 @@ def save_run(
         OpprofError: The store cannot be written; it is unchanged.
     """
     assert options.save is not None
-    certified = certify(config, run, node_ids, processes=options.save_processes)
+    certified = certify(config, run, processes=options.save_processes)
     notes = [certified.note] if certified.note else []
     store = open_store(options.store, root=config.rootpath)
     saved = store.save(

@@ -7,13 +7,14 @@ when its baseline was certified.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,10 +26,11 @@ from pytest_opprof.children import send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
-from pytest_opprof.plugin.arguments import as_argument, fresh_arguments
+from pytest_opprof.plugin.arguments import WITHOUT_ADDED, fresh_arguments
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run, write_run
+from pytest_opprof.results.names import canonical_node_id
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.wording import counted, listed
 
@@ -49,13 +51,12 @@ class Certified:
     note: str | None = None
 
 
-def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, processes: int) -> Certified:
+def certify(config: pytest.Config, run: Run, *, processes: int) -> Certified:
     """Measure a run's tests in fresh processes and compare what must be exact.
 
     One active step is enough for a test with the same counts as in the run.
 
     Args:
-        node_ids: From a result's node id to pytest's own.
         processes: The number of processes in all, including this one.
     """
     wanted = [test for test in run.tests if test.is_usable]
@@ -71,7 +72,7 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
         try:
             with _told(config, what, total=len(wanted)) as ended:
                 again = _measured_again(
-                    config, replace(run, tests=tuple(order)), node_ids, number=number, on_ended=ended
+                    config, replace(run, tests=tuple(order)), number=number, on_ended=ended
                 )
         except (OpprofError, OSError) as error:
             # The next would fail too.
@@ -116,7 +117,6 @@ def _told(config: pytest.Config, text: str, *, total: int) -> Iterator[Callable[
 def _measured_again(
     config: pytest.Config,
     first: Run,
-    node_ids: Mapping[str, str],
     *,
     number: int,
     on_ended: Callable[[int], None] | None,
@@ -136,7 +136,7 @@ def _measured_again(
             stack.enter_context(
                 _fresh_process(
                     config,
-                    [node_ids[test.node_id] for test in share],
+                    [test.node_id for test in share],
                     number=number,
                     first=replace(first, tests=tuple(replace(test, tree=()) for test in share)),
                 )
@@ -168,15 +168,15 @@ class SecondLooks:
         cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
         if cancel is not None:
             cancel(item=item)  # the test has run: stop pytest-timeout's clock
-        began_s = time.monotonic()
+        node_id, began_s = canonical_node_id(item.nodeid), time.monotonic()
         try:
-            with _fresh_process(self._config, [item.nodeid], number=2) as process:
+            with _fresh_process(self._config, [node_id], number=2) as process:
                 run = process.run(self._left_s)
         except (OpprofError, OSError, subprocess.TimeoutExpired):
             return None
         finally:
             self._left_s -= time.monotonic() - began_s
-        return next(iter(run.tests), None)
+        return next((test for test in run.tests if test.node_id == node_id), None)
 
 
 def _has_lasting_fixtures(item: pytest.Item) -> bool:
@@ -262,8 +262,10 @@ def _fresh_process(
     """
     with Place("certify") as place:
         folder = place.folder
-        known = folder / "first.json"
-        command = _command(config, node_ids, cache=f"{folder}/cache")
+        known, tests = folder / "first.json", folder / "tests.json"
+        tests.write_text(json.dumps(node_ids), encoding="ascii")
+        command = _command(config, folder=folder)
+        command.append(f"--opprof-tests={tests}")
         command += [f"--opprof-json={folder / _DOCUMENT}", f"--opprof-ended={folder / _ENDED}"]
         if first is not None:
             write_run(known, first)
@@ -272,7 +274,7 @@ def _fresh_process(
             process = started(
                 command,
                 cwd=config.invocation_params.dir,
-                env={**os.environ, _HASH_SEED: _hash_seed(number)},
+                env={**os.environ, **WITHOUT_ADDED, _HASH_SEED: _hash_seed(number)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -287,12 +289,14 @@ def _fresh_process(
                     remove(file)  # it did not die in its test
 
 
-def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> list[str]:
-    """The same options, with these tests in this order."""
+def _command(config: pytest.Config, *, folder: Path) -> list[str]:
+    """A process with the same options, which imports the same copy of the project."""
     replay = Replay.here()
+    # `python -m` puts the current folder first; the `pytest` script does not, and may test an installed copy.
+    here = {"", os.fspath(config.invocation_params.dir)}
+    like_a_script = () if here.intersection(sys.path) else ("-P",)
     return [
         *(replay.command if replay else ()),
-        *(sys.executable, "-m", "pytest"),
-        *fresh_arguments(config, cache=cache),
-        *(as_argument(config, node_id) for node_id in node_ids),
+        *(sys.executable, *like_a_script, "-m", "pytest"),
+        *fresh_arguments(config, folder=folder),
     ]

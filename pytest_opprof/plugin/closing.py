@@ -165,7 +165,6 @@ def _join(session: OpprofSession) -> Environment | None:
     found: Environment | None = None
     for run, test in session.shared.results():
         session.results[test.node_id] = test
-        session.node_ids.setdefault(test.node_id, test.node_id)
         session.notes |= dict.fromkeys(run.notes)
         known = found.fingerprint if found else {}
         found = replace(run.environment, fingerprint={**known, **run.environment.fingerprint})
@@ -230,7 +229,6 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
             session.options,
             replace(run, tests=tests),
             collected=session.collected,
-            node_ids=session.node_ids,
             folder=session.folder,
             gates_of=session.policy.gates_of,
             traces=session.traces,

@@ -29,7 +29,7 @@ class ControllerHooks:
         from pytest_opprof.plugin.arguments import own_options  # noqa: PLC0415  # where there is work
         from pytest_opprof.plugin.opening import header, open_controller  # noqa: PLC0415  # as above
 
-        self._given["options"] = list(own_options(config))
+        self._given["options"] = own_options(config)
         open_controller(config, self._folder)
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_opprof.plugin.option_table import add_options
 from pytest_opprof.plugin.options import ALWAYS, read_options
-from pytest_opprof.plugin.stash import ARMING, ASIDE, FAILED, OPTIONS, SESSION, UNMEASURED, UNREAD
+from pytest_opprof.plugin.stash import ARMING, ASIDE, FAILED, OPTIONS, PARSER, SESSION, UNMEASURED, UNREAD
 
 if TYPE_CHECKING:
     from pytest_opprof.plugin.fixtures import Opprof
@@ -30,9 +30,12 @@ _MARKER: Final = (
 _GATES: Final = {"opprof_baseline": "nothing is compared", "opprof_save": "nothing is saved"}
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options and their ini keys."""
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options and their ini keys; keep the parser, which tells paths from options' values."""
     add_options(parser)
+    config = pluginmanager.get_plugin("pytestconfig")
+    assert isinstance(config, pytest.Config), "pytest registers it before any plugin"
+    config.stash[PARSER] = parser
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from pytest_opprof.plugin.arguments import as_argument, fresh_arguments, own_options
+from pytest_opprof.plugin.arguments import fresh_arguments, own_options
 from pytest_opprof.results.names import canonical_node_id
 
 # Its path; the file is complete, because its reader waits for this process to end.
@@ -46,8 +46,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config, chosen, modules = session.config, set(session.items), files_of_modules()
     listing = {
         "root": str(config.rootpath),
-        "options": list(own_options(config)),
-        "arguments": fresh_arguments(config, cache=str(Path(path).parent / "cache")),
+        "options": own_options(config),
+        "arguments": fresh_arguments(config, folder=Path(path).parent),
         "sys_path": [entry for entry in sys.path if entry],
         "stdlib": sysconfig.get_path("stdlib"),
         "modules": modules,
@@ -60,13 +60,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _test(item: pytest.Item, *, is_chosen: bool) -> dict[str, Any]:
+    path = item.nodeid.partition("::")[0]
     return {
         "node_id": canonical_node_id(item.nodeid),
-        "argument": as_argument(item.config, item.nodeid),
-        "path": item.nodeid.partition("::")[0],
+        "argument": _as_argument(item.config, path),
+        "path": path,
         "is_marked": item.get_closest_marker("profile") is not None,
         "is_chosen": is_chosen,
     }
+
+
+def _as_argument(config: pytest.Config, path: str) -> str:
+    """A path in a node id is relative to the root folder; an argument, to where pytest was started."""
+    return os.path.relpath(config.rootpath / path, config.invocation_params.dir)
 
 
 def files_of_modules() -> dict[str, str]:

@@ -78,7 +78,6 @@ class OpprofSession:
         before: Its tests, by node id.
         results: By node id, in the order in which the tests ended.
         judged: Their comparisons, made in the process that ran them.
-        node_ids: From a result's node id to pytest's own.
         running: The running test, if any.
         notes: Sentences for the user, each once.
         said: Sentences in the header.
@@ -110,7 +109,6 @@ class OpprofSession:
         self.collected = collected
         self.results: dict[str, TestResult] = {}
         self.judged: dict[str, TestComparison] = {}
-        self.node_ids: dict[str, str] = {}
         self.running: TestResult | None = None
         self.notes: dict[str, None] = {}
         self.said: set[str] = set()
@@ -245,7 +243,6 @@ class OpprofSession:
         self.running = None
         has_failed = stepping is not None and stepping.has_failed_parts
         test = unjudged(item, Outcome.FAILED if has_failed and report.passed else _outcome(report))
-        self.node_ids[test.node_id] = item.nodeid
         if plan.refusal and test.outcome is Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.ERROR, plan.refusal))
             return

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_opprof.plugin.session import OpprofSession
 
 OPTIONS: Final = pytest.StashKey[Options]()
+PARSER: Final = pytest.StashKey[pytest.Parser]()
 SESSION: Final[pytest.StashKey[OpprofSession]] = pytest.StashKey()
 ARMING: Final = pytest.StashKey[list[str]]()  # why a library could not be named
 ASIDE: Final = pytest.StashKey[str]()  # why marked tests are not profiled

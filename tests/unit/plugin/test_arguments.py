@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_opprof.plugin.arguments import kept
+from pytest_opprof.plugin.arguments import kept, own_options
 
 
 @pytest.mark.parametrize(
@@ -28,23 +28,50 @@ from pytest_opprof.plugin.arguments import kept
     ],
 )
 def test_report_and_distribution_options_are_left_out(given: tuple[str, ...], left: tuple[str, ...]) -> None:
-    assert tuple(kept(given, positional=set())) == left
+    assert tuple(kept(given)) == left
 
 
-def test_paths_are_left_out_wherever_they_stand() -> None:
-    given = (
-        "tests",
-        "--benchmark-skip",
-        "tests/test_a.py",
-        "-s",
-        "-x",
-        "tests/test_b.py::test_c",
-        "--own=tests",
+@pytest.fixture
+def project(lone: pytest.Pytester) -> pytest.Pytester:
+    """A project with two files of tests and options of its own."""
+    lone.makeconftest(
+        """\
+        def pytest_addoption(parser):
+            parser.addoption("--own")
+            parser.addoption("--many", type=int)
+            parser.addoption("--maybe", nargs="?", const="x")
+            parser.addoption("--flag", action="store_true")
+        """
     )
-    positional = {"tests", "tests/test_a.py", "tests/test_b.py::test_c"}
-    assert tuple(kept(given, positional=positional)) == ("-s", "--own=tests")
+    for name in ("tests/test_a.py", "tests/test_b.py", "2/test_c.py"):
+        path = lone.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("def test_c(): pass\n")
+    return lone
 
 
-def test_the_value_of_an_option_may_be_a_path_too() -> None:
-    given = ("--opprof-mark", "tests", "tests", "--opprof-json", "tests", "-s")
-    assert tuple(kept(given, positional={"tests"})) == ("--opprof-mark", "tests", "-s")
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        pytest.param("tests -s -x tests/test_b.py::test_c --own=tests", "-s --own=tests", id="between"),
+        pytest.param("-k tests tests", "-k tests", id="equal to a value before"),
+        pytest.param("tests -k tests", "-k tests", id="equal to a value after"),
+        pytest.param(". --rootdir . . --own .", "--rootdir . --own .", id="equal to several values"),
+        pytest.param("2 --many 2 2", "--many 2", id="equal to a number"),
+        pytest.param("--flag tests --maybe tests", "--flag --maybe tests", id="after a flag"),
+        pytest.param("--opprof-mark tests tests --opprof-json tests -s", "--opprof-mark tests -s", id="ours"),
+        pytest.param("-k a -- tests", "-k a", id="after two dashes"),
+    ],
+)
+def test_paths_are_left_out_and_options_keep_their_values(
+    project: pytest.Pytester, given: str, left: str
+) -> None:
+    assert own_options(project.parseconfig(*given.split())) == left.split()
+
+
+@pytest.mark.skipif(pytest.version_tuple < (8, 2), reason="this pytest does not read arguments from files")
+def test_a_file_of_arguments_is_read_for_its_options(project: pytest.Pytester) -> None:
+    (project.path / "ci.txt").write_text("tests\n--own\ntests\n--junitxml=a.xml\n@more.txt\n")
+    (project.path / "more.txt").write_text("2\n--flag\n")
+    config = project.parseconfig("-s", "@ci.txt", "tests/test_a.py")
+    assert own_options(config) == ["-s", "--own", "tests", "--flag"]
