@@ -1,115 +1,65 @@
 """Which statements of Python sources are new or edited since an older version of them.
 
-Comments, layout, docstrings, annotations and names of variables make no difference, and a function or a class
-may move to another place or file.
+Names of variables make no difference if they are renamed where they are bound, and a function or a class may
+move to another place or file.
 """
 
 from __future__ import annotations
 
-import ast
-import warnings
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
-from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
+
+from pytest_opprof.baselines.code_scopes import FUNCTION, Key, Scope, Statement, lines_of, scopes_of
 
 # Two functions or classes that share at least this part of their statements are one that was renamed.
 _SAME = 0.5
 _MOST_PAIRS = 40_000
-_FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-_BLOCKS: Final = ("body", "handlers", "cases", "orelse", "finalbody")
-# A statement runs otherwise inside of these; not inside of `with` or `try`.
-_BRANCHES: Final = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.match_case, ast.ExceptHandler)
-_IGNORED: Final = frozenset({"ctx", "annotation", "returns", "type_comment", "type_params", "kind", "simple"})
-_Block: TypeAlias = "ast.stmt | ast.ExceptHandler | ast.match_case"
-_ScopeNode: TypeAlias = "ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef"
-_Part: TypeAlias = "tuple[object, tuple[str, ...], range]"
 _Renamed: TypeAlias = "tuple[str, str]"
+_NOTHING = frozenset[str]()
 
 
 class CodeEdits(NamedTuple):
-    """The edits of a file.
+    """The edits of a file. Names of functions and classes are qualified; that of the module is empty.
 
     Attributes:
         lines: The numbers of new and edited lines.
-        cut: The functions that lost statements, and got none there.
-        decorated: The functions whose decorators changed.
+        cut: What lost statements, and got none there.
+        decorated: What has other decorators.
+        new: What there was not.
     """
 
     lines: frozenset[int]
-    cut: frozenset[str] = frozenset()
-    decorated: frozenset[str] = frozenset()
+    cut: frozenset[str] = _NOTHING
+    decorated: frozenset[str] = _NOTHING
+    new: frozenset[str] = _NOTHING
 
 
-class _Statement(NamedTuple):
-    """A statement without the ones inside it, or a signature, or a decorator.
-
-    Attributes:
-        shape: Its syntax without its variables.
-        names: The variables in their order, each with whether the statement binds it.
-    """
-
-    shape: str
-    names: tuple[tuple[str, bool], ...]
-    lines: range
-
-
-class _Key(NamedTuple):
-    file: str
-    name: str  # qualified; empty for a module
-    turn: int  # of scopes with one name, such as a property's
-
-
-@dataclass
-class _Scope:
-    """A module, class or function.
+class _Side:
+    """One version of all files.
 
     Attributes:
-        around: The scopes around it.
-        file_text: The lines of its file, without indentation.
-        text: Its own lines, with the scopes inside it.
-        parts: Its statements, without those of the scopes inside it: syntax, the branches around it, lines.
+        unread: The files that Python cannot read.
     """
 
-    key: _Key
-    kind: type[ast.AST]
-    around: tuple[_Key, ...]
-    file_text: Sequence[str]
-    text: Sequence[str]
-    parts: list[_Part] = field(default_factory=list)
-    decorator_parts: list[_Part] = field(default_factory=list)
+    def __init__(self, sources: Mapping[str, bytes]) -> None:
+        found = {file: scopes_of(file, source) for file, source in sources.items()}
+        self.unread = {file for file, scopes in found.items() if scopes is None}
+        self.scopes = {one.key: one for scopes in found.values() for one in scopes or ()}
+        self._inside = defaultdict[Key, list[Scope]](list)
+        for one in self.scopes.values():
+            for key in (one.key, *one.around):
+                self._inside[key].append(one)
+        self._names: dict[Key, frozenset[str]] = {}
 
-    @cached_property
-    def statements(self) -> list[_Statement]:
-        return [self._statement(*part) for part in self.parts]
-
-    @cached_property
-    def decorators(self) -> list[_Statement]:
-        return [self._statement(*part) for part in self.decorator_parts]
-
-    def _statement(self, node: object, path: Iterable[str], lines: range) -> _Statement:
-        if isinstance(node, ast.AnnAssign) and node.value is not None:
-            node = ast.Assign(targets=[node.target], value=node.value)
-        names: list[tuple[str, bool]] = []
-        try:
-            shape = _shape(node, names)
-        except RecursionError:  # a sum of hundreds of terms
-            names, shape = [], "\n".join(self.file_text[line - 1] for line in lines)
-        return _Statement(f"{'/'.join(path)}:{shape}", tuple(names), lines)
-
-    @property
-    def own_name(self) -> str:
-        return self.key.name.rpartition(".")[2]
-
-    @cached_property
-    def counts(self) -> Counter[Hashable]:
-        return Counter(map(_exactly, self.statements))
-
-    def likeness(self, other: _Scope) -> float:
-        """The part of the statements that both have."""
-        return (self.counts & other.counts).total() / (max(self.counts.total(), other.counts.total()) or 1)
+    def names_in(self, key: Key) -> frozenset[str]:
+        """The names of variables in a scope, and in those inside it."""
+        if key not in self._names:
+            statements = (statement for one in self._inside[key] for statement in one.statements)
+            self._names[key] = frozenset(name for one in statements for name, _ in one.names)
+        return self._names[key]
 
 
 def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[str, CodeEdits]:
@@ -120,29 +70,33 @@ def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[
         head: The newer ones, of all files that differ. If Python cannot read a file on either side, the lines
             that are nowhere in the older one are edited.
     """
-    before, after = ({file: _scopes(file, source) for file, source in side.items()} for side in (base, head))
-    unread = {file for side in (before, after) for file, scopes in side.items() if scopes is None}
-    old, new = (
-        {one.key: one for file, scopes in side.items() if file not in unread for one in scopes or ()}
-        for side in (before, after)
+    old, new = _Side(base), _Side(head)
+    unread = old.unread | new.unread
+    pairs = _pairs(
+        *([one for one in side.scopes.values() if one.key.file not in unread] for side in (old, new))
     )
-    pairs = _pairs(old, new)
-    compared: dict[_Key, _Comparison] = {}
-    for key, scope in new.items():
-        renamed = frozenset[_Renamed]().union(*(compared[one].renamed for one in scope.around))
-        compared[key] = _Comparison(pairs.get(key), scope, renamed)
-    by_file: dict[str, list[_Comparison]] = {file: [] for file in head}
-    for key, comparison in compared.items():
-        by_file[key.file].append(comparison)
+    # A function or class with another name is called by it.
+    renamed = {(before.own_name, new.scopes[key].own_name) for key, before in pairs.items()}
+    taken_out = _taken_out(pairs, new)
+    compared: dict[Key, _Comparison] = {}
+    for key, scope in new.scopes.items():
+        around = frozenset(renamed).union(*(compared[one].renamed for one in scope.around))
+        before = pairs.get(key) or taken_out.get(key)
+        compared[key] = _Comparison(before, scope, around, sides=(old, new))
+    cut = {key for key, one in compared.items() if key in pairs and one.is_cut} | _lacking(pairs, old)
+    by_file: dict[str, list[Key]] = {file: [] for file in head}
+    for key in compared:
+        by_file[key.file].append(key)
     return {
         file: _of_text(base.get(file, b""), head[file])
         if file in unread
         else CodeEdits(
-            lines=frozenset(line for one in scopes for line in one.lines()),
-            cut=frozenset(one.function for one in scopes if one.is_cut),
-            decorated=frozenset(one.function for one in scopes if one.is_decorated_anew),
+            lines=frozenset(line for key in keys for line in compared[key].lines()),
+            cut=frozenset(key.name for key in keys if key in cut),
+            decorated=frozenset(key.name for key in keys if key in pairs and compared[key].is_decorated_anew),
+            new=frozenset(key.name for key in keys if key not in pairs),
         )
-        for file, scopes in by_file.items()
+        for file, keys in by_file.items()
     }
 
 
@@ -150,39 +104,42 @@ class _Comparison:
     """A scope beside its older version, if it has one.
 
     Attributes:
-        function: Its qualified name.
-        renamed: Variables with another name, here or around it: the old name and the new one.
+        renamed: Names that are other ones now, here or around it: the old name and the new one.
     """
 
-    def __init__(self, base: _Scope | None, head: _Scope, renamed: frozenset[_Renamed]) -> None:
-        self.function = head.key.name
-        self._is_function = base is not None and issubclass(head.kind, _FUNCTION)
-        self._base, self._head = base or replace(head, parts=[], decorator_parts=[], text=()), head
-        self._regions = (
-            [] if self._base.text == head.text else _regions(self._base.statements, head.statements)
-        )
+    def __init__(
+        self, base: Scope | None, head: Scope, renamed: frozenset[_Renamed], *, sides: tuple[_Side, _Side]
+    ) -> None:
+        self._base, self._head = base or replace(head, parts=[], decorator_parts=[], text=""), head
+        is_same = self._base.text == head.text
+        self._regions = [] if is_same else _regions(self._base.statements, head.statements)
         alike = [pair for region in self._regions for pair in _alike(*region)]
-        # A new name is given where it is bound. Without that, a statement takes another variable.
-        self.renamed = renamed | {pair for both in alike for pair in _given(*both)}
+        # A new name is bound in place of the old one, which is gone. Else a statement takes another variable.
+        given = {pair for both in alike for pair in _given(*both)}
+        old, new = (
+            side.names_in(one.key) if given else _NOTHING
+            for side, one in zip(sides, (self._base, head), strict=True)
+        )
+        self.renamed = renamed | {pair for pair in given if pair[0] not in new and pair[1] not in old}
         self._same = {id(one) for both in alike if _renamed(*both) <= self.renamed for one in both}
 
     @property
     def is_decorated_anew(self) -> bool:
-        if not self._is_function or self._base.text == self._head.text:
+        if self._base.text == self._head.text:
             return False
-        old, new = ([*map(_exactly, scope.decorators)] for scope in (self._base, self._head))
+        old, new = ([one.meaning for one in scope.decorators] for scope in (self._base, self._head))
         return old != new
 
     @property
     def is_cut(self) -> bool:
         """Whether statements are gone from a place where none is new."""
         differs = [[any(map(self._differs, part)) for part in region] for region in self._regions]
-        return self._is_function and any(old and not new for old, new in differs)
+        return any(old and not new for old, new in differs)
 
     def lines(self) -> Iterator[int]:
         """The edited lines: of a statement of several lines those that are not in what it replaced."""
-        known = set(map(_exactly, self._base.decorators))
-        yield from (line for one in self._head.decorators if _exactly(one) not in known for line in one.lines)
+        known = {one.meaning for one in self._base.decorators}
+        yield from (line for one in self._head.decorators if one.meaning not in known for line in one.lines)
         for old, new in self._regions:
             gone = Counter(
                 self._base.file_text[line - 1] for one in filter(self._differs, old) for line in one.lines
@@ -190,7 +147,7 @@ class _Comparison:
             for statement in filter(self._differs, new):
                 yield from self._lines_of(statement, gone)
 
-    def _lines_of(self, statement: _Statement, gone: Counter[str]) -> list[int]:
+    def _lines_of(self, statement: Statement, gone: Counter[str]) -> list[int]:
         edited = []
         for line in statement.lines:
             text = self._head.file_text[line - 1]
@@ -200,177 +157,121 @@ class _Comparison:
                 edited.append(line)
         return edited or [statement.lines.start]  # if it only lost lines
 
-    def _differs(self, statement: _Statement) -> bool:
+    def _differs(self, statement: Statement) -> bool:
         return id(statement) not in self._same
 
 
-def _exactly(one: _Statement) -> Hashable:
-    return one.shape, tuple(name for name, _ in one.names)
+def _meaning(one: Statement) -> Hashable:
+    return one.meaning
 
 
-def _by_shape(one: _Statement) -> Hashable:
+def _shape(one: Statement) -> Hashable:
     return one.shape
 
 
 def _aligned(
-    base: Sequence[_Statement], head: Sequence[_Statement], key: Callable[[_Statement], Hashable]
+    base: Sequence[Statement], head: Sequence[Statement], key: Callable[[Statement], Hashable]
 ) -> Sequence[tuple[str, int, int, int, int]]:
     return SequenceMatcher(None, [*map(key, base)], [*map(key, head)], autojunk=False).get_opcodes()
 
 
 def _regions(
-    base: Sequence[_Statement], head: Sequence[_Statement]
-) -> list[tuple[Sequence[_Statement], Sequence[_Statement]]]:
+    base: Sequence[Statement], head: Sequence[Statement]
+) -> list[tuple[Sequence[Statement], Sequence[Statement]]]:
     """What differs between two lists of statements, with what it replaced."""
     return [
         (base[low:high], head[low_after:high_after])
-        for tag, low, high, low_after, high_after in _aligned(base, head, _exactly)
+        for tag, low, high, low_after, high_after in _aligned(base, head, _meaning)
         if tag != "equal"
     ]
 
 
-def _alike(base: Sequence[_Statement], head: Sequence[_Statement]) -> Iterator[tuple[_Statement, _Statement]]:
+def _alike(base: Sequence[Statement], head: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]:
     """Pairs of statements that differ in variables alone."""
-    for tag, low, high, low_after, high_after in _aligned(base, head, _by_shape):
+    for tag, low, high, low_after, high_after in _aligned(base, head, _shape):
         if tag == "equal":
             yield from zip(base[low:high], head[low_after:high_after], strict=True)
 
 
-def _renamed(old: _Statement, new: _Statement) -> frozenset[_Renamed]:
+def _renamed(old: Statement, new: Statement) -> frozenset[_Renamed]:
     pairs = zip(old.names, new.names, strict=True)
     return frozenset((before, after) for (before, _), (after, _) in pairs if before != after)
 
 
-def _given(old: _Statement, new: _Statement) -> Iterator[_Renamed]:
+def _given(old: Statement, new: Statement) -> Iterator[_Renamed]:
     pairs = zip(old.names, new.names, strict=True)
-    return ((before, after) for (before, _), (after, is_bound) in pairs if is_bound)
+    return ((before, after) for (before, _), (after, is_bound) in pairs if is_bound and before != after)
 
 
-def _pairs(base: Mapping[_Key, _Scope], head: Mapping[_Key, _Scope]) -> dict[_Key, _Scope]:
-    """By scope of the head: its older version, which had another name or file if the clearest one is left."""
-    found = {key: base[key] for key in head if key in base}
-    old = [scope for key, scope in base.items() if key not in found]
-    new = [scope for key, scope in head.items() if key not in found]
-    ranked = []
-    for scope in new if len(old) * len(new) <= _MOST_PAIRS else ():
-        for one in (one for one in old if one.kind is scope.kind):
-            is_same, likeness = one.key[1:] == scope.key[1:] and scope.key.name, one.likeness(scope)
-            is_namesake = one.own_name == scope.own_name and one.key.file == scope.key.file
-            if is_same or is_namesake or likeness >= _SAME:
-                ranked.append((not is_same, -likeness, not is_namesake, scope.key, one.key))
-    taken = set()
-    for *_, new_key, old_key in sorted(ranked):
-        if new_key not in found and old_key not in taken:
-            found[new_key] = base[old_key]
-            taken.add(old_key)
+def _pairs(base: Sequence[Scope], head: Sequence[Scope]) -> dict[Key, Scope]:
+    """By scope of the head: its older version, which may have had another name or file."""
+    found: dict[Key, Scope] = {}
+    taken: set[Key] = set()
+
+    def pair(key: Callable[[Scope], Hashable], *, is_exact: bool) -> None:
+        """Pair what is left and has one key; of several with the key only exact copies, in their order."""
+        groups: dict[Hashable, tuple[list[Scope], list[Scope]]] = defaultdict(lambda: ([], []))
+        for side, scopes in enumerate((base, head)):
+            for one in scopes:
+                if one.key not in (found if side else taken):
+                    groups[key(one)][side].append(one)
+        for old, new in groups.values():
+            if is_exact or len(old) == len(new) == 1:
+                found.update((after.key, before) for before, after in zip(old, new, strict=False))
+                taken.update(before.key for before, _ in zip(old, new, strict=False))
+
+    pair(lambda one: (one.key.file, one.key.name, one.kind, one.text), is_exact=True)
+    pair(lambda one: (one.key.file, one.key.name), is_exact=False)
+    pair(lambda one: (one.key.name, one.kind, one.text), is_exact=True)
+    pair(lambda one: (one.key.name or one.key, one.kind), is_exact=False)
+    left = [[one for one in side if one.key not in known] for side, known in ((base, taken), (head, found))]
+    for new, old in _likest(*left):
+        if new.key not in found and old.key not in taken:
+            found[new.key] = old
+            taken.add(old.key)
     return found
 
 
-def _scopes(file: str, source: bytes) -> list[_Scope] | None:
-    """The scopes of a file, outer ones first; None if Python cannot read it."""
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of the file's own escapes and comparisons
-            module = ast.parse(source)
-        return list(_Reader(file, source).read(module))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def _likest(base: Sequence[Scope], head: Sequence[Scope]) -> list[tuple[Scope, Scope]]:
+    """Pairs of scopes that may be one, the likest first."""
+    if len(base) * len(head) > _MOST_PAIRS:
+        return []
+    ranked = []
+    for new in head:
+        for old in base:
+            likeness = old.likeness(new)
+            is_namesake = (old.own_name, old.key.file) == (new.own_name, new.key.file)
+            is_twin = is_namesake and old.key.name == new.key.name
+            if old.kind is new.kind and (is_namesake or likeness >= _SAME):
+                ranked.append((not is_twin, -likeness, not is_namesake, new.key, old.key, new, old))
+    ranked.sort(key=lambda one: one[:5])
+    return [(new, old) for *_, new, old in ranked]
 
 
-class _Reader:
-    """Reads the scopes of a module."""
-
-    def __init__(self, file: str, source: bytes) -> None:
-        self._file = file
-        self._lines = [line.rstrip() for line in source.decode("utf-8", "replace").split("\n")]
-        self._stripped = [line.strip() for line in self._lines]
-        self._turns = Counter[str]()
-        self._found: list[_Scope] = []
-
-    def read(self, module: ast.Module) -> list[_Scope]:
-        self._read_scope(module, "", ())
-        return self._found
-
-    def _read_scope(self, node: _ScopeNode, name: str, around: tuple[_Key, ...]) -> None:
-        key = _Key(self._file, name, self._turns[name])
-        self._turns[name] += 1
-        scope = _Scope(key, type(node), around, self._stripped, self._text_of(node))
-        self._found.append(scope)
-        if not isinstance(node, ast.Module):
-            scope.decorator_parts = [(one, (), _lines(one)) for one in node.decorator_list]
-            parts: Sequence[ast.AST] = (
-                [*node.bases, *node.keywords] if isinstance(node, ast.ClassDef) else [node.args]
-            )
-            scope.parts.append((parts, ("signature",), _head(node)))
-        inner = f"{name}.<locals>." if isinstance(node, _FUNCTION) else f"{name}." if name else ""
-        inside: list[tuple[_Block, tuple[str, ...]]] = [(one, ()) for one in reversed(node.body)]
-        while inside:
-            one, path = inside.pop()
-            if isinstance(one, (*_FUNCTION, ast.ClassDef)):
-                self._read_scope(one, inner + one.name, (*around, key))
-                continue
-            if not _does_nothing(one):
-                scope.parts.append((one, path, _head(one)))
-            for block in reversed(_BLOCKS):
-                below = (*path, type(one).__name__, block) if isinstance(one, _BRANCHES) else path
-                inside += [(child, below) for child in reversed(getattr(one, block, ()))]
-
-    def _text_of(self, node: _ScopeNode) -> list[str]:
-        """Its lines, with indentation relative to its own."""
-        if isinstance(node, ast.Module):
-            return self._lines
-        start = min(one.lineno for one in (node, *node.decorator_list))
-        return [line[node.col_offset :] for line in self._lines[start - 1 : node.end_lineno]]
+def _taken_out(pairs: Mapping[Key, Scope], new: _Side) -> dict[Key, Scope]:
+    """By new function: the function that has lost most of its statements, with these alone."""
+    found = {}
+    fresh = [one for key, one in new.scopes.items() if key not in pairs and issubclass(one.kind, FUNCTION)]
+    for scope in fresh:
+        body = Counter(one.meaning for one in scope.statements[1:])
+        for key, before in pairs.items():
+            if key.file == scope.key.file and before.text != new.scopes[key].text:
+                gone = before.counts - new.scopes[key].counts
+                if (gone & body).total() > _SAME * body.total():
+                    parts = zip(before.parts, before.statements, strict=True)
+                    kept = [part for part, one in parts if gone[one.meaning]]
+                    found[scope.key] = replace(before, parts=kept, decorator_parts=[], text="")
+    return found
 
 
-def _does_nothing(one: _Block) -> bool:
-    """Docstrings, and annotations without a value."""
-    return (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)) or (
-        isinstance(one, ast.AnnAssign) and one.value is None
-    )
-
-
-def _shape(node: object, names: list[tuple[str, bool]]) -> str:
-    """The syntax of a node without its variables, which are added to `names`."""
-    match node:
-        case ast.Name(id=name, ctx=context):
-            names.append((name, not isinstance(context, ast.Load)))
-            return "$"
-        case ast.arg(arg=name):
-            names.append((name, True))
-            return "$"
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords):
-            return f"{name}({_shape(arguments, names)}, {_shape(keywords, names)})"
-        case ast.AST():
-            is_block = isinstance(node, (ast.stmt, ast.ExceptHandler, ast.match_case))
-            parts = (
-                _shape(value, names)
-                for name, value in ast.iter_fields(node)
-                if name not in _IGNORED and not (is_block and name in _BLOCKS)
-            )
-            return f"{type(node).__name__}({', '.join(parts)})"
-        case list():
-            return f"[{', '.join(_shape(one, names) for one in node)}]"
-        case _:
-            return repr(node)
-
-
-def _lines(node: ast.expr | ast.pattern | ast.stmt | ast.ExceptHandler) -> range:
-    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
-
-
-def _head(node: _Block) -> range:
-    """The lines of a statement up to its body."""
-    if isinstance(node, ast.match_case):
-        return _lines(node.pattern)
-    body = getattr(node, "body", None) or getattr(node, "cases", None)
-    if not body:
-        return _lines(node)
-    first = body[0].pattern if isinstance(body[0], ast.match_case) else body[0]
-    start = min(one.lineno for one in (first, *getattr(first, "decorator_list", ())))
-    return range(node.lineno, max(start, node.lineno + 1))
+def _lacking(pairs: Mapping[Key, Scope], old: _Side) -> set[Key]:
+    """The scopes of the head that lost a function or class."""
+    now = {before.key: key for key, before in pairs.items()}
+    lost = (one.around[-1] for key, one in old.scopes.items() if key not in now and one.around)
+    return {now[around] for around in lost if around in now}
 
 
 def _of_text(base: bytes, head: bytes) -> CodeEdits:
-    known = {line.strip() for line in base.split(b"\n")}
-    lines = enumerate(head.split(b"\n"), start=1)
-    return CodeEdits(frozenset(number for number, line in lines if line.strip() not in {*known, b""}))
+    known = {"", *(line.strip() for line in lines_of(base))}
+    lines = enumerate(lines_of(head), start=1)
+    return CodeEdits(frozenset(number for number, line in lines if line.strip() not in known))

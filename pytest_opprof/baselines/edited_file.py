@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping
@@ -11,13 +12,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pytest_opprof.baselines.code_scopes import lines_of
+
 _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Statements that do nothing by themselves when the module runs, or only contain other statements.
 _DOES_NOTHING: Final = (*_FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.With)
 # Expressions that call something.
 _CALLING: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
+_COMPOUND: Final = (
+    *_FUNCTION,
+    *(ast.ClassDef, ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
+)
+_IDLE: Final = (ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Pass)
+_TELLING: Final = frozenset(
+    {"print", "log", "debug", "info", "warning", "warn", "error", "exception", "critical"}
+)
 # What runs its body more often if its head was edited.
-_WITH_HEAD: Final = (ast.For, ast.AsyncFor, ast.While, ast.If)
+_LOOP: Final = (ast.For, ast.AsyncFor, ast.While)
+_WITH_HEAD: Final = (*_LOOP, ast.If)
 
 
 class _Function(NamedTuple):
@@ -33,20 +45,20 @@ class EditedFile:
     Attributes:
         path: The edited file.
         lines: The numbers of new and edited lines.
-        cut: The functions that lost statements, and got none there.
-        decorated: The functions whose decorators changed.
-        is_new: Whether there was no such file.
+        cut: The functions and classes that lost statements, and got none there. The module's name is empty.
+        decorated: Those whose decorators changed.
+        new: Those that there were not.
     """
 
     path: Path
     lines: frozenset[int] = frozenset()
     cut: frozenset[str] = frozenset()
     decorated: frozenset[str] = frozenset()
-    is_new: bool = False
+    new: frozenset[str] = frozenset()
 
     def text_of(self, number: int) -> str:
         """A line without its indentation; empty if the file has changed since."""
-        lines = self._source.decode("utf-8", "replace").split("\n")
+        lines = lines_of(self._source)
         return lines[number - 1].strip() if number <= len(lines) else ""
 
     def __contains__(self, number: object) -> bool:
@@ -66,20 +78,25 @@ class EditedFile:
 
     @cached_property
     def places(self) -> tuple[tuple[str, int], ...]:
-        """Each edit but those of imports: the innermost function around it, and its first line."""
-        imports = {
-            line
-            for node, _ in self._statements
-            if isinstance(node, (ast.Import, ast.ImportFrom))
-            for line in _lines_of(node)
-        }
-        edits = sorted(self.lines - imports)
-        inside = [(self._innermost.get(line, ""), line) for line in edits]
-        return tuple(
-            one
-            for before, one in zip([("", 0), *inside], inside, strict=False)
-            if one != (before[0], before[1] + 1)
-        )
+        """Each edit that may change how often other lines run: its innermost function, and its first line.
+
+        Edited statements that follow each other are one edit, as are all edits of a file that is not Python.
+        """
+        found: list[tuple[str, int]] = []
+        last = None
+        for node, _ in sorted(self._statements, key=lambda one: one[0].lineno):
+            head = node.body[0].lineno - 1 if isinstance(node, _COMPOUND) else _lines_of(node)[-1]
+            edited = sorted(self.lines.intersection(range(node.lineno, max(head, node.lineno) + 1)))
+            function = self._innermost.get(node.lineno, "")
+            if edited and not _is_idle(node):
+                found += [(function, edited[0])] if last != function else []
+            last = function if edited else None
+        return tuple(found) if self._statements else tuple(("", line) for line in sorted(self.lines)[:1])
+
+    def share_a_loop(self, *numbers: int) -> bool:
+        """Whether one loop runs all of these lines."""
+        loops = (_lines_of(node) for node, _ in self._statements if isinstance(node, _LOOP))
+        return any(all(number in lines for number in numbers) for lines in loops)
 
     @cached_property
     def callers(self) -> Mapping[str, frozenset[str]]:
@@ -168,10 +185,9 @@ class EditedFile:
 
     @cached_property
     def _source(self) -> bytes:
-        try:
-            return self.path.read_bytes()
-        except OSError:
-            return b""
+        with contextlib.suppress(OSError):
+            return self.path.read_bytes() if self.path.suffix == ".py" else b""
+        return b""
 
     @cached_property
     def _module(self) -> ast.Module:
@@ -181,6 +197,17 @@ class EditedFile:
                 return ast.parse(self._source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ast.Module(body=[], type_ignores=[])
+
+
+def _is_idle(node: ast.stmt) -> bool:
+    """Whether a statement changes nothing that others do: an import, a check, a message, a text."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        function = node.value.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        return name in _TELLING
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return isinstance(node, _IDLE)
 
 
 def _lines_of(node: ast.expr | ast.stmt) -> range:

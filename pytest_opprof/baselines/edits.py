@@ -15,6 +15,7 @@ from pytest_opprof.baselines.git import run_git
 _MOST_FILES = 1_000  # an environment that git does not ignore has many more
 _FILE = b"100"  # a mode of git's: neither a link nor a submodule
 _NONE = b"0" * 40
+_FOR_PEOPLE = {".md", ".rst"}  # what no program reads
 
 
 class Edits(Mapping[str, EditedFile]):
@@ -40,12 +41,15 @@ class Edits(Mapping[str, EditedFile]):
 def edits_since(folder: Path, commit: str) -> Edits:
     """The edits of a folder's whole work tree since a commit; empty if git fails.
 
-    Files that git does not track yet are new.
+    Python files that git does not track yet are new. Of a file in another language only that it was edited is
+    known: its first line stands for it.
     """
     try:
         top = Path(os.fsdecode(_asked(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n"))).resolve()
-        base = _sources_of(top, dict(_changed(top, commit)))
+        changed = dict(_changed(top, commit))
+        base = _sources_of(top, {name: blob for name, blob in changed.items() if name.endswith(".py")})
         names = [*base, *_untracked(top)][:_MOST_FILES]
+        others = _edited(top, {name: blob for name, blob in changed.items() if name not in base})
     except (OSError, subprocess.SubprocessError):
         return Edits(folder, {})
     head = {}
@@ -57,17 +61,15 @@ def edits_since(folder: Path, commit: str) -> Edits:
     base, head = (
         {name: source for name, source in side.items() if name not in same} for side in (base, head)
     )
-    found = {
-        str(top / name): EditedFile(top / name, *edits, is_new=not base.get(name))
-        for name, edits in edits_between(base, head).items()
-    }
-    return Edits(folder, found)
+    found = {name: EditedFile(top / name, *edits) for name, edits in edits_between(base, head).items()}
+    found |= {name: EditedFile(top / name, lines=frozenset({1})) for name in others}
+    return Edits(folder, {str(top / name): one for name, one in found.items()})
 
 
 def _changed(folder: Path, commit: str) -> Iterator[tuple[str, bytes]]:
     """The changed files, with the ids of their older contents."""
     options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--no-ext-diff", "--no-relative")
-    told = _asked(folder, "diff", *options, "--end-of-options", commit, "--", "*.py").split(b"\0")
+    told = _asked(folder, "diff", *options, "--end-of-options", commit).split(b"\0")
     for about, name in zip(told[::2], told[1::2], strict=False):
         mode, _, blob, *_ = about.removeprefix(b":").split()
         yield os.fsdecode(name), blob if mode.startswith(_FILE) else _NONE
@@ -83,6 +85,20 @@ def _sources_of(folder: Path, blobs: Mapping[str, bytes]) -> dict[str, bytes]:
         found[name] = told[: max(size, 0)]
         told = told[size + 1 :]
     return found
+
+
+def _edited(folder: Path, blobs: Mapping[str, bytes]) -> list[str]:
+    """Those of other files that have another content; git compared times alone."""
+    read = [name for name in blobs if (folder / name).is_file() and "\n" not in name]
+    told = _asked(
+        folder, "hash-object", "--stdin-paths", given=b"".join(os.fsencode(name) + b"\n" for name in read)
+    )
+    now = dict(zip(read, told.split(), strict=True))
+    return [
+        name
+        for name, blob in blobs.items()
+        if now.get(name) != blob and Path(name).suffix.lower() not in _FOR_PEOPLE
+    ]
 
 
 def _untracked(folder: Path) -> list[str]:

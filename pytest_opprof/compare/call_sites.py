@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.metrics import COUNT
@@ -21,6 +21,8 @@ from pytest_opprof.results.run import OpRow, TestResult
 _SIMILAR = 0.6
 # Two functions that share at least this part of their lines are one renamed function.
 _SAME_FUNCTION = 0.5
+# More are not compared one by one.
+_MOST_PAIRS = 20_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -190,7 +192,7 @@ class CallSites:
 
     def _likeness(self, place: str, now: str) -> float:
         base, head = (side.lines for side in self._sides)
-        return SequenceMatcher(None, base.get(place, ""), head.get(now, "")).ratio()
+        return _likeness(base.get(place, ""), head.get(now, ""))
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -239,7 +241,7 @@ class CallSites:
         if not (is_moved or part >= _SAME_FUNCTION or is_namesake):
             return None
         texts = ["\n".join(line.text for line in lines) for lines in (before, after)]
-        likeness = 0 if part >= _SAME_FUNCTION else SequenceMatcher(None, texts[0], texts[1]).ratio()
+        likeness = 0 if part >= _SAME_FUNCTION else SequenceMatcher(None, texts[0], texts[1]).quick_ratio()
         calls = [
             weight * sum(row.places.get(line.place, 0) for row in side.ops for line in lines)
             for side, weight, lines in zip(self._sides, self._weights, (before, after), strict=True)
@@ -260,10 +262,10 @@ class CallSites:
             found.update(_aligned(before[function], after[now]))
         # What is left may have been taken out into a function that is new: several lines may be one there.
         texts = {line.text: line.place for function in sorted(self._new) for line in after[function]}
-        for line in (line for lines in before.values() for line in lines if texts):
-            if line.place not in found:
-                for text in get_close_matches(line.text, texts, n=1, cutoff=_SIMILAR):
-                    found[line.place] = texts[text]
+        left = [line for lines in before.values() for line in lines if line.place not in found]
+        for line in left if len(left) * len(texts) <= _MOST_PAIRS else ():
+            for text in get_close_matches(line.text, texts, n=1, cutoff=_SIMILAR):
+                found[line.place] = texts[text]
         return found
 
 
@@ -323,12 +325,17 @@ def _edited(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[s
         alike = [
             (_value(new.text) == _value(old.text), _bound(new.text) == _bound(old.text) != "", likeness, -at)
             for at, new in enumerate(after[start:], start=start)
-            if (likeness := SequenceMatcher(None, old.text, new.text).ratio()) >= _SIMILAR
+            if (likeness := _likeness(old.text, new.text)) >= _SIMILAR
         ]
         if alike:
             at = -max(alike)[-1]
             yield old.place, after[at].place
             start = at + 1
+
+
+@lru_cache(maxsize=100_000)
+def _likeness(old: str, new: str) -> float:
+    return SequenceMatcher(None, old, new).ratio()
 
 
 def _bound(text: str) -> str:

@@ -20,8 +20,9 @@ def edited_line(
     """The line to look at if an unedited line calls an op more often.
 
     It is the nearest edited line on the way to that line: a model that is called once more runs all of its
-    ops more often. Else it is an edit in the nearest edited function on the way, such as of a number of
-    steps. Else it is the one edit where a class on the way is made, or the only edit of all.
+    ops more often. Else it is an edit that runs before, in the nearest edited function on the way, such as of
+    a number of steps. Else it is the one edit where a class on the way is made. Else it is the only edit of
+    all, if that is of a module's own statements or of a file that ran.
 
     Args:
         line: The line that calls the op.
@@ -45,7 +46,7 @@ def edited_line(
     for one in on_the_way:
         if one.file in edited and (edit := _edit_in(one, edited[one.file])):
             return replace(edit, is_certain=edit.is_certain and line.is_certain)
-    return _made_elsewhere(on_the_way, edited) if head.callers else None
+    return _edited_elsewhere(on_the_way, edited) if head.callers else None
 
 
 def _ways(line: CallLine, head: TestResult) -> Iterator[list[CallLine]]:
@@ -60,27 +61,40 @@ def _ways(line: CallLine, head: TestResult) -> Iterator[list[CallLine]]:
 
 
 def _edit_in(line: CallLine, edited: EditedFile) -> CallLine | None:
-    """An edit of the function that a line is in: the last one above the line, if several are."""
-    places = [number for function, number in edited.places if function == line.function]
-    if not places:
+    """An edit of the function that a line is in: the last one that runs before the line."""
+    above = [
+        number
+        for function, number in edited.places
+        if function == line.function
+        if number < line.number or edited.share_a_loop(number, line.number)
+    ]
+    if not above:
         return line if line.function in edited.cut else None
-    number = max((number for number in places if number < line.number), default=places[0])
-    return _edit(line.function, line.file, number, edited, is_certain=len(places) == 1)
+    return _edit(line.function, line.file, above[-1], edited, is_certain=len(above) == 1)
 
 
-def _made_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -> CallLine | None:
-    makers = {(one.file, f"{one.function.rpartition('.')[0]}.{name}") for one in lines for name in _MAKING}
+def _edited_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -> CallLine | None:
+    ran = {one.file for one in lines}
+    makers = {(f"{one.function.rpartition('.')[0]}.{name}", one.file) for one in lines for name in _MAKING}
+    # What is new runs only if edited code calls it. What is gone has no line.
     places = [
         (function, file, number)
         for file, one in edited.items()
-        if not one.is_new
         for function, number in one.places
+        if function not in one.new
     ]
-    near = [place for place in places if (place[1], place[0]) in makers] or places
+    gone = sum(
+        len((one.cut | one.decorated) - {function for function, *_ in places}) for one in edited.values()
+    )
+    near = [place for place in places if place[:2] in makers]
+    if not near and not gone:
+        on_the_way = {(one.function, one.file) for one in lines}
+        is_possible = len(places) == 1 and places[0][:2] not in on_the_way
+        near = [place for place in places if is_possible and (not place[0] or place[1] in ran)]
     if len(near) != 1:
         return None
     ((function, file, number),) = near
-    return _edit(function, file, number, edited[file], is_certain=True)
+    return _edit(function, file, number, edited[file], is_certain=True) if file.endswith(".py") else None
 
 
 def _edit(function: str, file: str, number: int, edited: EditedFile, *, is_certain: bool) -> CallLine:

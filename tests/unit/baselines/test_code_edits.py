@@ -125,7 +125,10 @@ def test_functions_that_lost_statements_or_decorators_are_known() -> None:
     assert added.decorated == {"Index.score"}
     assert len(added.lines) == 1
     assert edits_of(BASE.replace("    return found\n", "")).cut == {"stem"}
-    assert edits_of(BASE.replace("LIMIT = 3\n", "")).cut == frozenset()
+    assert edits_of(BASE.replace("LIMIT = 3\n", "")).cut == {""}
+    assert edits_of(BASE.replace("    size: int = 4\n", "")).cut == {"Index"}
+    assert edits_of(BASE[: BASE.index("class")]).cut == {""}
+    assert edits_of(BASE[: BASE.index("    def score")]).cut == {"Index"}
 
 
 def test_code_that_moved_to_another_file_is_not_edited() -> None:
@@ -137,6 +140,7 @@ def test_code_that_moved_to_another_file_is_not_edited() -> None:
     )
     assert found["shop.py"] == NONE
     assert found["index.py"].lines == {11}
+    assert found["index.py"].new == {""}
 
 
 def test_renamed_class_is_known_by_its_statements() -> None:
@@ -148,7 +152,7 @@ def test_renamed_class_is_known_by_its_statements() -> None:
 
 def test_a_new_file_is_edited_as_a_whole() -> None:
     found = edits_between({}, {"a.py": b"# a\nx = 1\n\n\ndef f(\n    y\n):\n    return y\n"})
-    assert found["a.py"] == CodeEdits(frozenset({2, 5, 6, 7, 8}))
+    assert found["a.py"] == CodeEdits(frozenset({2, 5, 6, 7, 8}), new=frozenset({"", "f"}))
 
 
 def test_all_kinds_of_blocks_are_read() -> None:
@@ -175,3 +179,59 @@ def test_very_long_sum_is_compared_by_its_text() -> None:
     base = f"def f(x):\n    return {' + '.join(['x'] * 600)}\n\ndef g(x):\n    return x\n"
     assert edits_of(base.replace("return x\n", "return -x\n"), base).lines == {5}
     assert edits_of(base.replace("x + x + x", "x + x - x", 1), base).lines == {2}
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "lines"),
+    [
+        ("h, w = x.shape\nuse(h)\n", "w, h = x.shape\nuse(h)\n", {1}),
+        (
+            "def f(n):\n    n = min(n, 8)\n    return range(n)\n",
+            "def f(n):\n    m = min(n, 8)\n    return range(n)\n",
+            {2},
+        ),
+        ("def f(a=1, b=9): use(a)\n", "def f(b=1, a=9): use(a)\n", {1}),
+        ("D = 2\nM = 48\n", "M = 2\nD = 48\n", {1, 2}),
+        ("def f(x): return x\n", "async def f(x): return x\n", {1}),
+        ("try: a()\nexcept E as e: b(e)\n", "try: a()\nexcept E as err: b(err)\n", set()),
+        ("def f(x): return x\nf(1)\n", "def g(x): return x\ng(1)\n", set()),
+        ("a = 1\rb = 2\rc = 3\r", "a = 1\rb = 2\rc = 4\r", {3}),
+        ("a = 1\r\r\nb = 2\r\r\n", "a = 1\r\r\nb = 3\r\r\n", {3}),
+    ],
+    ids=["swap", "cap", "defaults", "constants", "async", "except", "function", "CR", "CR CR LF"],
+)
+def test_a_name_is_renamed_if_it_is_gone(base: str, head: str, lines: set[int]) -> None:
+    assert edits_of(head, base).lines == lines
+
+
+def test_functions_of_one_name_are_paired_by_their_text() -> None:
+    base = "@overload\ndef f(x: int): ...\n@overload\ndef f(x: str): ...\ndef f(x):\n    return run(x)\n"
+    assert edits_of(f"@overload\ndef f(x: float): ...\n{base}", base).lines <= {1, 2}
+    getter, setter = (
+        "    @property\n    def p(self):\n        return 1\n",
+        "    @p.setter\n    def p(self, v):\n        use(v)\n",
+    )
+    assert edits_of(f"class A:\n{setter}{getter}", f"class A:\n{getter}{setter}") == NONE
+
+
+def test_a_large_move_is_found() -> None:
+    base = {
+        f"pkg/{at}.py": "".join(f"def f{n}(x):\n    return x + {n}\n" for n in range(at, at + 50))
+        for at in range(0, 500, 50)
+    }
+    old, new = ({f"{root}{file}": text.encode() for file, text in base.items()} for root in ("", "src/"))
+    found = edits_between(old, new)
+    assert {edits.lines for edits in found.values()} == {frozenset()}
+
+
+def test_an_inserted_branch_leaves_the_later_ones() -> None:
+    base = "if a:\n    f()\nelif b:\n    g()\nelif c:\n    h()\n"
+    assert edited(base.replace("elif b:", "elif new:\n    n()\nelif b:"), base) == ["elif new:", "n()"]
+
+
+def test_statements_taken_out_into_a_function_are_the_same() -> None:
+    base = "class A:\n    def f(self, x):\n        x = self.a(x)\n        x = self.b(x)\n        return self.c(x)\n"
+    head = base.replace("def f", "def _f").replace(
+        "class A:\n", "class A:\n    def f(self, x):\n        check(x)\n        return self._f(x)\n"
+    )
+    assert edited(head, base) == ["check(x)", "return self._f(x)", "def _f(self, x):"]

@@ -36,9 +36,17 @@ def test_new_and_edited_lines_are_found(repository: Path) -> None:
     (repository / "model.py").write_text("a\nB\nc\nnew\nnew\nd\n")
     (repository / "sub" / "été.py").write_text("b\n")
     (repository / "notes.txt").write_text("b\n")
-    assert lines_since(repository, first) == {"model.py": {2, 4, 5}, "sub/été.py": set()}
+    assert lines_since(repository, first) == {
+        "model.py": {2, 4, 5},
+        "sub/été.py": set(),
+        "notes.txt": {1},
+    }
     (repository / "sub" / "été.py").write_text("a\nb\nc\n")
-    assert lines_since(repository / "sub", first) == {str(repository / "model.py"): {2, 4, 5}, "été.py": {3}}
+    assert lines_since(repository / "sub", first) == {
+        str(repository / "model.py"): {2, 4, 5},
+        str(repository / "notes.txt"): {1},
+        "été.py": {3},
+    }
 
 
 def test_lines_of_untracked_files_are_new(repository: Path) -> None:
@@ -100,8 +108,22 @@ def test_code_of_another_file_is_known(repository: Path) -> None:
     (edited,) = edits_since(repository, "HEAD").items()
     assert edited == (
         "moved.py",
-        EditedFile(repository / "moved.py", decorated=frozenset({"g"}), is_new=True),
+        EditedFile(repository / "moved.py", decorated=frozenset({"g"}), new=frozenset({""})),
     )
+
+
+def test_files_of_other_languages_count_as_edited(repository: Path) -> None:
+    """But not those for people, nor one of which only the time changed."""
+    for name in ("net.yaml", "README.md", "same.cu"):
+        (repository / name).write_text("depth: 6\n")
+    git(repository, "add", ".")
+    git(repository, "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qm", "second")
+    for name in ("net.yaml", "README.md"):
+        (repository / name).write_text("depth: 12\n")
+    os.utime(repository / "same.cu", (1, 1))
+    (repository / "notes.txt").unlink()
+    assert lines_since(repository, "HEAD") == {"net.yaml": {1}, "notes.txt": {1}}
+    assert edits_since(repository, "HEAD")["net.yaml"].places == (("", 1),)
 
 
 def test_gits_index_stays_as_it_is(repository: Path) -> None:

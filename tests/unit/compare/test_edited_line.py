@@ -89,7 +89,9 @@ BLOCK = "class Block:\n    def forward(self, x):\n        y = 2\n        return 
         ("DEPTH = 6|self.inner = ", "Model.__init__, model.py:5"),
         ("DEPTH = 6|return 1", ""),
         ("import torch", ""),
-        ("limit = 9|limit -= 1", "perhaps Model.forward, model.py:9"),
+        ("limit = 9|limit -= 1", "perhaps Model.forward, model.py:12"),
+        ("return x", ""),
+        ('self.name = "model"', ""),
     ],
 )
 def test_an_edit_beside_the_way_is_found(tmp_path: Path, edited: str, place: str) -> None:
@@ -104,8 +106,8 @@ def test_an_edit_beside_the_way_is_found(tmp_path: Path, edited: str, place: str
     head = replace(
         simple_test({"aten::mul": 8}),
         callers={
-            "Block.forward, block.py:4": ("Model.forward, model.py:11",),
-            "Model.forward, model.py:11": ("test_it, test_it.py:3",),
+            "Block.forward, block.py:4": ("Model.forward, model.py:14",),
+            "Model.forward, model.py:14": ("test_it, test_it.py:3",),
         },
     )
     line = CallLine(function="Block.forward", file="block.py", number=4)
@@ -116,10 +118,12 @@ def test_an_edit_beside_the_way_is_found(tmp_path: Path, edited: str, place: str
         assert found.is_edited
         assert found.is_certain != place.startswith("perhaps ")
         assert found.text == MODEL.splitlines()[found.number - 1].strip()
-    # A file that is new says nothing about what ran before.
-    new = {file: replace(one, is_new=True) for file, one in edits.items()}
+    # A file that is new says nothing about what ran before, and another edit may be the cause as well.
+    new = {file: replace(one, new=frozenset({""})) for file, one in edits.items()}
+    data = edits | {"net.yaml": EditedFile(tmp_path / "net.yaml", lines=frozenset({1}))}
+    cut = edits | {"other.py": EditedFile(tmp_path / "other.py", cut=frozenset({"Base"}))}
     if place.startswith("<module>"):
-        assert edited_line(line, head, new) is None
+        assert [edited_line(line, head, one) for one in (new, data, cut)] == [None] * 3
     # An edit of the line's own function is nearer, unless that runs more often as a whole.
     edits["block.py"] = EditedFile(tmp_path / "block.py", lines=frozenset({3}))
     own = edited_line(line, head, edits)
@@ -127,6 +131,15 @@ def test_an_edit_beside_the_way_is_found(tmp_path: Path, edited: str, place: str
     assert own.place == "Block.forward, block.py:3"
     if "forward" in place:
         assert edited_line(line, head, edits, is_of_callers=True) == found
+
+
+def test_edit_after_a_line_is_its_cause_in_a_loop_alone(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    edits = {"model.py": EditedFile(tmp_path / "model.py", lines=frozenset({12}))}
+    for number, place in ((11, "Model.forward, model.py:12"), (9, None)):
+        line = CallLine(function="Model.forward", file="model.py", number=number)
+        found = edited_line(line, simple_test({}), edits)
+        assert (found and found.place) == place
 
 
 def test_a_function_on_the_way_that_lost_statements_is_named_by_its_call() -> None:
