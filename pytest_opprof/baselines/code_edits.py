@@ -153,7 +153,7 @@ class _Comparison:
             text = self._head.file_text[line - 1]
             if gone[text]:
                 gone[text] -= 1
-            elif text:
+            elif text and not text.startswith("#"):
                 edited.append(line)
         return edited or [statement.lines.start]  # if it only lost lines
 

@@ -206,7 +206,9 @@ def _is_idle(node: ast.stmt) -> bool:
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         return name in _TELLING
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
-        return isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        is_about = isinstance(target, ast.Name) and target.id.startswith("__")  # as __all__ and __version__
+        return is_about or (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str))
     return isinstance(node, _IDLE)
 
 

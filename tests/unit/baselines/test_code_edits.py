@@ -94,7 +94,7 @@ def test_what_does_the_same_is_not_edited(head: str) -> None:
         ("            heads=2,\n", "", ["total = self.mix("]),
         ("cut(found, step)", "cut(word, step)", ["found = cut(word, step)"]),
         ("cut(found, step)", "trim(found, step)", ["found = trim(found, step)"]),
-        ("range(steps)", "range(steps + 1)", ["for step in range(steps + 1):"]),
+        ("range(steps):", "range(steps + 1):\n        # all", ["for step in range(steps + 1):"]),
         ("steps=LIMIT", "steps=9", ["def stem(word, steps=9):"]),
         ("steps=LIMIT", "steps=MOST", ["def stem(word, steps=MOST):"]),
         ("    return found", "        return found", ["return found"]),

@@ -55,7 +55,7 @@ def test_a_candidates_caller_is_a_candidate() -> None:
 
 
 MODEL = """\
-import torch
+import torch; __version__ = 2
 DEPTH = 6
 class Model(torch.nn.Module):
     def __init__(self):
