@@ -17,7 +17,10 @@ ADVICE = "intended? opprof accept"
 def lines_of(comparison: Comparison, *, verbosity: int) -> list[str]:
     """The output of a session with this comparison."""
     found: list[str] = []
-    config = SimpleNamespace(get_verbosity=lambda: verbosity)
+    plugins = {"session": SimpleNamespace(exitstatus=pytest.ExitCode.TESTS_FAILED)}
+    config = SimpleNamespace(
+        get_verbosity=lambda: verbosity, pluginmanager=SimpleNamespace(get_plugin=plugins.get)
+    )
     session: Any = SimpleNamespace(
         comparison=comparison,
         config=config,
