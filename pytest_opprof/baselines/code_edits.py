@@ -76,11 +76,12 @@ def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[
         *([one for one in side.scopes.values() if one.key.file not in unread] for side in (old, new))
     )
     # A function or class with another name is called by it.
-    renamed = {(before.own_name, new.scopes[key].own_name) for key, before in pairs.items()}
+    names = ((before.own_name, new.scopes[key].own_name) for key, before in pairs.items())
+    renamed = frozenset((before, after) for before, after in names if before != after)
     taken_out = _taken_out(pairs, new)
     compared: dict[Key, _Comparison] = {}
     for key, scope in new.scopes.items():
-        around = frozenset(renamed).union(*(compared[one].renamed for one in scope.around))
+        around = compared[scope.around[-1]].renamed if scope.around else renamed
         before = pairs.get(key) or taken_out.get(key)
         compared[key] = _Comparison(before, scope, around, sides=(old, new))
     cut = {key for key, one in compared.items() if key in pairs and one.is_cut} | _lacking(pairs, old)
@@ -120,7 +121,8 @@ class _Comparison:
             side.names_in(one.key) if given else _NOTHING
             for side, one in zip(sides, (self._base, head), strict=True)
         )
-        self.renamed = renamed | {pair for pair in given if pair[0] not in new and pair[1] not in old}
+        anew = {pair for pair in given if pair[0] not in new and pair[1] not in old}
+        self.renamed = renamed | anew if anew else renamed
         self._same = {id(one) for both in alike if _renamed(*both) <= self.renamed for one in both}
 
     @property
@@ -252,15 +254,18 @@ def _taken_out(pairs: Mapping[Key, Scope], new: _Side) -> dict[Key, Scope]:
     """By new function: the function that has lost most of its statements, with these alone."""
     found = {}
     fresh = [one for key, one in new.scopes.items() if key not in pairs and issubclass(one.kind, FUNCTION)]
+    edited = defaultdict[str, list[tuple[Scope, Counter[Hashable]]]](list)
+    files = {one.key.file for one in fresh}
+    for key, before in pairs.items():
+        if key.file in files and before.text != new.scopes[key].text:
+            edited[key.file].append((before, before.counts - new.scopes[key].counts))
     for scope in fresh:
         body = Counter(one.meaning for one in scope.statements[1:])
-        for key, before in pairs.items():
-            if key.file == scope.key.file and before.text != new.scopes[key].text:
-                gone = before.counts - new.scopes[key].counts
-                if (gone & body).total() > _SAME * body.total():
-                    parts = zip(before.parts, before.statements, strict=True)
-                    kept = [part for part, one in parts if gone[one.meaning]]
-                    found[scope.key] = replace(before, parts=kept, decorator_parts=[], text="")
+        for before, gone in edited[scope.key.file]:
+            if (gone & body).total() > _SAME * body.total():
+                parts = zip(before.parts, before.statements, strict=True)
+                kept = [part for part, one in parts if gone[one.meaning]]
+                found[scope.key] = replace(before, parts=kept, decorator_parts=[], text="")
     return found
 
 

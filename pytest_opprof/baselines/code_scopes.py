@@ -104,7 +104,7 @@ class Scope:
         names: list[tuple[str, bool]] = []
         try:
             shape = _shape(node, names)
-        except RecursionError:  # a sum of hundreds of terms
+        except (RecursionError, ValueError):  # a sum of hundreds of terms, a number of thousands of digits
             names, shape = [], "\n".join(self.file_text[line - 1] for line in lines)
         return Statement(f"{'/'.join(path)}:{shape}", tuple(names), lines)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from pytest_opprof.baselines.code_edits import edits_between
@@ -24,10 +26,15 @@ class Edits(Mapping[str, EditedFile]):
     def __init__(self, folder: Path, files: Mapping[str, EditedFile]) -> None:
         self._folder = os.path.realpath(folder)
         self._files = files  # by real path
+        self._real: dict[
+            str, str
+        ] = {}  # asking the system takes long, and the same files are asked for often
 
     def __getitem__(self, file: str) -> EditedFile:
         """What was edited in a file."""
-        return self._files[os.path.realpath(os.path.join(self._folder, file))]  # noqa: PTH118
+        if file not in self._real:
+            self._real[file] = os.path.realpath(os.path.join(self._folder, file))  # noqa: PTH118
+        return self._files[self._real[file]]
 
     def __iter__(self) -> Iterator[str]:
         """The paths, relative if they are below the folder."""
@@ -47,9 +54,10 @@ def edits_since(folder: Path, commit: str) -> Edits:
     try:
         top = Path(os.fsdecode(_asked(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n"))).resolve()
         changed = dict(_changed(top, commit))
-        base = _sources_of(top, {name: blob for name, blob in changed.items() if name.endswith(".py")})
+        sources = ((name, blob) for name, blob in changed.items() if name.endswith(".py"))
+        base = _sources_of(top, dict(islice(sources, _MOST_FILES)))
         names = [*base, *_untracked(top)][:_MOST_FILES]
-        others = _edited(top, {name: blob for name, blob in changed.items() if name not in base})
+        others = _edited(top, {name: blob for name, blob in changed.items() if not name.endswith(".py")})
     except (OSError, subprocess.SubprocessError):
         return Edits(folder, {})
     head = {}
@@ -77,13 +85,12 @@ def _changed(folder: Path, commit: str) -> Iterator[tuple[str, bytes]]:
 
 def _sources_of(folder: Path, blobs: Mapping[str, bytes]) -> dict[str, bytes]:
     """The older contents of files; empty for new ones."""
-    told = _asked(folder, "cat-file", "--batch", given=b"".join(blob + b"\n" for blob in blobs.values()))
+    given = b"".join(blob + b"\n" for blob in blobs.values())
+    told = io.BytesIO(_asked(folder, "cat-file", "--batch", given=given))
     found = {}
     for name in blobs:
-        about, _, told = told.partition(b"\n")
-        size = int(about.split()[-1]) if about.split()[1:2] == [b"blob"] else -1
-        found[name] = told[: max(size, 0)]
-        told = told[size + 1 :]
+        _, kind, *size = told.readline().split()
+        found[name] = told.read(int(size[0]) + 1)[:-1] if kind == b"blob" else b""
     return found
 
 

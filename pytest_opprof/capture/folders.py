@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import stat
 import tempfile
@@ -13,22 +12,30 @@ from typing import Final
 
 POOL_BYTES: Final = 16 << 20
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # the kernel's own; files in it are made O_EXCL and private
+_start: Path | None = None
 _SHARE: Final = 8  # use at most 1/8 of shared memory: containers have 64 MiB, and data loaders need it
 
 
-@functools.cache
 def start_folder() -> Path:
     """The working folder when a session, or else this process's first recording, began.
 
     Files are shown relative to it. A test may change the working folder meanwhile.
     """
-    return Path.cwd()
+    global _start  # noqa: PLW0603  # one for each process
+    if _start is None:
+        _start = Path.cwd()
+    return _start
 
 
-def start_here() -> None:
-    """A session begins: the working folder is its start folder."""
-    start_folder.cache_clear()
-    start_folder()
+def start_in(folder: Path | None = None) -> Path:
+    """A session begins or ends: set the start folder, by default the working folder.
+
+    Returns:
+        The one before, which an outer session may have.
+    """
+    global _start  # one for each process
+    before, _start = start_folder(), folder or Path.cwd()
+    return before
 
 
 def session_folders() -> Iterator[Path]:

@@ -21,6 +21,7 @@ from pytest_opprof.results.run import OpRow, TestResult
 _SIMILAR = 0.6
 # Two functions that share at least this part of their lines are one renamed function.
 _SAME_FUNCTION = 0.5
+_FEWER_PLACES = 64  # kept by older releases
 # More are not compared one by one.
 _MOST_PAIRS = 20_000
 
@@ -271,7 +272,7 @@ class CallSites:
 
 def _is_cut(row: OpRow | None) -> bool:
     """Whether more lines may have called an op than its row has."""
-    return row is not None and len(row.places) >= MAX_PLACES
+    return row is not None and len(row.places) in {MAX_PLACES, _FEWER_PLACES}
 
 
 def line_at(place: str, test: TestResult, *, is_certain: bool) -> CallLine | None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pytest_opprof.baselines.folder import project_writing, state_file
 from pytest_opprof.baselines.git import Git
-from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.document import read_comparison, write_comparison
-from pytest_opprof.errors import UsageError
+from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.run import TestResult
 
@@ -19,7 +19,8 @@ _LAST = "last.json"
 def keep_last(folder: Path, comparison: Comparison) -> None:
     """Replace the kept comparison: every test, with its changes.
 
-    Rows and call trees of tests that did not fail are left out: they make a file large.
+    Rows, call trees and lines are left out of tests that did not fail, and of all if the file would be too
+    large.
 
     Args:
         folder: The project's ``.opprof``.
@@ -27,14 +28,14 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
     Raises:
         StoreError: It cannot be written; an existing file is unchanged.
     """
-    brief = (
-        test
-        if test.regressed
-        else replace(test, base=_without_rows(test.base), head=_without_rows(test.head))
-        for test in comparison.tests
-    )
+    path, brief = state_file(folder, _LAST), replace(comparison, tests=tuple(map(_brief, comparison.tests)))
+    tests = zip(comparison.tests, brief.tests, strict=True)
+    telling = tuple(test if test.regressed or test.broken_limits else short for test, short in tests)
     with project_writing(folder):
-        write_comparison(state_file(folder, _LAST), replace(comparison, tests=tuple(brief)))
+        try:
+            write_comparison(path, replace(comparison, tests=telling))
+        except StoreError:
+            write_comparison(path, brief)
 
 
 def last_comparison(folder: Path) -> Comparison:
@@ -71,5 +72,9 @@ def refuse_stale(comparison: Comparison, folder: Path) -> None:
         )
 
 
+def _brief(test: TestComparison) -> TestComparison:
+    return replace(test, base=_without_rows(test.base), head=_without_rows(test.head))
+
+
 def _without_rows(side: TestResult | None) -> TestResult | None:
-    return None if side is None else replace(side, ops=(), tree=())
+    return None if side is None else replace(side, ops=(), tree=(), functions={}, lines={}, callers={})

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from pytest_opprof.errors import MeasurementError
 from pytest_opprof.plugin.stash import PARSER, XDIST
 
 # Left out: options that report on tests, distribute them, stop early or remember other runs. Selecting
@@ -102,7 +103,10 @@ def _options(config: pytest.Config, given: Sequence[str | os.PathLike[str]]) -> 
     """Those of the given arguments that say how tests are run, without the tests."""
     left = [_Argument(text) for text in kept(_expanded(given, config.invocation_params.dir))]
     # Only the parser knows whether a text is a path or an option's value; it hands paths over as they are.
-    parsed, others = config.stash[PARSER].parse_known_and_unknown_args(left)
+    try:
+        parsed, others = config.stash[PARSER].parse_known_and_unknown_args(left)
+    except pytest.UsageError as error:  # of a plugin's option whose value is valid only once
+        raise MeasurementError(f"the options cannot be read again for a fresh process: {error}") from error
     paths = {id(argument) for argument in (*parsed.file_or_dir, *others)}
     return [str(argument) for argument in left if id(argument) not in paths]
 

@@ -104,7 +104,7 @@ def _stand_aside(config: pytest.Config) -> None:
     if config.stash[OPTIONS].asks_for_something:
         problem = (
             "opprof: CodSpeed measures this session, so opprof cannot profile, compare or save in it: "
-            "pass --opprof=off here, and run opprof in a separate session"
+            "pass --opprof=off here, without a baseline or a save, and run opprof in a separate session"
         )
         _refuse(config, [problem])
     config.stash[ASIDE] = "opprof: CodSpeed measures this session: marked tests are not profiled in it"

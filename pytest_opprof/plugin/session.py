@@ -19,7 +19,7 @@ from pytest_opprof.capture import environment
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.folders import start_folder, start_here
+from pytest_opprof.capture.folders import start_folder, start_in
 from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.speed import Speed
 from pytest_opprof.capture.torch_source import WORK
@@ -101,7 +101,7 @@ class OpprofSession:
         Raises:
             OpprofError: One is invalid, or the store or the baseline cannot be read.
         """
-        start_here()
+        self._outer_start = start_in()
         self.config = config
         self.options = options
         self.exchange = exchange
@@ -142,6 +142,7 @@ class OpprofSession:
     def close(self) -> None:
         """Remove what was not kept; a worker's folder is left to its controller."""
         self._heap.thaw()
+        start_in(self._outer_start)
         if self.shared.is_of_this_process:
             self.shared.remove()
 

@@ -235,3 +235,9 @@ def test_statements_taken_out_into_a_function_are_the_same() -> None:
         "class A:\n", "class A:\n    def f(self, x):\n        check(x)\n        return self._f(x)\n"
     )
     assert edited(head, base) == ["check(x)", "return self._f(x)", "def _f(self, x):"]
+
+
+def test_number_of_thousands_of_digits_is_compared_by_its_text() -> None:
+    base = f"P = 0x{'f' * 4000}\nq = 1\n"
+    assert edits_of(base.replace("q = 1", "q = 2"), base).lines == {2}
+    assert edits_of(base.replace("0xf", "0xe"), base).lines == {1}

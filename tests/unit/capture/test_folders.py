@@ -13,6 +13,8 @@ from pytest_opprof.capture.folders import (
     observer_folders,
     session_folders,
     spill_folder,
+    start_folder,
+    start_in,
 )
 
 
@@ -20,6 +22,17 @@ def test_named_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPPROF_DIR", str(tmp_path))
     assert next(session_folders()) == tmp_path
     assert spill_folder() == tmp_path
+
+
+def test_an_inner_session_gives_the_start_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outer = start_folder()
+    monkeypatch.chdir(tmp_path)
+    before = start_in()
+    assert (before, start_folder()) == (outer, tmp_path)
+    start_in(before)
+    assert start_folder() == outer
 
 
 def test_runtime_folder_comes_after_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:

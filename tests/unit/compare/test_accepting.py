@@ -211,6 +211,18 @@ def test_the_last_comparison_has_rows_of_failed_tests_alone(tmp_path: Path) -> N
     assert all(side.ops == () and side.tree == () for side in sides)
 
 
+def test_a_large_last_comparison_has_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    comparison = compared(BASE, HEAD)
+    keep_last(tmp_path, comparison)
+    size = (tmp_path / ".state" / "last.json").stat().st_size
+    monkeypatch.setattr("pytest_opprof.results.files.MAX_DOCUMENT_BYTES", size - 1)
+    keep_last(tmp_path, comparison)
+    (failed,) = last_comparison(tmp_path).tests
+    assert failed.base is not None
+    assert failed.base.ops == ()
+    assert accepted(last_comparison(tmp_path)) == accepted(comparison)
+
+
 def test_missing_last_comparison_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing was compared here yet"):
         last_comparison(tmp_path)
