@@ -111,10 +111,15 @@ class Scope:
 
 def scopes_of(file: str, source: bytes) -> list[Scope] | None:
     """The scopes of a file, outer ones first; None if Python cannot read it."""
+    module = parsed(source)
+    return None if module is None else _Reader(file, source).read(module)
+
+
+def parsed(source: bytes) -> ast.Module | None:
+    """Its syntax; None if Python cannot read it."""
     try:
         with warnings.catch_warnings(action="ignore"):  # of the file's own escapes and comparisons
-            module = ast.parse(source)
-        return _Reader(file, source).read(module)
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -144,7 +149,7 @@ class _Reader:
         scope = Scope(key, type(node), around, self._stripped, self._text_of(node))
         self._found.append(scope)
         if not isinstance(node, ast.Module):
-            scope.decorator_parts = [(one, (), _lines(one)) for one in node.decorator_list]
+            scope.decorator_parts = [(one, (), lines_in(one)) for one in node.decorator_list]
             parts: Sequence[ast.AST] = (
                 [*node.bases, *node.keywords] if isinstance(node, ast.ClassDef) else [node.args]
             )
@@ -207,17 +212,18 @@ def _shape(node: object, names: list[tuple[str, bool]]) -> str:
             return repr(node)
 
 
-def _lines(node: ast.expr | ast.pattern | ast.stmt | ast.ExceptHandler) -> range:
+def lines_in(node: ast.expr | ast.pattern | ast.stmt | ast.ExceptHandler) -> range:
+    """The numbers of a node's lines."""
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def _head(node: _Block) -> range:
     """The lines of a statement up to its body."""
     if isinstance(node, ast.match_case):
-        return _lines(node.pattern)
+        return lines_in(node.pattern)
     body = getattr(node, "body", None) or getattr(node, "cases", None)
     if not body:
-        return _lines(node)
+        return lines_in(node)
     first = body[0].pattern if isinstance(body[0], ast.match_case) else body[0]
     start = min(one.lineno for one in (first, *getattr(first, "decorator_list", ())))
     return range(node.lineno, max(start, node.lineno + 1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import warnings
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,15 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pytest_opprof.baselines.code_scopes import lines_of
+from pytest_opprof.baselines.code_scopes import FUNCTION, lines_in, lines_of, parsed
 
-_FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Statements that do nothing by themselves when the module runs, or only contain other statements.
-_DOES_NOTHING: Final = (*_FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.With)
+_DOES_NOTHING: Final = (*FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.With)
 # Expressions that call something.
 _CALLING: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
 _COMPOUND: Final = (
-    *_FUNCTION,
+    *FUNCTION,
     *(ast.ClassDef, ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
 )
 _IDLE: Final = (ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Pass)
@@ -85,7 +83,7 @@ class EditedFile:
         found: list[tuple[str, int]] = []
         last = None
         for node, _ in sorted(self._statements, key=lambda one: one[0].lineno):
-            head = node.body[0].lineno - 1 if isinstance(node, _COMPOUND) else _lines_of(node)[-1]
+            head = node.body[0].lineno - 1 if isinstance(node, _COMPOUND) else lines_in(node)[-1]
             edited = sorted(self.lines.intersection(range(node.lineno, max(head, node.lineno) + 1)))
             function = self._innermost.get(node.lineno, "")
             if edited and not _is_idle(node):
@@ -95,7 +93,7 @@ class EditedFile:
 
     def share_a_loop(self, *numbers: int) -> bool:
         """Whether one loop runs all of these lines."""
-        loops = (_lines_of(node) for node, _ in self._statements if isinstance(node, _LOOP))
+        loops = (lines_in(node) for node, _ in self._statements if isinstance(node, _LOOP))
         return any(all(number in lines for number in numbers) for lines in loops)
 
     @cached_property
@@ -116,7 +114,7 @@ class EditedFile:
         begun = {
             line
             for node in ast.walk(self._module)
-            if isinstance(node, _CALLING) and not self.lines.isdisjoint(_lines_of(node))
+            if isinstance(node, _CALLING) and not self.lines.isdisjoint(lines_in(node))
             for line in (node.lineno, node.func.end_lineno if isinstance(node, ast.Call) else None)
             if line is not None
         }
@@ -135,7 +133,7 @@ class EditedFile:
             if isinstance(node, _WITH_HEAD) and not self.lines.isdisjoint(
                 range(node.lineno, node.body[0].lineno)
             ):
-                found.update(_lines_of(node))
+                found.update(lines_in(node))
         return frozenset(found)
 
     @cached_property
@@ -153,7 +151,7 @@ class EditedFile:
                 end=node.end_lineno or node.lineno,
             )
             for node, name in self._statements
-            if isinstance(node, _FUNCTION)
+            if isinstance(node, FUNCTION)
         ]
 
     @cached_property
@@ -164,7 +162,7 @@ class EditedFile:
             for node, name in self._statements
             if "<locals>" not in name and not isinstance(node, _DOES_NOTHING)
             if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-            for line in _lines_of(node)
+            for line in lines_in(node)
         )
 
     @cached_property
@@ -175,9 +173,9 @@ class EditedFile:
         while todo:
             node, around = todo.pop()
             name = inner = around
-            if isinstance(node, (*_FUNCTION, ast.ClassDef)):
+            if isinstance(node, (*FUNCTION, ast.ClassDef)):
                 name = around + node.name
-                inner = f"{name}.<locals>." if isinstance(node, _FUNCTION) else f"{name}."
+                inner = f"{name}.<locals>." if isinstance(node, FUNCTION) else f"{name}."
             if isinstance(node, ast.stmt):
                 found.append((node, name))
             todo += [(part, inner) for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr)]
@@ -192,11 +190,7 @@ class EditedFile:
     @cached_property
     def _module(self) -> ast.Module:
         """The file's syntax; empty if it has errors."""
-        try:
-            with warnings.catch_warnings(action="ignore"):  # of the file's own escapes and comparisons
-                return ast.parse(self._source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return ast.Module(body=[], type_ignores=[])
+        return parsed(self._source) or ast.Module(body=[], type_ignores=[])
 
 
 def _is_idle(node: ast.stmt) -> bool:
@@ -210,7 +204,3 @@ def _is_idle(node: ast.stmt) -> bool:
         is_about = isinstance(target, ast.Name) and target.id.startswith("__")  # as __all__ and __version__
         return is_about or (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str))
     return isinstance(node, _IDLE)
-
-
-def _lines_of(node: ast.expr | ast.stmt) -> range:
-    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
