@@ -23,7 +23,7 @@ from pytest_opprof.compare.timing.significance import (
     smallest_p,
 )
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.units import EVERY_PPM, Unit, format_quantity
+from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
 
 # A, B, B, A: a drift while the processes run affects both halves alike.
 _ROUND = 4
@@ -128,8 +128,9 @@ def verdict_on(
 ) -> tuple[Verdict, str]:
     """The verdict on a test that the first round found, and its reason.
 
-    Fresh processes must agree significantly. If they show no such change, and could have, the first round met
-    a bad moment. In between it is INCONCLUSIVE; but a test that may be faster never fails.
+    Fresh processes must agree: significantly, and by more than `min_effect`, because the first round was
+    chosen for its change. If they show no such change, and could have, the first round met a bad moment. In
+    between it is INCONCLUSIVE; but a test that may be faster never fails.
 
     Args:
         sides: The first round.
@@ -148,8 +149,11 @@ def verdict_on(
         needed = processes_needed(1, rate=below)
         return unknown, f"{first}, and not confirmed: that needs n >= {needed} fresh processes a side"
     p = p_of(confirmation, direction)
-    again = f"{_processes(confirmation, word='more')} (p = {p:.2g})"
+    change = format_change(confirmation.change_ppm, unit=Unit.PPM)
+    again = f"{_processes(confirmation, word='more')} ({change}, p = {p:.2g})"
     if p < below:
+        if not _is_seen(confirmation, direction, settings=settings):
+            return Verdict.PASS, f"{first}, but below --min-effect in {again}"
         found = Verdict.REGRESSED if direction is Direction.SLOWER else Verdict.IMPROVED
         return found, f"{first}, confirmed in {again}"
     judge = _unconfirmed if finding.is_significant else _doubtful
@@ -162,7 +166,7 @@ def _unconfirmed(
 ) -> tuple[Verdict, str]:
     """The verdict if only the first round was significant, and the sentence's end."""
     if _is_seen(second, direction, settings=settings):
-        return Verdict.INCONCLUSIVE, f"; {_told(second, direction)} but not certain in {again}"
+        return Verdict.INCONCLUSIVE, f", and not certain in {again}"
     noise_ppm = _halves(second.base_ns).distance_ppm
     if noise_ppm >= first.distance_ppm:
         noise = _percent(noise_ppm)
@@ -176,10 +180,9 @@ def _doubtful(
     """The same if neither round was significant: both together decide."""
     if not _is_seen(second, direction, settings=settings):
         return Verdict.PASS, f", and gone in {again}"
-    told = f"; {_told(second, direction)} in {again}"
     if combined_p((p_of(first, direction), p_of(second, direction))) < FALSE_DISCOVERIES:
-        return Verdict.INCONCLUSIVE, f"{told}, but not certain"
-    return Verdict.PASS, f"{told}: within noise"
+        return Verdict.INCONCLUSIVE, f"; in {again}: not certain"
+    return Verdict.PASS, f"; in {again}: within noise"
 
 
 def _is_seen(sides: Sides, direction: Direction, *, settings: TimeSettings) -> bool:

@@ -35,7 +35,7 @@ def test_regression_stands_first_with_its_cause() -> None:
         "test_1  4.08 ms  4.40 ms  +7.8 %  REGRESSED  aten::addmm +287 µs: same calls, slower",
         "test_0  7.97 ms  7.97 ms   0.0 %  PASS",
         "tests/test_a.py::test_1: REGRESSED: slower by 7.8 % in 12 processes a side (p = 3.7e-07), confirmed in "
-        "12 more a side (p = 3.7e-07)",
+        "12 more a side (+7.8 %, p = 3.7e-07)",
         "control (base against base): nothing flagged, noise floor 0.5 % (tests/test_a.py::test_1)",
         "1 regressed, 1 passed · 12 processes a side",
     ]
