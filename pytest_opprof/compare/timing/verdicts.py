@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_opprof.compare.timing.comparison import (
@@ -61,6 +62,16 @@ def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[C
     )
     noisiest = max(noise, key=lambda node_id: noise[node_id])
     return Control(noise_ppm=noise[noisiest], noisiest=noisiest, flagged=flagged), noise
+
+
+def control_needs(timed: Iterable[Sides]) -> int:
+    """How many tests must differ from themselves for the control to flag one.
+
+    With too few processes it is more tests than there are.
+    """
+    halves = [_halves(sides.base_ns) for sides in timed]
+    smallest = min((smallest_p(len(half.base_ns), len(half.head_ns)) for half in halves), default=0.0)
+    return math.ceil(smallest * len(halves) * len(Direction) / CONTROL_FALSE_DISCOVERIES)
 
 
 def first_round(
