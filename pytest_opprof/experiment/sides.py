@@ -124,26 +124,24 @@ class Sides:
         return replace(self, base=base, head=head)
 
 
-def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Sides:
-    """Build both sides, and replace the base's tests with the head's.
+def build(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Mapping[Side, Spot]:
+    """Build both sides.
 
     Args:
-        base: The top of the base's work tree, which is changed.
+        base: The top of the base's work tree.
         head: The top of the user's work tree.
         place: An empty folder for the processes' files.
         locks: See `session.Spot`.
 
     Raises:
-        ExperimentError: A side cannot be built or collected, or the sides have no test in common.
-        OpprofError: The head's gates or accepted values cannot be read.
+        ExperimentError: A side cannot be built.
     """
-    base, head = base.resolve(), head.resolve()
     environment = inherited(has_its_own=bool(plan.python))
-    spots: Mapping[Side, Spot] = {
+    return {
         side: _built(
             Spot(
                 python=plan.python,
-                folder=top / plan.prefix,
+                folder=top.resolve() / plan.prefix,
                 environment=environment,
                 place=place / side,
                 locks=locks,
@@ -153,6 +151,20 @@ def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int
         )
         for side, top in ((Side.BASE, base), (Side.HEAD, head))
     }
+
+
+def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -> Sides:
+    """List both sides' tests, and replace the base's with the head's.
+
+    Args:
+        base: The top of the base's work tree, which is changed.
+        head: The top of the user's work tree.
+
+    Raises:
+        ExperimentError: A side cannot be collected, or the sides have no test in common.
+        OpprofError: The head's gates or accepted values cannot be read.
+    """
+    base, head = base.resolve(), head.resolve()
     head_list = list_tests(plan.arguments, spots[Side.HEAD])
     wanted = _wanted(head_list)
     spots = led_apart(spots, head_list, base=base, head=head, has_its_own=bool(plan.python))
