@@ -29,7 +29,7 @@ from pytest_opprof.experiment.session import (
     measure_and_list,
     run,
 )
-from pytest_opprof.experiment.worktree import without_git
+from pytest_opprof.experiment.worktree import clear, without_git
 from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.run import Run
 
@@ -177,7 +177,7 @@ def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -
         many = len(wanted)
         tests = f"none of {many} tests is" if many > 1 else f"the test {wanted[0].node_id} is not"
         raise ExperimentError(f"there is nothing to compare: {tests} in the base")
-    copy_tests((test.path for test in common), source=head_list.root, to=base_list.root)
+    copy_tests((test.path for test in common), source=head_list.root, to=base_list.root, top=base)
     return Sides(
         base=_bench(Side.BASE, spots[Side.BASE], base_list, common, plan=plan),
         head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common, plan=plan),
@@ -284,22 +284,25 @@ def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) ->
             )
 
 
-def copy_tests(paths: Iterable[str], *, source: Path, to: Path) -> None:
+def copy_tests(paths: Iterable[str], *, source: Path, to: Path, top: Path) -> None:
     """Copy test files and each ``conftest.py`` above them; remove those that the source does not have.
 
     Args:
         paths: Relative to the root folders.
         source: Pytest's root folder of the side with the tests.
         to: Pytest's root folder of the other side.
+        top: The top of the other side's work tree.
+
+    Raises:
+        ExperimentError: A file is outside of that work tree.
     """
     files = {PurePosixPath(path) for path in paths}
     conftests = {folder / _CONFTEST for path in files for folder in path.parents}
     for path in sorted(files | conftests):
+        clear(to / path, top=top)
         if (source / path).exists():
             (to / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / path, to / path)
-        else:
-            (to / path).unlink(missing_ok=True)
 
 
 def inherited(*, has_its_own: bool) -> dict[str, str]:
