@@ -258,6 +258,8 @@ class _Experiment:
         )
 
     def _notes(self) -> Iterator[str]:
+        if self.sides.only_base:
+            yield f"not measured, because only the base has them: {listed(self.sides.only_base, most=3)}"
         died = Counter(death.side for death in self.kept.deaths())
         if died:
             sides = " and ".join(f"{count} of the {side}" for side, count in sorted(died.items()))

@@ -110,12 +110,14 @@ class Sides:
 
     Attributes:
         only_head: The node ids of the tests that the base does not have.
+        only_base: Those that the head lacks or does not mark, in the same files.
         policy: The head's gates and accepted values.
     """
 
     base: Bench
     head: Bench
     only_head: tuple[str, ...]
+    only_base: tuple[str, ...]
     policy: Policy
 
     def told(self, variables: Mapping[str, str]) -> Sides:
@@ -182,6 +184,7 @@ def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -
         base=_bench(Side.BASE, spots[Side.BASE], base_list, common, plan=plan),
         head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common, plan=plan),
         only_head=tuple(test.node_id for test in wanted if test.node_id not in known),
+        only_base=_only_base(base_list, head_list, plan=plan),
         policy=Policy(
             ini=parse_gate_options(head_list.ini_gates, where="opprof_gate"),
             command_line=parse_gate_options(head_list.gates),
@@ -325,6 +328,18 @@ def _wanted(listing: Listing) -> list[ListedTest]:
             "none of the selected tests has @pytest.mark.profile: mark one, or select others"
         )
     return wanted
+
+
+def _only_base(base: Listing, head: Listing, *, plan: Plan) -> tuple[str, ...]:
+    """The marked tests that the head no longer has; none if the user selects single tests of a file."""
+    if any("::" in argument for argument in plan.arguments):
+        return ()
+    marked = {test.node_id for test in head.tests if test.is_marked}
+    return tuple(
+        test.node_id
+        for test in base.tests
+        if test.is_marked and test.is_chosen and test.node_id not in marked
+    )
 
 
 def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot: Spot) -> Listing:
