@@ -23,6 +23,14 @@ TIMES: Final = (
         test=f"{_TESTS}/test_judge.py::test_other_host_is_inconclusive",
     ),
     _judges(
+        name="an environment that changed meanwhile",
+        tells="That a side was measured with two interpreters or releases of a library.",
+        file=_TIMES,
+        text='        everywhere = everywhere or _mixed("base"',
+        without='        everywhere = everywhere or "" and _mixed("base"',
+        test=f"{_TESTS}/test_judge.py::test_environment_that_changed_on_one_side_is_inconclusive",
+    ),
+    _judges(
         name="a base that differs from itself",
         tells="That the machine cannot judge times now.",
         file=_TIMES,
