@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         ),
     )
     with terminated_as_interrupted():
-        comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.base, is_quiet=verbosity < 0))
+        comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.given, is_quiet=verbosity < 0))
     # Print before writing: if the file cannot be written, the long measurement is not lost.
     print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
     if args.output is not None:
@@ -143,8 +145,8 @@ def run(args: argparse.Namespace) -> int:
 class _Terminal:
     """Shows an experiment's progress: redraws one line of a terminal, else prints a line at a time."""
 
-    def __init__(self, base: str, *, is_quiet: bool) -> None:
-        self._base = base
+    def __init__(self, given: Sequence[str], *, is_quiet: bool) -> None:
+        self._command, *self._arguments = given
         self._is_quiet = is_quiet
         self._draws = sys.stdout.isatty()
 
@@ -172,9 +174,12 @@ class _Terminal:
         from pytest_opprof.results.files import shown
 
         self._clear()
+        # The plan keeps what is measured, but not how it is judged: repeat each option.
+        others = (word for word in self._arguments if not word.startswith("--resume") and word != kept.name)
+        # First: after a `--` it would be a test.
+        again = shlex.join(["opprof", self._command, f"--resume={kept.name}", *others])
         print(
-            f"opprof: {kept.done} processes are kept in {shown(kept.folder)}; resume with: "
-            f"opprof ab {self._base} --resume={kept.name}",
+            f"opprof: {kept.done} processes are kept in {shown(kept.folder)}; resume with: {again}",
             file=sys.stderr,
         )
 

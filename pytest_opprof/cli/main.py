@@ -78,6 +78,7 @@ def _run(arguments: list[str]) -> int:
     modules = {name: _module(name) for name in ([asked] if asked else COMMANDS)}
     parser = _parser(modules)
     args, others = parser.parse_known_args(arguments)
+    args.given = arguments
     if others and "pytest_args" not in args:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     if others:

@@ -16,14 +16,14 @@ from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.compare.timing.samples import readings_by_test, short_of_undisturbed, timed
 from pytest_opprof.compare.timing.verdicts import control_of
 from pytest_opprof.errors import ExperimentError
-from pytest_opprof.experiment.commits import Head, base_of, head_of
+from pytest_opprof.experiment.commits import Head, base_of, changed_since, head_of
 from pytest_opprof.experiment.experiment_store import Death, Kept, resumable
 from pytest_opprof.experiment.interleave import BLOCK, Side, Turn, turns
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import Progress
 from pytest_opprof.experiment.request import Request, kept_for
 from pytest_opprof.experiment.session import ProcessDiedError, check_timeout
-from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strangers
+from pytest_opprof.experiment.sides import Bench, Sides, build, prepare, refuse_strangers
 from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.experiment.worktree import Worktree, checked_out, git, top_folder
 from pytest_opprof.results.run import Commit, Outcome, Run
@@ -83,13 +83,19 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
                 f"the base has submodules ({', '.join(worktree.submodules)}), which are empty in a "
                 "work tree of its own: give --setup 'test $OPPROF_SIDE = head || git submodule update --init'"
             )
-        sides = prepare(
+        spots = build(
             kept.plan,
             base=worktree.folder,
             head=top,
             place=place.folder,
             locks=(worktree.lock, place.lock),
         )
+        if changed := changed_since(head, top):
+            raise ExperimentError(
+                f"`{kept.plan.setup}` changed the head's files: {changed}. Start again; if it changes them "
+                "each time, --setup must not do that"
+            )
+        sides = prepare(kept.plan, spots, base=worktree.folder, head=top)
         experiment = _Experiment(
             sides=sides,
             kept=kept,
@@ -220,10 +226,10 @@ class _Experiment:
 
     def _check_head(self) -> None:
         """Refuse to go on if the head's files changed."""
-        if head_of(self.top).key != self.head.key:
+        if changed := changed_since(self.head, self.top):
             raise ExperimentError(
-                "the head's files changed during the experiment: start again, and do not edit them until it "
-                "ends"
+                f"the head's files changed during the experiment: {changed}. Start again, and do not edit "
+                "them until it ends"
             )
 
     def _named(self, run: Run, side: Side) -> Run:
@@ -252,6 +258,8 @@ class _Experiment:
         )
 
     def _notes(self) -> Iterator[str]:
+        if self.sides.only_base:
+            yield f"not measured, because only the base has them: {listed(self.sides.only_base, most=3)}"
         died = Counter(death.side for death in self.kept.deaths())
         if died:
             sides = " and ".join(f"{count} of the {side}" for side, count in sorted(died.items()))

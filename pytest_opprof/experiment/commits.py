@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.errors import UsageError
 from pytest_opprof.experiment.worktree import git, top_folder
 from pytest_opprof.results.run import Commit
+from pytest_opprof.wording import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +20,12 @@ class Head:
 
     Attributes:
         digest: Of the uncommitted changes; "" if there are none.
+        files: The changed and new files, each with a digest of its content.
     """
 
     commit: Commit
     digest: str = ""
+    files: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def key(self) -> str:
@@ -43,15 +47,28 @@ def head_of(folder: Path) -> Head:
         raise UsageError(f"there is nothing to compare with: {why} ({folder})")
     top = top_folder(folder)
     changes = git(top, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv")
-    new = sorted(git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py").split("\0"))
-    if not changes and not any(new):
+    changed = git(top, "diff", "HEAD", "--name-only", "--no-renames", "-z").split("\0")
+    new = git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py").split("\0")
+    files = {name: _digest(top / name) for name in sorted({*changed, *new}) if name}
+    if not files:
         return Head(commit=commit)
-    digest = hashlib.sha256(changes.encode("utf-8", "surrogateescape"))
-    for name in filter(None, new):
-        digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
-        path = top / name
-        digest.update(path.read_bytes() if path.is_file() else b"")
-    return Head(commit=Commit(id=commit.id, dirty=True, branch=commit.branch), digest=digest.hexdigest()[:16])
+    digest = hashlib.sha256("\0".join([changes, *chain(*files.items())]).encode("utf-8", "surrogateescape"))
+    return Head(
+        commit=Commit(id=commit.id, dirty=True, branch=commit.branch),
+        digest=digest.hexdigest()[:16],
+        files=frozenset(files.items()),
+    )
+
+
+def changed_since(before: Head, folder: Path) -> str:
+    """Name the files that changed since then; empty if none did.
+
+    Raises:
+        OpprofError: As `head_of`.
+    """
+    now = head_of(folder)
+    names = sorted({name for name, _ in before.files ^ now.files})
+    return (listed(names, most=3) or "HEAD") if now.key != before.key else ""
 
 
 def base_of(text: str, head: Head, *, folder: Path) -> str:
@@ -69,3 +86,7 @@ def base_of(text: str, head: Head, *, folder: Path) -> str:
         more = "git fetch --unshallow" if repository.is_shallow else "name another BASE"
         raise UsageError(f"HEAD and {text} have no common commit in the local history: {more}")
     return found
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

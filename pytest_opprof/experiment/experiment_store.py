@@ -52,6 +52,7 @@ class Plan:
         steps: Timed steps of each test in each process.
         max_time: How much longer a test may take in a process, to find undisturbed steps, seconds.
         seed: Seed of the order of processes.
+        interpreter: Ours, which measures both sides if `python` is "".
     """
 
     base: str
@@ -65,6 +66,7 @@ class Plan:
     max_time: float
     seed: int
     opprof_version: str
+    interpreter: str = ""
 
     def differences(self, other: Plan) -> list[str]:
         """The names of the fields that differ."""
@@ -252,9 +254,17 @@ def _read(folder: Path) -> Kept:
 
 def _can_be_a_plan(plan: Any) -> bool:
     """Whether each field has its type, and each number is valid."""
-    texts = (plan.base, plan.head, plan.prefix, plan.setup, plan.python, plan.opprof_version, *plan.arguments)
+    texts = (
+        plan.base,
+        plan.head,
+        plan.prefix,
+        plan.setup,
+        plan.python,
+        plan.opprof_version,
+        plan.interpreter,
+    )
     return (
-        all(isinstance(text, str) for text in texts)
+        all(isinstance(text, str) for text in (*texts, *plan.arguments))
         and all(type(number) is int for number in (plan.processes, plan.steps, plan.seed))
         and isinstance(plan.max_time, int | float)
         and min(plan.processes, plan.steps) >= 1

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pytest_opprof.errors import OpprofError, UsageError
+from pytest_opprof.errors import ExperimentError, OpprofError, UsageError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.experiment.session import ProcessDiedError, Spot, measure_and_list
 from pytest_opprof.experiment.sides import inherited, made_ready, refuse_strangers
-from pytest_opprof.experiment.worktree import checked_out, git, top_folder
+from pytest_opprof.experiment.worktree import checked_out, clear, git, top_folder
 from pytest_opprof.metrics import MetricPath
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.results.values import value_in
 
 _CONFTEST: Final = "conftest.py"
 _SHORT: Final = 7
+_LINK: Final = "120000 "  # the mode of a symbolic link
 # Overrides whatever an ini file compares, keeps or writes: only the run is wanted.
 _QUIET: Final = (
     *("--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces=", "--opprof-history=off"),
@@ -69,9 +70,21 @@ def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPat
         raise UsageError(
             f"{commit[:7]} has no file {given}: give TEST from here, such as tests/test_a.py::test_x"
         )
-    texts = {name: git(top, "show", f"{commit}:{name}") for name in wanted if str(name) in listed}
+    texts = {name: _text(name, top=top, commit=commit) for name in wanted if str(name) in listed}
     content = {name: text.encode("utf-8", "surrogateescape") for name, text in texts.items()}
     return dict.fromkeys(wanted) | content
+
+
+def _text(name: PurePosixPath, *, top: Path, commit: str) -> str:
+    """A file's content at a commit; of a symbolic link, that of the file that it leads to."""
+    seen = set[PurePosixPath]()
+    while name not in seen:
+        seen.add(name)
+        text = git(top, "show", f"{commit}:{name}")
+        if not git(top, "ls-tree", commit, "--", str(name)).startswith(_LINK):
+            return text
+        name = PurePosixPath(os.path.normpath(name.parent / text))
+    raise ExperimentError(f"{commit[:_SHORT]}: {name} is a symbolic link to itself")
 
 
 def measure_commit(target: Target, commit: str) -> Measured:
@@ -80,7 +93,7 @@ def measure_commit(target: Target, commit: str) -> Measured:
     try:
         with checked_out(target.repository, commit) as tree, Place("bisect") as place:
             here = tree.folder / target.repository.relative_to(top)
-            _put(target.files, tree.folder)
+            _put(target.files, top=tree.folder)
             name = commit[:_SHORT]
             spot = Spot(
                 python=target.python,
@@ -99,14 +112,13 @@ def measure_commit(target: Target, commit: str) -> Measured:
         return Measured(value=None, reason=_in_a_line(str(error)), error=whole or str(error))
 
 
-def _put(files: Mapping[PurePosixPath, bytes | None], folder: Path) -> None:
+def _put(files: Mapping[PurePosixPath, bytes | None], *, top: Path) -> None:
     for name, data in files.items():
-        path = folder / name
-        if data is None:
-            path.unlink(missing_ok=True)
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        path = top / name
+        clear(path, top=top)
+        if data is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
 
 def _in_a_line(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,5 +103,6 @@ def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | 
         prefix=prefix,
         arguments=request.arguments or default.arguments,
         opprof_version=version(),
+        interpreter=sys.executable,
         **{name: value for name, value in given.items() if value is not None},
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
+import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -216,32 +219,35 @@ def run(
 ) -> Ended:
     """Run a command to its end; an exception, such as KeyboardInterrupt, stops it and all that it started.
 
+    What it leaves in the background, such as a server, does not delay this.
+
     Args:
         environment: All of its variables.
         timeout: Seconds after which it is stopped; None for no limit.
         locks: See `Spot`.
     """
-    # It has its own session: Ctrl-C is for us, and an unfinished measurement is of no use.
-    process = started(
-        command,
-        cwd=folder,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        pass_fds=locks,
-    )
-    late = None
-    try:
+    # Not a pipe: its end is the end of the last process that holds it.
+    with tempfile.TemporaryFile() as file:
+        # It has its own session: Ctrl-C is for us, and an unfinished measurement is of no use.
+        process = started(
+            command,
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            pass_fds=locks,
+        )
+        late = None
         try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            late, output = timeout, _end(process)
-    except BaseException:
-        _end(process)
-        raise
+            if not _ends(process, timeout):
+                late = timeout
+                _end(process)
+        except BaseException:
+            _end(process)
+            raise
+        # Not seek(): what it left shares this file's position.
+        output = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
     lines = [line for line in output.splitlines() if line.strip()]
     output = "\n".join(lines) or "it printed nothing"
     return Ended(code=process.returncode, pid=process.pid, output=output, late=late)
@@ -252,22 +258,31 @@ def _pytest(arguments: Sequence[str], spot: Spot, *, timeout: float | None = Non
     return run(command, folder=spot.folder, environment=spot.environment, timeout=timeout, locks=spot.locks)
 
 
-def _end(process: subprocess.Popen[str]) -> str:
-    """Stop a process and all that it started, politely first, so that it cleans up; return its output.
+def _ends(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
+    """Whether it ends within so many seconds.
 
-    After SIGINT the output also says where pytest was.
+    ``wait(timeout)`` polls, which would disturb what is measured.
     """
-    for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        send(process, kind)
-        try:
-            output, _ = process.communicate(timeout=_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            continue
-        except BaseException:
-            send(process, signal.SIGKILL)  # a second Ctrl-C: do not wait, and leave nothing behind
-            raise
-        return output
-    return ""  # a process that it started in another session still holds the pipe
+    waiting = threading.Thread(target=process.wait, daemon=True)
+    waiting.start()
+    waiting.join(timeout)
+    return process.returncode is not None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process and all that it started, politely first, so that it cleans up.
+
+    After SIGINT its output also says where pytest was.
+    """
+    try:
+        for kind in (signal.SIGINT, signal.SIGTERM):
+            send(process, kind)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=_PATIENCE_S)
+                break
+    finally:  # also at a second Ctrl-C, and for children that outlive it
+        send(process, signal.SIGKILL)
+    process.wait()
 
 
 def _listed(spot: Spot, path: Path) -> Spot:

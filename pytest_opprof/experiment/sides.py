@@ -29,7 +29,7 @@ from pytest_opprof.experiment.session import (
     measure_and_list,
     run,
 )
-from pytest_opprof.experiment.worktree import without_git
+from pytest_opprof.experiment.worktree import clear, without_git
 from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.run import Run
 
@@ -110,12 +110,14 @@ class Sides:
 
     Attributes:
         only_head: The node ids of the tests that the base does not have.
+        only_base: Those that the head lacks or does not mark, in the same files.
         policy: The head's gates and accepted values.
     """
 
     base: Bench
     head: Bench
     only_head: tuple[str, ...]
+    only_base: tuple[str, ...]
     policy: Policy
 
     def told(self, variables: Mapping[str, str]) -> Sides:
@@ -124,26 +126,24 @@ class Sides:
         return replace(self, base=base, head=head)
 
 
-def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Sides:
-    """Build both sides, and replace the base's tests with the head's.
+def build(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Mapping[Side, Spot]:
+    """Build both sides.
 
     Args:
-        base: The top of the base's work tree, which is changed.
+        base: The top of the base's work tree.
         head: The top of the user's work tree.
         place: An empty folder for the processes' files.
         locks: See `session.Spot`.
 
     Raises:
-        ExperimentError: A side cannot be built or collected, or the sides have no test in common.
-        OpprofError: The head's gates or accepted values cannot be read.
+        ExperimentError: A side cannot be built.
     """
-    base, head = base.resolve(), head.resolve()
     environment = inherited(has_its_own=bool(plan.python))
-    spots: Mapping[Side, Spot] = {
+    return {
         side: _built(
             Spot(
                 python=plan.python,
-                folder=top / plan.prefix,
+                folder=top.resolve() / plan.prefix,
                 environment=environment,
                 place=place / side,
                 locks=locks,
@@ -153,6 +153,20 @@ def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int
         )
         for side, top in ((Side.BASE, base), (Side.HEAD, head))
     }
+
+
+def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -> Sides:
+    """List both sides' tests, and replace the base's with the head's.
+
+    Args:
+        base: The top of the base's work tree, which is changed.
+        head: The top of the user's work tree.
+
+    Raises:
+        ExperimentError: A side cannot be collected, or the sides have no test in common.
+        OpprofError: The head's gates or accepted values cannot be read.
+    """
+    base, head = base.resolve(), head.resolve()
     head_list = list_tests(plan.arguments, spots[Side.HEAD])
     wanted = _wanted(head_list)
     spots = led_apart(spots, head_list, base=base, head=head, has_its_own=bool(plan.python))
@@ -165,11 +179,12 @@ def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int
         many = len(wanted)
         tests = f"none of {many} tests is" if many > 1 else f"the test {wanted[0].node_id} is not"
         raise ExperimentError(f"there is nothing to compare: {tests} in the base")
-    copy_tests((test.path for test in common), source=head_list.root, to=base_list.root)
+    copy_tests((test.path for test in common), source=head_list.root, to=base_list.root, top=base)
     return Sides(
         base=_bench(Side.BASE, spots[Side.BASE], base_list, common, plan=plan),
         head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common, plan=plan),
         only_head=tuple(test.node_id for test in wanted if test.node_id not in known),
+        only_base=_only_base(base_list, head_list, plan=plan),
         policy=Policy(
             ini=parse_gate_options(head_list.ini_gates, where="opprof_gate"),
             command_line=parse_gate_options(head_list.gates),
@@ -272,22 +287,25 @@ def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) ->
             )
 
 
-def copy_tests(paths: Iterable[str], *, source: Path, to: Path) -> None:
+def copy_tests(paths: Iterable[str], *, source: Path, to: Path, top: Path) -> None:
     """Copy test files and each ``conftest.py`` above them; remove those that the source does not have.
 
     Args:
         paths: Relative to the root folders.
         source: Pytest's root folder of the side with the tests.
         to: Pytest's root folder of the other side.
+        top: The top of the other side's work tree.
+
+    Raises:
+        ExperimentError: A file is outside of that work tree.
     """
     files = {PurePosixPath(path) for path in paths}
     conftests = {folder / _CONFTEST for path in files for folder in path.parents}
     for path in sorted(files | conftests):
+        clear(to / path, top=top)
         if (source / path).exists():
             (to / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / path, to / path)
-        else:
-            (to / path).unlink(missing_ok=True)
 
 
 def inherited(*, has_its_own: bool) -> dict[str, str]:
@@ -310,6 +328,18 @@ def _wanted(listing: Listing) -> list[ListedTest]:
             "none of the selected tests has @pytest.mark.profile: mark one, or select others"
         )
     return wanted
+
+
+def _only_base(base: Listing, head: Listing, *, plan: Plan) -> tuple[str, ...]:
+    """The marked tests that the head no longer has; none if the user selects single tests of a file."""
+    if any("::" in argument for argument in plan.arguments):
+        return ()
+    marked = {test.node_id for test in head.tests if test.is_marked}
+    return tuple(
+        test.node_id
+        for test in base.tests
+        if test.is_marked and test.is_chosen and test.node_id not in marked
+    )
 
 
 def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot: Spot) -> Listing:

@@ -73,6 +73,17 @@ def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
         yield Worktree(folder=folder, lock=home.lock, submodules=submodules)
 
 
+def clear(path: Path, *, top: Path) -> None:
+    """Make room for a new file in a work tree: remove the old one, or the link in its place.
+
+    Raises:
+        ExperimentError: Its folder is outside of the work tree, for example by a symbolic link.
+    """
+    if not path.parent.resolve().is_relative_to(top.resolve()):
+        raise ExperimentError(f"{path} cannot be replaced: its folder is outside of the work tree {top}")
+    path.unlink(missing_ok=True)
+
+
 def top_folder(folder: Path) -> Path:
     """The top of the work tree that a folder is in.
 

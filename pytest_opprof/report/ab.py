@@ -39,7 +39,7 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
             changes = [] if exact is None else change_lines(exact, width=width - len(_INDENT))
             lines += [Line(f"{_INDENT}{change}") for change in changes]
     style = Style.WARN if comparison.control.flagged else Style.PLAIN
-    control = f"control (base against base): {control_in_words(comparison.control)}"
+    control = f"control (base against base): {control_in_words(comparison)}"
     return [*lines, *(Line(line, style) for line in wrapped(control, width=width, cuts=True)), last]
 
 

@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.notes import ran
-from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison
+from pytest_opprof.compare.timing.comparison import TestTimes, TimeComparison
+from pytest_opprof.compare.timing.verdicts import control_needs
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import TOTALS, Family
@@ -143,7 +144,7 @@ class Summary:
         """Notes about the whole."""
         if self.times is None:
             return (*self.exact.notes, *(sentence for sentence, _ in uncompared(self.exact)))
-        return (*self.times.notes, f"control (base against base): {control_in_words(self.times.control)}")
+        return (*self.times.notes, f"control (base against base): {control_in_words(self.times)}")
 
     @property
     def environment(self) -> tuple[EnvironmentField, ...]:
@@ -234,15 +235,25 @@ def time_totals(comparison: TimeComparison) -> str:
     return f"{', '.join(words) or 'no test was measured'} · {sides}"
 
 
-def control_in_words(control: Control) -> str:
+def control_in_words(comparison: TimeComparison) -> str:
     """An A/B's comparison of the base with itself: ``nothing flagged, noise floor 1.9 %``."""
+    control = comparison.control
     if control.noise_ppm is None:
         return "no noise floor: fewer than two base processes"
     floor = f"noise floor {format_quantity(control.noise_ppm, unit=Unit.PPM)} ({control.noisiest})"
     more = ", ..." if len(control.flagged) > _MOST_NAMES else ""
     flagged = ", ".join(control.flagged[:_MOST_NAMES]) + more
-    found = f"{flagged} differs from itself, so times are not judged" if flagged else "nothing flagged"
+    found = f"{flagged} differs from itself, so times are not judged" if flagged else _unflagged(comparison)
     return f"{found}, {floor}"
+
+
+def _unflagged(comparison: TimeComparison) -> str:
+    """A control that flags nothing, and what it could not have flagged."""
+    timed = [test.times for test in comparison.tests if test.times is not None]
+    needs = control_needs(timed)
+    if needs > len(timed):
+        return "too few processes to flag a test"
+    return "nothing flagged" + (f" (at least {needs} of {len(timed)} tests must differ)" if needs > 1 else "")
 
 
 def _losses(comparison: Comparison) -> str:

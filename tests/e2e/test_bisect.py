@@ -73,6 +73,20 @@ def test_commit_is_named_with_both_values(project: Project) -> None:
     assert project.git("status", "--porcelain") == ""
 
 
+def test_a_test_file_that_is_a_link_is_bisected(project: Project) -> None:
+    project.write("shared/real.py", TEST)
+    (project.folder / "conftest.py").symlink_to("shared/absent.py")
+    commits = built(project, "2")
+    (project.folder / "test_model.py").unlink()
+    (project.folder / "test_model.py").symlink_to("shared/real.py")
+    (project.folder / "conftest.py").unlink()
+    (project.folder / "conftest.py").symlink_to("shared/hook.py")
+    project.write("shared/hook.py", "")
+    commits.append(commit(project, "change 1", MODULE.format(count=5)))
+    done = bisect(project, f"--good={commits[0]}")
+    assert f"{commits[1]} changed work.count from 2 to 5" in done.stdout
+
+
 def test_commits_that_do_not_run_leave_a_range(project: Project) -> None:
     commits = built(project, "2", "syntax error", "5")
     done = bisect(project, f"--good={commits[0]}")

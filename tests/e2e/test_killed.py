@@ -117,7 +117,7 @@ def test_a_killed_experiment_leaves_the_users_tree_and_goes_on(
     last = int(processes.read_text().split()[-1])
     if name == "SIGTERM":
         assert killed.returncode == 128 + signal.SIGINT
-        assert f"opprof ab HEAD --resume={kept.name}" in killed.stderr
+        assert f"opprof ab --resume={kept.name} HEAD" in killed.stderr
         assert left(edited, temporary) == []
         assert not is_running(last)
     else:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,34 @@ def test_a_signal_while_a_side_starts_ends_it(pids: list[int], tmp_path: Path) -
     with pytest.raises(_Killed):
         run(_SLEEPS, folder=tmp_path, environment=dict(os.environ))
     _expect_gone(pids)
+
+
+def test_a_server_that_a_command_leaves_does_not_delay_its_end(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    command = ["/bin/sh", "-c", f"echo built; (cat {gate}; echo later) & echo $!"]
+    done = run(command, folder=tmp_path, environment=dict(os.environ), timeout=60)
+    built, server = done.output.splitlines()
+    assert (built, done.code, done.late) == ("built", 0, None)
+    os.kill(int(server), 0)
+    gate.write_text("")
+
+
+def test_a_timeout_ends_a_command_and_what_it_started(tmp_path: Path) -> None:
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    # Both hold the fifo; its end is read once neither is left.
+    command = [
+        "/bin/sh",
+        "-c",
+        f"exec 3> {alive}; (trap '' INT TERM; while :; do sleep 60; done) & echo here; wait",
+    ]
+    ends: list[bytes] = []
+    reader = threading.Thread(target=lambda: ends.append(alive.read_bytes()))
+    reader.start()
+    done = run(command, folder=tmp_path, environment=dict(os.environ), timeout=2)
+    reader.join(timeout=60)
+    assert (ends, done.late, done.output) == ([b""], 2, "here")
 
 
 def test_unstartable_program_is_reported(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """The commits of an A/B, and whose test files its sides have, with real git and files."""
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from e2e.project import Project, environment
 
-from pytest_opprof.errors import UsageError
+from pytest_opprof.errors import ExperimentError, UsageError
 from pytest_opprof.experiment.commits import base_of, head_of
+from pytest_opprof.experiment.one_commit import test_files as files_at
 from pytest_opprof.experiment.sides import copy_tests
 
 
@@ -88,7 +89,7 @@ def test_test_files_and_the_conftests_above_them_become_the_sources(tmp_path: Pa
         for name in names:
             (top / name).parent.mkdir(parents=True, exist_ok=True)
             (top / name).write_text(top.name)
-    copy_tests(["a/b/test_it.py"], source=source, to=to)
+    copy_tests(["a/b/test_it.py"], source=source, to=to, top=to)
     found = {path.relative_to(to).as_posix(): path.read_text() for path in to.rglob("*.py")}
     assert found == {
         "a/conftest.py": "source",
@@ -96,3 +97,48 @@ def test_test_files_and_the_conftests_above_them_become_the_sources(tmp_path: Pa
         "a/test_other.py": "to",
         "code.py": "to",
     }
+
+
+@pytest.mark.parametrize("target", ["../source/test_it.py", "absent.py", "shared.py"])
+def test_a_link_is_replaced_and_its_target_left(tmp_path: Path, target: str) -> None:
+    source, to = tmp_path / "source", tmp_path / "to"
+    for folder in (source, to):
+        folder.mkdir()
+    (source / "test_it.py").write_text("source")
+    (to / "shared.py").write_text("shared")
+    (to / "test_it.py").symlink_to(target)
+    copy_tests(["test_it.py"], source=source, to=to, top=to)
+    assert [(path.name, path.is_symlink(), path.read_text()) for path in sorted(to.iterdir())] == [
+        ("shared.py", False, "shared"),
+        ("test_it.py", False, "source"),
+    ]
+    assert (source / "test_it.py").read_text() == "source"
+
+
+def test_no_file_outside_the_work_tree_is_written(tmp_path: Path) -> None:
+    source, to = tmp_path / "source", tmp_path / "to"
+    (source / "tests").mkdir(parents=True)
+    (source / "tests" / "test_it.py").write_text("source")
+    to.mkdir()
+    (to / "tests").symlink_to(source / "tests")
+    with pytest.raises(
+        ExperimentError, match=r"/tests/conftest\.py cannot be replaced: its folder is outside"
+    ):
+        copy_tests(["tests/test_it.py"], source=source, to=to, top=to)
+    assert (source / "tests" / "test_it.py").read_text() == "source"
+
+
+def test_a_bisected_test_that_is_a_link_has_its_targets_content(project: Project) -> None:
+    project.write("shared/test_it.py", "the test\n")
+    project.write("shared/other.py", "all\n")
+    (project.folder / "test_it.py").symlink_to("shared/link.py")
+    (project.folder / "shared" / "link.py").symlink_to("test_it.py")
+    (project.folder / "conftest.py").symlink_to("conftest.py")
+    project.commit()
+    with pytest.raises(ExperimentError, match=r"conftest\.py is a symbolic link to itself"):
+        files_at(project.folder, "test_it.py", commit="HEAD")
+    (project.folder / "conftest.py").unlink()
+    (project.folder / "conftest.py").symlink_to("shared/other.py")
+    project.commit()
+    found = files_at(project.folder, "test_it.py", commit="HEAD")
+    assert found == {PurePosixPath("test_it.py"): b"the test\n", PurePosixPath("conftest.py"): b"all\n"}

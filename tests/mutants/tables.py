@@ -268,8 +268,8 @@ TABLES: Final = (
         name="a control that failed",
         tells="That an A/B found a difference between two halves of its base.",
         file=_SUMMARY,
-        text='if flagged else "nothing flagged"',
-        without='if flagged and False else "nothing flagged"',
+        text="if flagged else _unflagged(comparison)",
+        without="if flagged and False else _unflagged(comparison)",
         test="tests/unit/report/test_ab.py::test_failed_control_is_reported",
     ),
     _tells(

@@ -23,6 +23,14 @@ TIMES: Final = (
         test=f"{_TESTS}/test_judge.py::test_other_host_is_inconclusive",
     ),
     _judges(
+        name="an environment that changed meanwhile",
+        tells="That a side was measured with two interpreters or releases of a library.",
+        file=_TIMES,
+        text='        everywhere = everywhere or _mixed("base"',
+        without='        everywhere = everywhere or "" and _mixed("base"',
+        test=f"{_TESTS}/test_judge.py::test_environment_that_changed_on_one_side_is_inconclusive",
+    ),
+    _judges(
         name="a base that differs from itself",
         tells="That the machine cannot judge times now.",
         file=_TIMES,
@@ -98,8 +106,8 @@ TIMES: Final = (
         name="a confirmation in between",
         tells="That fresh processes neither confirm a change nor deny it.",
         file=_ROUNDS,
-        text='return Verdict.INCONCLUSIVE, f"; {_told(second',
-        without='return Verdict.PASS, f"; {_told(second',
+        text='return Verdict.INCONCLUSIVE, f", and not certain',
+        without='return Verdict.PASS, f", and not certain',
         test=f"{_TESTS}/test_confirmation.py::test_unsure_confirmation_is_inconclusive",
     ),
     _judges(
@@ -114,8 +122,8 @@ TIMES: Final = (
         name="two looks that are not sure",
         tells="That two rounds together neither show a change nor rule it out.",
         file=_ROUNDS,
-        text='return Verdict.INCONCLUSIVE, f"{told}, but not certain"',
-        without='return Verdict.PASS, f"{told}, but not certain"',
+        text='return Verdict.INCONCLUSIVE, f"; in {again}: not certain"',
+        without='return Verdict.PASS, f"; in {again}: not certain"',
         test=f"{_TESTS}/test_confirmation.py::test_two_looks_that_are_unsure_together_are_inconclusive",
     ),
 )

@@ -9,7 +9,7 @@ INCONCLUSIVE.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_opprof.compare.comparison import Comparison, TestComparison
@@ -41,6 +41,7 @@ from pytest_opprof.compare.timing.verdicts import (
 )
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
 from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS, SETTINGS
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.names import bounded_text
@@ -50,6 +51,8 @@ from pytest_opprof.wording import listed
 
 # What two processes must share for comparable times; other differences may be intended.
 _OF_THE_HOST = frozenset({"machine", "cpu_model", "cpu_count", "gpu_model", "gpu_driver"})
+# What the processes of a side must share too. Settings depend on which tests ran.
+_OF_A_SIDE = FINGERPRINT_FIELDS.keys() - SETTINGS
 
 
 def compare_times(
@@ -111,7 +114,9 @@ class _Evidence:
         self.times = {node_id: wall_times(test, settings=settings) for node_id, test in self.tests.items()}
         timed = {node_id: sides for node_id, sides in self.times.items() if isinstance(sides, Sides)}
         self.control, self.noise_ppm = control_of(timed, settings=settings)
-        everywhere = _other_host([*base, *head, *(run for side in confirmation or () for run in side)])
+        again = confirmation or ((), ())
+        everywhere = _other_host([*base, *head, *again[0], *again[1]])
+        everywhere = everywhere or _mixed("base", [*base, *again[0]]) or _mixed("head", [*head, *again[1]])
         everywhere = everywhere or _failed_control(self.control)
         self.objections = {
             node_id: everywhere
@@ -228,11 +233,22 @@ def _agreed(results: Sequence[TestResult]) -> TestResult:
 
 def _other_host(runs: Sequence[Run]) -> str:
     """Why processes of two machines are not compared; empty if there was one machine."""
+    words = _differing(runs, _OF_THE_HOST)
+    return f"measured on more than one machine: {words}" if words else ""
+
+
+def _mixed(name: str, runs: Sequence[Run]) -> str:
+    """Why a side's processes cannot be pooled, as after an upgrade and `--resume`; empty if they can."""
+    words = _differing(runs, _OF_A_SIDE)
+    return f"the environment of the {name} changed meanwhile: {words}" if words else ""
+
+
+def _differing(runs: Sequence[Run], fields: Collection[str]) -> str:
+    """The first difference between runs in these fields, in words; a process may not know all fields."""
     for run in runs:
         different = differences(runs[0].environment, run.environment, ignore_unknown=True)
-        words = [text for field, text in different.items() if field in _OF_THE_HOST]
-        if words:
-            return f"measured on more than one machine: {', '.join(words)}"
+        if words := [text for field, text in different.items() if field in fields]:
+            return ", ".join(words)
     return ""
 
 

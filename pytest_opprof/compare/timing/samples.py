@@ -147,7 +147,10 @@ def _not_on_both_sides(test: Readings) -> Refusal | None:
 
 
 def _not_passed(test: Readings) -> Refusal | None:
-    """A test that fails on the head is an error; if it fails on the base, it has no base time."""
+    """A test that fails on the head alone is an error. If a whole side has no times, it is not judged.
+
+    A failure or skip in only some of a side's processes is no reason to pass the others.
+    """
     bad = {
         name: [each for each in side if each.outcome in _FAILED]
         for name, side in (("head", test.head), ("base", test.base))
@@ -158,12 +161,14 @@ def _not_passed(test: Readings) -> Refusal | None:
     if bad["base"]:
         also = f" and in {_of(bad['head'], test.head)} of the head" if bad["head"] else ""
         reason = f"the test failed in {_of(bad['base'], test.base)} of the base{also}"
-        return Refusal(verdict=None, reason=reason)
+        is_flaky = len(bad["base"]) < len(test.base)
+        return Refusal(verdict=Verdict.INCONCLUSIVE if is_flaky else None, reason=reason)
     for name, side in (("base", test.base), ("head", test.head)):
         skipped = [each for each in side if each.outcome is Outcome.SKIPPED]
         if skipped:
+            is_flaky = len(skipped) < len(side)
             reason = f"the test was skipped in {_of(skipped, side)} of the {name}"
-            return Refusal(verdict=None, reason=reason)
+            return Refusal(verdict=Verdict.INCONCLUSIVE if is_flaky else None, reason=reason)
     return None
 
 

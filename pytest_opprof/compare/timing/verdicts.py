@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_opprof.compare.timing.comparison import (
@@ -23,7 +24,7 @@ from pytest_opprof.compare.timing.significance import (
     smallest_p,
 )
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.units import EVERY_PPM, Unit, format_quantity
+from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
 
 # A, B, B, A: a drift while the processes run affects both halves alike.
 _ROUND = 4
@@ -61,6 +62,16 @@ def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[C
     )
     noisiest = max(noise, key=lambda node_id: noise[node_id])
     return Control(noise_ppm=noise[noisiest], noisiest=noisiest, flagged=flagged), noise
+
+
+def control_needs(timed: Iterable[Sides]) -> int:
+    """How many tests must differ from themselves for the control to flag one.
+
+    With too few processes it is more tests than there are.
+    """
+    halves = [_halves(sides.base_ns) for sides in timed]
+    smallest = min((smallest_p(len(half.base_ns), len(half.head_ns)) for half in halves), default=0.0)
+    return math.ceil(smallest * len(halves) * len(Direction) / CONTROL_FALSE_DISCOVERIES)
 
 
 def first_round(
@@ -128,8 +139,9 @@ def verdict_on(
 ) -> tuple[Verdict, str]:
     """The verdict on a test that the first round found, and its reason.
 
-    Fresh processes must agree significantly. If they show no such change, and could have, the first round met
-    a bad moment. In between it is INCONCLUSIVE; but a test that may be faster never fails.
+    Fresh processes must agree: significantly, and by more than `min_effect`, because the first round was
+    chosen for its change. If they show no such change, and could have, the first round met a bad moment. In
+    between it is INCONCLUSIVE; but a test that may be faster never fails.
 
     Args:
         sides: The first round.
@@ -148,8 +160,11 @@ def verdict_on(
         needed = processes_needed(1, rate=below)
         return unknown, f"{first}, and not confirmed: that needs n >= {needed} fresh processes a side"
     p = p_of(confirmation, direction)
-    again = f"{_processes(confirmation, word='more')} (p = {p:.2g})"
+    change = format_change(confirmation.change_ppm, unit=Unit.PPM)
+    again = f"{_processes(confirmation, word='more')} ({change}, p = {p:.2g})"
     if p < below:
+        if not _is_seen(confirmation, direction, settings=settings):
+            return Verdict.PASS, f"{first}, but below --min-effect in {again}"
         found = Verdict.REGRESSED if direction is Direction.SLOWER else Verdict.IMPROVED
         return found, f"{first}, confirmed in {again}"
     judge = _unconfirmed if finding.is_significant else _doubtful
@@ -162,7 +177,7 @@ def _unconfirmed(
 ) -> tuple[Verdict, str]:
     """The verdict if only the first round was significant, and the sentence's end."""
     if _is_seen(second, direction, settings=settings):
-        return Verdict.INCONCLUSIVE, f"; {_told(second, direction)} but not certain in {again}"
+        return Verdict.INCONCLUSIVE, f", and not certain in {again}"
     noise_ppm = _halves(second.base_ns).distance_ppm
     if noise_ppm >= first.distance_ppm:
         noise = _percent(noise_ppm)
@@ -176,10 +191,9 @@ def _doubtful(
     """The same if neither round was significant: both together decide."""
     if not _is_seen(second, direction, settings=settings):
         return Verdict.PASS, f", and gone in {again}"
-    told = f"; {_told(second, direction)} in {again}"
     if combined_p((p_of(first, direction), p_of(second, direction))) < FALSE_DISCOVERIES:
-        return Verdict.INCONCLUSIVE, f"{told}, but not certain"
-    return Verdict.PASS, f"{told}: within noise"
+        return Verdict.INCONCLUSIVE, f"; in {again}: not certain"
+    return Verdict.PASS, f"; in {again}: within noise"
 
 
 def _is_seen(sides: Sides, direction: Direction, *, settings: TimeSettings) -> bool:

@@ -27,7 +27,9 @@ def test_a_head_that_changes_meanwhile_is_not_measured(project: Project, tmp_pat
     project.commit()
     told = ab(project, "HEAD", env={"COUNTED": str(tmp_path / "counted"), "CHANGED_AT": "2"})
     assert told.code == 9
-    assert told.stderr.startswith("opprof: the head's files changed during the experiment: start again")
+    assert told.stderr.startswith(
+        "opprof: the head's files changed during the experiment: work.py. Start again"
+    )
     assert (experiments(project), nothing_left(project)) == ([], True)
 
 

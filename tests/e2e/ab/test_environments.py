@@ -26,6 +26,20 @@ def test_failed_base_build_shows_its_last_lines(project: Project) -> None:
     assert (experiments(project), nothing_left(project)) == ([], True)
 
 
+def test_a_setup_that_changes_the_head_is_named_before_anything_runs(project: Project) -> None:
+    project.write("lock.txt", "1")
+    project.commit()
+    setup = "test $OPPROF_SIDE = base || { echo 2 > lock.txt; touch made.py; }"
+    told = ab(project, "HEAD", "tests/absent.py", "--setup", setup)
+    assert told.code == 9
+    assert told.stderr.startswith(
+        f"opprof: `{setup}` changed the head's files: lock.txt, made.py. Start again; "
+    )
+    assert (experiments(project), nothing_left(project)) == ([], True)
+    again = ab(project, "HEAD", "tests/absent.py", "--setup", setup)
+    assert again.stderr.startswith("opprof: pytest cannot collect the tests"), "the same content is no change"
+
+
 def test_a_base_that_imports_the_heads_code_is_refused(project: Project) -> None:
     project.replace("pytest.ini", "pythonpath = .", f"pythonpath = {project.folder}")
     project.commit()

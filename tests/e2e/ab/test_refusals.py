@@ -42,6 +42,19 @@ def test_without_a_common_test_there_is_nothing_to_compare(project: Project) -> 
     assert "there is nothing to compare: none of 2 tests is in the base" in told.stderr
 
 
+def test_tests_that_the_head_no_longer_has_are_named(project: Project) -> None:
+    marked = TESTS.replace("def test_unmarked", "@pytest.mark.profile\n    def test_unmarked")
+    project.write("tests/test_it.py", marked.replace("work.other()", "pytest.skip()"))
+    project.commit()
+    project.write("tests/test_it.py", TESTS.replace("work.other()", "pytest.skip()"))
+    project.replace("tests/test_it.py", "def test_pipeline", "def test_renamed")
+    gone = "not measured, because only the base has them: tests/test_it.py::"
+    told = ab(project, "HEAD", "tests", "-k", "test_it")
+    assert f"{gone}test_pipeline, tests/test_it.py::test_unmarked\n" in told.stdout
+    told = ab(project, "HEAD", "tests/test_it.py::test_other")
+    assert (told.code, gone in told.stdout) == (0, False)
+
+
 def test_nothing_passes_if_all_base_tests_fail(project: Project) -> None:
     project.write(
         "tests/test_it.py", TESTS.replace("work.other()", "work.gone()").replace("work.p", "work.q")

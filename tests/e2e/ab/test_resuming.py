@@ -27,8 +27,11 @@ def test_interrupted_measurements_are_kept_and_resumed(project: Project, tmp_pat
     (kept,) = experiments(project)
     done = sorted(path.name for path in kept.glob("first-*.json.gz"))
     assert len(done) == 5
-    resume = f"opprof: 5 processes are kept in .opprof/ab/{kept.name}; resume with: opprof ab HEAD --resume="
-    assert first.stderr.splitlines() == [resume + kept.name, "opprof: interrupted"]
+    resume = (
+        f"opprof: 5 processes are kept in .opprof/ab/{kept.name}; resume with: opprof ab --resume={kept.name} "
+        "HEAD tests --processes=8 --steps=2 --seed=5 --max-time=0"
+    )
+    assert first.stderr.splitlines() == [resume, "opprof: interrupted"]
     assert nothing_left(project)
     other = ab(project, "HEAD", f"--resume={kept.name}", "--seed=6", env=counted)
     assert (other.code, "has another seed" in other.stderr) == (2, True)

@@ -11,6 +11,7 @@ from pytest_opprof.cli.ab import _Terminal
 from pytest_opprof.cli.main import main
 from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.errors import ExperimentError
+from pytest_opprof.experiment.ab import Watcher
 from pytest_opprof.experiment.experiment_store import Kept, Plan
 from pytest_opprof.experiment.progress import Progress
 from pytest_opprof.experiment.request import Request
@@ -40,7 +41,7 @@ def test_terminal_redraws_one_progress_line(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
-    terminal = _Terminal("main", is_quiet=False)
+    terminal = _Terminal(["ab", "main"], is_quiet=False)
     for done in (0, 2, 4):
         terminal.progress(progress(done))
     terminal.tell("a process died")
@@ -53,7 +54,7 @@ def test_terminal_redraws_one_progress_line(
 
 def test_plain_output_has_a_line_per_process_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     for is_quiet in (False, True):
-        terminal = _Terminal("main", is_quiet=is_quiet)
+        terminal = _Terminal(["ab", "main"], is_quiet=is_quiet)
         terminal.tell("begins")
         for done in (0, 1, 2):
             terminal.progress(progress(done))
@@ -64,11 +65,22 @@ def test_plain_output_has_a_line_per_process_unless_quiet(capsys: pytest.Capture
     ]
 
 
-def test_an_early_end_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    _Terminal("main", is_quiet=True).unfinished(Kept(tmp_path / "one", PLAN))
+@pytest.mark.parametrize("resumed", [["--resume"], ["--resume=one"], ["--resume", "one"], []])
+def test_an_early_end_prints_the_whole_command_to_go_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, resumed: list[str]
+) -> None:
+    def cut_short(request: Request, *, watcher: Watcher, **_: object) -> NoReturn:
+        watcher.unfinished(Kept(tmp_path / "one", PLAN))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pytest_opprof.experiment.ab.run_ab", cut_short)
+    options = ["--min-effect=1%", "--timeout=60", "-o", "ab.json", "-k", "a or b"]
+    main(["ab", "main", *resumed, *options, "--", "tests"])
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.endswith("resume with: opprof ab main --resume=one\n")
+    assert told.err.splitlines()[0].endswith(
+        "resume with: opprof ab --resume=one main --min-effect=1% --timeout=60 -o ab.json -k 'a or b' -- tests"
+    )
 
 
 def test_pytest_arguments_keep_their_order(

@@ -1,6 +1,7 @@
 """An experiment's files on disk."""
 
 import json
+import sys
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,8 +10,12 @@ import pytest
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.experiment.commits import Head
 from pytest_opprof.experiment.experiment_store import Death, Kept, Plan, begin, named, unfinished
 from pytest_opprof.experiment.interleave import Side, Turn
+from pytest_opprof.experiment.request import Request, kept_for
+from pytest_opprof.release import version
+from pytest_opprof.results.run import Commit
 
 PLAN = Plan(
     base="1" * 40,
@@ -47,6 +52,22 @@ def test_stored_experiment_is_found_again(tmp_path: Path, kept: Kept) -> None:
     assert again.run("first", replace(TURN, index=4)) is None
     assert again.deaths() == [DEATH, replace(DEATH, index=5)]
     assert named(tmp_path, kept.name).plan == PLAN
+
+
+def test_another_interpreter_does_not_resume(tmp_path: Path) -> None:
+    plan = replace(PLAN, opprof_version=version(), interpreter=sys.executable)
+    head = Head(commit=Commit(id=PLAN.head, dirty=False))
+
+    def resumed(name: str) -> Kept:
+        request = Request(base="main", arguments=PLAN.arguments, resume=name)
+        return kept_for(request, top=tmp_path, base=PLAN.base, head=head, prefix=PLAN.prefix)
+
+    other = begin(tmp_path, replace(plan, interpreter="/elsewhere/python"), now=NOW)
+    with pytest.raises(UsageError, match="that experiment has another interpreter: leave out --resume"):
+        resumed(other.name)
+    with pytest.raises(UsageError, match="no unfinished experiment has these options"):
+        resumed("newest")
+    assert resumed(begin(tmp_path, plan, now=NOW).name).plan == plan
 
 
 def test_git_ignores_experiments(tmp_path: Path, kept: Kept) -> None:

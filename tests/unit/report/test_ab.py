@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from support.documents.ab_runs import MS, many_tests, near, one_test, side
 from support.documents.strategies import simple_run
 
@@ -35,7 +36,7 @@ def test_regression_stands_first_with_its_cause() -> None:
         "test_1  4.08 ms  4.40 ms  +7.8 %  REGRESSED  aten::addmm +287 µs: same calls, slower",
         "test_0  7.97 ms  7.97 ms   0.0 %  PASS",
         "tests/test_a.py::test_1: REGRESSED: slower by 7.8 % in 12 processes a side (p = 3.7e-07), confirmed in "
-        "12 more a side (p = 3.7e-07)",
+        "12 more a side (+7.8 %, p = 3.7e-07)",
         "control (base against base): nothing flagged, noise floor 0.5 % (tests/test_a.py::test_1)",
         "1 regressed, 1 passed · 12 processes a side",
     ]
@@ -52,6 +53,32 @@ def test_failed_control_is_reported() -> None:
         "control (base against base): tests/test_a.py::test_x differs from itself, so times are not judged, "
         "noise floor 25.0 % (tests/test_a.py::test_x)"
     )
+
+
+@pytest.mark.parametrize(
+    ("processes", "tests", "said"),
+    [
+        (8, 1, "too few processes to flag a test, "),
+        (9, 4, "too few processes to flag a test, "),
+        (10, 1, "nothing flagged, "),
+        (12, 4, "nothing flagged, "),
+        (12, 5, "nothing flagged (at least 2 of 5 tests must differ), "),
+    ],
+)
+def test_control_says_what_it_cannot_flag(processes: int, tests: int, said: str) -> None:
+    runs = many_tests([LOOP[:processes]] * tests)
+    control = texts(ab_lines(compare_times(runs, runs), width=200))[-2]
+    assert control.startswith(f"control (base against base): {said}noise floor")
+    # a base as different from itself as can be
+    halves = sorted(LOOP[:processes])
+    outer = [at for at in range(processes) if at % 4 in {0, 3}]
+    order = dict(zip([*outer, *(at for at in range(processes) if at not in outer)], halves, strict=True))
+    apart = [round(time * (1 if at in outer else 1.5)) for at, time in sorted(order.items())]
+    needed = 2 if "2 of 5" in said else 1
+    for differing in (needed - 1, needed):
+        found = many_tests([apart] * differing + [LOOP[:processes]] * (tests - differing))
+        flagged = compare_times(found, found).control.flagged
+        assert bool(flagged) is (differing == needed and "too few" not in said)
 
 
 def test_more_ops_are_shown_as_by_the_exact_gates() -> None:

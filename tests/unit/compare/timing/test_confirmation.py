@@ -1,10 +1,14 @@
 """Results of fresh processes: confirmed, gone, unsure, or a second look at a hidden change."""
 
+import re
+from fractions import Fraction
+
+import pytest
 from support.documents.ab_runs import MS, many_tests, near, one_test, side
 from support.documents.judged_times import AGAIN, BASE, LENIENT, SAME, SLOWER, judged, with_test
 from support.documents.strategies import simple_run
 
-from pytest_opprof.compare.timing.comparison import TestTimes
+from pytest_opprof.compare.timing.comparison import TestTimes, TimeSettings
 from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.run import Outcome, Run
@@ -22,8 +26,24 @@ def test_confirmation_that_could_not_have_seen_it_is_inconclusive() -> None:
     unquiet = [4_000_000, 4_800_000, 4_800_001, 4_000_001] * 3
     found = judged(side(BASE), side(SLOWER), confirmation=(side(unquiet), side(unquiet)))
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert "and not seen in 12 more a side (p = " in found.reason
+    assert "and not seen in 12 more a side (0.0 %, p = " in found.reason
     assert found.reason.endswith("whose base differs from itself by 20.0 %")
+
+
+@pytest.mark.parametrize("factor", [1.02, 0.98])
+def test_confirmed_change_below_the_minimal_effect_passes(factor: float) -> None:
+    first = near(round((2 * factor - 1) * 4 * MS), seed=3)
+    again = (side(near(4 * MS, seed=4)), side(near(round(factor * 4 * MS), seed=5)))
+    found = judged(side(BASE), side(first), confirmation=again)
+    assert found.flagged
+    assert found.verdict is Verdict.PASS
+    assert re.search(
+        r", but below --min-effect in 12 more a side \([+-]\d\.\d %, p = 3.7e-07\)", found.reason
+    )
+    strict = TimeSettings(min_effect=Fraction(1, 100))
+    found = judged(side(BASE), side(first), confirmation=again, settings=strict)
+    assert found.verdict is (Verdict.REGRESSED if factor > 1 else Verdict.IMPROVED)
+    assert re.search(r", confirmed in 12 more a side \([+-]\d\.\d %, p = ", found.reason)
 
 
 def slowed(times: list[int], *at: int, by: float = 1.5) -> list[int]:
@@ -86,7 +106,7 @@ def test_a_second_look_that_sees_nothing_passes() -> None:
 
 def test_two_looks_that_are_unsure_together_are_inconclusive() -> None:
     test = second_look(near(4 * MS, seed=1, spread=0.15), near(round(4.3 * MS), seed=101, spread=0.15))
-    assert (test.verdict, test.reason[-17:]) == (Verdict.INCONCLUSIVE, ", but not certain")
+    assert (test.verdict, test.reason[-13:]) == (Verdict.INCONCLUSIVE, ": not certain")
 
 
 def test_two_looks_that_say_nothing_together_pass() -> None:

@@ -140,6 +140,23 @@ def test_other_host_is_inconclusive() -> None:
     assert found.reason == "measured on more than one machine: CPU model A -> B"
 
 
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("is_later", [False, True])
+def test_environment_that_changed_on_one_side_is_inconclusive(which: int, is_later: bool) -> None:
+    """As after `--resume` with another interpreter, or an upgrade between the rounds."""
+    old, new = (Environment(fingerprint={"python": python}) for python in ("3.11", "3.12"))
+    first, again = (
+        tuple([replace(run, environment=old) for run in runs] for runs in sides)
+        for sides in ((side(BASE), side(SLOWER)), AGAIN)
+    )
+    changed = (again if is_later else first)[which]
+    changed[7:] = [replace(run, environment=new) for run in changed[7:]]
+    found = judged(*first, confirmation=again)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    name = ("base", "head")[which]
+    assert found.reason == f"the environment of the {name} changed meanwhile: Python 3.11 -> 3.12"
+
+
 def test_other_libraries_are_reported_and_judged() -> None:
     head = [
         replace(

@@ -80,12 +80,15 @@ INCONCLUSIVE, ERROR = Verdict.INCONCLUSIVE, Verdict.ERROR
         ),
         pytest.param(
             lambda _: {"outcome": Outcome.FAILED},
-            (None, ERROR),
+            (INCONCLUSIVE, ERROR),
             "the test failed in 1 of 12 processes of the ",
             id="failed",
         ),
         pytest.param(
-            lambda _: {"outcome": Outcome.SKIPPED}, (None, None), "the test was skipped", id="skipped"
+            lambda _: {"outcome": Outcome.SKIPPED},
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "the test was skipped in 1 of 12 processes of the ",
+            id="skipped",
         ),
         pytest.param(
             measured_as(MeasurementStatus.ERROR),
@@ -113,6 +116,23 @@ def test_one_bad_process_is_reported(
     found = judged(sides["base"], sides["head"])
     assert found.verdict is dict(zip(("base", "head"), verdicts, strict=True))[which]
     assert words in found.reason
+
+
+def test_one_failure_in_the_base_hides_no_rise_of_a_count() -> None:
+    base = side(BASE)
+    base[4] = with_test(base[4], outcome=Outcome.FAILED)
+    found = judged(base, side(SAME, lambda ns: one_test(ns, count=3)))
+    assert found.verdict is Verdict.REGRESSED
+    assert "the test failed in 1 of 12 processes of the base" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("which", "outcome"), [("base", Outcome.FAILED), ("base", Outcome.SKIPPED), ("head", Outcome.SKIPPED)]
+)
+def test_test_without_a_passed_process_of_a_side_is_not_run(which: str, outcome: Outcome) -> None:
+    sides = {"base": side(BASE), "head": side(SAME)}
+    sides[which] = [with_test(run, outcome=outcome) for run in sides[which]]
+    assert judged(sides["base"], sides["head"]).verdict is None
 
 
 def test_test_that_fails_on_both_sides_is_not_run() -> None:
