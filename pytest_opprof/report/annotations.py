@@ -82,7 +82,7 @@ def _of_cause(cause: CommonCause) -> _Annotation:
     told += [f"intended? {cut_end(escaped(step), width=_MOST_COMMAND)}" for step in steps]
     lines = filter(None, (one.change.line for one in cause.beginnings))
     place = next((line for line in lines if line.is_certain), None)
-    file, line = (place.file, str(place.number)) if place is not None else (_file(first), "")
+    file, line = (place.file, str(place.number or "")) if place is not None else (_file(first), "")
     return _Annotation(verdict=first.verdict, tests=cause.tests, told=told, file=file, line=line)
 
 

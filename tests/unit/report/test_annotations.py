@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from support.documents.compared import cloning, mixed, regressions, slower
+from support.documents.compared import cloning, mixed, regressions, slower, without_a_number
 from support.forges.workflow_commands import commands
 
 from pytest_opprof.compare.comparison import Comparison
@@ -28,6 +28,13 @@ def test_a_regression_is_shown_at_the_line_that_calls_the_new_op() -> None:
 def test_regression_without_stacks_is_shown_at_the_test() -> None:
     (found,) = commands(github_annotations(cloning()))
     assert found.properties["file"] == "tests/test_model.py"
+    assert "line" not in found.properties
+
+
+def test_function_without_a_line_has_its_file_alone() -> None:
+    comparison = without_a_number(cloning(places={"forward, src/model.py:41": 6}))
+    (found,) = commands(github_annotations(comparison))
+    assert found.properties["file"] == "src/model.py"
     assert "line" not in found.properties
 
 
