@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import quote
 
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.errors import DocumentError, UsageError
@@ -42,12 +43,14 @@ class Wish:
     Attributes:
         configuration: What was measured, such as ``cuda``; each configuration has its own comment.
         author: The token's user name; None to ask the forge.
+        folder: The folder in which pytest was started, as seen from the repository's top; empty at the top.
         is_dry_run: Write nothing, and return the comment.
     """
 
     configuration: str = DEFAULT_CONFIGURATION
     when: When = When.ALWAYS
     author: str | None = None
+    folder: str = ""
     is_dry_run: bool = False
 
 
@@ -87,7 +90,7 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
         return Done(told=_NOWHERE)
     # By default a job of a pull request checks out its merge with the base, which is the job's commit.
     _refuse_other_commit(judged, event.head, job.commit)
-    links = Links(summary=job.page, source=job.source(event.repository, _clean_commit(judged)))
+    links = Links(summary=job.page, source=_below(job.source(event.repository, _clean_commit(judged)), wish))
     _append(job.summary, job_summary(judged, links=links))
     marker = _marker(wish, event.repository, event.number, head=event.head, run=job.run, attempt=job.attempt)
     body = markdown_comment(judged, marker=marker, links=links)
@@ -110,7 +113,7 @@ def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
     project, number = str(job.project), job.merge_request
     marker = _marker(wish, project, number, head=job.head, run=job.run, attempt=job.attempt)
     judged = _named(judged, wish)
-    links = Links(summary=job.page, source=job.source(_clean_commit(judged)))
+    links = Links(summary=job.page, source=_below(job.source(_clean_commit(judged)), wish))
     body = gitlab_note(judged, marker=marker, links=links)
     with Api(job.api_url, name="GitLab", headers=job.checked_token()) as api:
         conversation = gitlab_conversation(
@@ -173,7 +176,7 @@ def _page_of(found: Compared, event: Completed, job: GitHubJob, wish: Wish) -> _
     links = Links(
         summary=job.page,
         traces=f"{event.url}#artifacts" if found.has_traces else None,
-        source=job.source(event.head_repository, _clean_commit(judged)),
+        source=_below(job.source(event.head_repository, _clean_commit(judged)), wish),
     )
     return _Page(
         comment=markdown_comment(judged, links=links, self_reported=True),
@@ -217,6 +220,11 @@ def _clean_commit(judged: Judged) -> str | None:
     """The commit that has the measured lines; None if it is unknown, or files were edited."""
     measured = Summary.of(judged).exact.head.commit
     return None if measured is None or measured.dirty else measured.id
+
+
+def _below(address: str | None, wish: Wish) -> str | None:
+    """The address of the start folder, to which the paths of lines are relative."""
+    return f"{address}{quote(wish.folder)}/" if address and wish.folder else address
 
 
 def _marker(wish: Wish, place: str, number: int, *, head: str, run: int, attempt: int) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -137,6 +138,21 @@ def test_lines_are_linked_in_the_measured_commit(
     (body,) = api.bodies
     assert "model.py:31" in body
     assert address in body if address else "/blob/" not in body
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_lines_are_linked_below_the_start_folder(
+    request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch, forge: str
+) -> None:
+    api = request.getfixturevalue(forge)
+    monkeypatch.setenv("CI_PROJECT_URL", "https://gitlab.example.org/owner/project")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    start = folder / "packages" / "a b"
+    start.mkdir(parents=True)
+    monkeypatch.chdir(start)
+    write_comparison(start / "new.json", measured(Commit(id=HEAD, dirty=False)))
+    assert main(["comment", "new.json"]) == 0
+    assert f"/blob/{HEAD}/packages/a%20b/model.py#L31" in api.bodies[0]
 
 
 @pytest.mark.parametrize("forge", ["github", "gitlab"])
