@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A file or a baseline cannot be read, or the forge refuses the comment.
     """
+    from pytest_opprof.baselines.git import Git
     from pytest_opprof.forge.commenting import When, Wish
 
     _refuse_contradictions(args)
@@ -75,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         configuration=args.configuration,
         when=When(args.when),
         author=args.author,
+        folder=Git(Path.cwd()).prefix,
         is_dry_run=args.dry_run,
     )
     done = _from_event(args, wish) if args.from_event else _of_comparison(args, wish)

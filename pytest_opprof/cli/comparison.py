@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +16,7 @@ from pytest_opprof.release import version
 if TYPE_CHECKING:
     import argparse
 
+    from pytest_opprof.baselines.edited_file import EditedFile
     from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.report.summary import Judged
     from pytest_opprof.results.run import Run
@@ -80,6 +84,20 @@ def compare_run(
         after,
         created=now,
         opprof_version=version(),
-        policy=policy,
+        policy=replace(policy, edits=_edits_of(after)),
         notes=notes,
     )
+
+
+def _edits_of(head: Run) -> Callable[[str], Mapping[str, EditedFile]]:
+    """What was edited since a commit; nothing if the work tree is not that of the head's commit."""
+    from pytest_opprof.baselines.edits import edits_since
+    from pytest_opprof.baselines.git import Git
+
+    @cache
+    def edits(commit: str) -> Mapping[str, EditedFile]:
+        here, measured = Git(Path.cwd()).head(), head.commit
+        is_here = here and measured and (here.id, here.dirty) == (measured.id, measured.dirty)
+        return edits_since(Path.cwd(), commit) if is_here else {}
+
+    return edits

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.cli.project import add_gate, add_store, history_log
+from pytest_opprof.cli.project import Project, add_gate, add_store, history_log
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.report.formats import renderer
     from pytest_opprof.results.files import write_bytes
 
-    render = renderer(args.format, where="--format")
+    render = renderer(args.format, where="--format", folders=lambda: (Path.cwd(), Project.here().root))
     text = _fleet_page(args)
     if text is None:
         comparison = comparison_of(args)

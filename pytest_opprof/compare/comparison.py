@@ -71,15 +71,16 @@ class CallLine:
     @property
     def place(self) -> str:
         """``Block.forward, src/model.py:41``, as rows name it."""
-        return f"{self.function}, {self._where}"
+        return f"{self.function}, {self.where}"
 
     @property
     def location(self) -> str:
         """``src/model.py:41 in Block.forward``."""
-        return f"{self._where} in {self.function}"
+        return f"{self.where} in {self.function}"
 
     @property
-    def _where(self) -> str:
+    def where(self) -> str:
+        """``src/model.py:41``."""
         return f"{self.file}:{self.number}" if self.number else self.file
 
 

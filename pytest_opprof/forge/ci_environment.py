@@ -25,6 +25,7 @@ class GitHubJob:
         page: The address of the run's page; None if unknown.
         server: The address of GitHub itself; empty if unknown.
         summary: The file of the job summary; None without one.
+        commit: The commit that the workflow runs for, such as a pull request's merge; None if unknown.
     """
 
     api_url: str
@@ -35,6 +36,7 @@ class GitHubJob:
     page: str | None
     server: str
     summary: Path | None
+    commit: str | None
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitHubJob:
@@ -56,11 +58,12 @@ class GitHubJob:
             page=f"{server}/{repository}/actions/runs/{run}" if server and repository and run else None,
             server=server or "",
             summary=Path(summary) if summary else None,
+            commit=environment.get("GITHUB_SHA"),
         )
 
-    def source(self, repository: str, head: str) -> str | None:
+    def source(self, repository: str, commit: str | None) -> str | None:
         """The address under which a commit's files can be read; None if unknown."""
-        return f"{self.server}/{repository}/blob/{head}/" if self.server and repository else None
+        return f"{self.server}/{repository}/blob/{commit}/" if self.server and repository and commit else None
 
     def checked_token(self) -> str:
         """The token.
@@ -84,7 +87,8 @@ class GitLabJob:
         run: The number of the pipeline.
         attempt: The number of the job; a retry has a higher one.
         page: The address of the job's page; None if unknown.
-        source: The address under which the commit's files can be read; None if unknown.
+        commit: The commit that the pipeline runs for, such as a merge request's merge; None if unknown.
+        urls: The addresses of the source project, which has `head`, and of the pipeline's own.
     """
 
     api_url: str
@@ -95,7 +99,8 @@ class GitLabJob:
     run: int
     attempt: int
     page: str | None
-    source: str | None
+    commit: str | None
+    urls: tuple[str | None, str | None]
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitLabJob:
@@ -112,7 +117,7 @@ class GitLabJob:
         # In a merged-results pipeline CI_COMMIT_SHA is the merge commit, not the merge request's.
         built = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
         head = check_commit(built or _needed(environment, "CI_COMMIT_SHA", whose=whose), where=whose)
-        url = environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_URL") or environment.get("CI_PROJECT_URL")
+        url = environment.get("CI_PROJECT_URL")
         return cls(
             api_url=_needed(environment, "CI_API_V4_URL", whose=whose),
             token=_gitlab_token(environment),
@@ -124,8 +129,14 @@ class GitLabJob:
             run=_number(environment, "CI_PIPELINE_ID", whose=whose),
             attempt=_number(environment, "CI_JOB_ID", whose=whose),
             page=environment.get("CI_JOB_URL"),
-            source=f"{url}/-/blob/{head}/" if url else None,
+            commit=environment.get("CI_COMMIT_SHA"),
+            urls=(environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_URL") or url, url),
         )
+
+    def source(self, commit: str | None) -> str | None:
+        """The address under which the measured commit's files can be read; None if unknown."""
+        url = self.urls[commit == self.commit]
+        return f"{url}/-/blob/{commit}/" if url and commit else None
 
     @property
     def is_job_token(self) -> bool:

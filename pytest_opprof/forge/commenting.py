@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import quote
 
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.errors import DocumentError, UsageError
@@ -42,12 +43,14 @@ class Wish:
     Attributes:
         configuration: What was measured, such as ``cuda``; each configuration has its own comment.
         author: The token's user name; None to ask the forge.
+        folder: The folder in which pytest was started, as seen from the repository's top; empty at the top.
         is_dry_run: Write nothing, and return the comment.
     """
 
     configuration: str = DEFAULT_CONFIGURATION
     when: When = When.ALWAYS
     author: str | None = None
+    folder: str = ""
     is_dry_run: bool = False
 
 
@@ -76,6 +79,7 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
     Raises:
         ForgeError: GitHub does not answer, or refuses; the summary is written.
         UsageError: The job's event is ``workflow_run``, or there is no token.
+        DocumentError: Another commit was measured.
     """
     event = read_event(job.event)
     if isinstance(event, Completed):
@@ -84,7 +88,9 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
     if event is None:
         _append(job.summary, job_summary(judged, links=Links(summary=job.page)))
         return Done(told=_NOWHERE)
-    links = Links(summary=job.page, source=job.source(event.repository, event.head))
+    # By default a job of a pull request checks out its merge with the base, which is the job's commit.
+    _refuse_other_commit(judged, event.head, job.commit)
+    links = Links(summary=job.page, source=_below(job.source(event.repository, _clean_commit(judged)), wish))
     _append(job.summary, job_summary(judged, links=links))
     marker = _marker(wish, event.repository, event.number, head=event.head, run=job.run, attempt=job.attempt)
     body = markdown_comment(judged, marker=marker, links=links)
@@ -99,13 +105,16 @@ def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
     Raises:
         ForgeError: GitLab does not answer, or refuses.
         UsageError: There is no token.
+        DocumentError: Another commit was measured.
     """
     if job.merge_request is None:
         return Done(told=_NOWHERE.replace("pull request", "merge request"))
+    _refuse_other_commit(judged, job.head, job.commit)
     project, number = str(job.project), job.merge_request
     marker = _marker(wish, project, number, head=job.head, run=job.run, attempt=job.attempt)
     judged = _named(judged, wish)
-    body = gitlab_note(judged, marker=marker, links=Links(summary=job.page, source=job.source))
+    links = Links(summary=job.page, source=_below(job.source(_clean_commit(judged)), wish))
+    body = gitlab_note(judged, marker=marker, links=links)
     with Api(job.api_url, name="GitLab", headers=job.checked_token()) as api:
         conversation = gitlab_conversation(
             api, job.project, job.merge_request, is_job=job.is_job_token, author=wish.author
@@ -167,7 +176,7 @@ def _page_of(found: Compared, event: Completed, job: GitHubJob, wish: Wish) -> _
     links = Links(
         summary=job.page,
         traces=f"{event.url}#artifacts" if found.has_traces else None,
-        source=job.source(event.head_repository, event.head),
+        source=_below(job.source(event.head_repository, _clean_commit(judged)), wish),
     )
     return _Page(
         comment=markdown_comment(judged, links=links, self_reported=True),
@@ -196,6 +205,26 @@ def _written(api: Api, event: Completed, found: Compared | NoResult, page: _Page
     conversation = github_conversation(api, event.repository, number, author=wish.author)
     done = keep_comment(conversation, f"{marker}\n{page.comment}", creates=page.is_worth_it)
     return Done(told="\n".join(filter(None, (page.told, done))), exit_code=page.exit_code)
+
+
+def _refuse_other_commit(judged: Judged, head: str, built: str | None) -> None:
+    """Refuse what measured neither the request's commit nor the job's, such as another job's file."""
+    measured = Summary.of(judged).exact.head.commit
+    if measured is not None and measured.id not in {head, built}:
+        raise DocumentError(
+            f"the comparison measured {measured.short}, but this job is for {head[:7]}: it was not used"
+        )
+
+
+def _clean_commit(judged: Judged) -> str | None:
+    """The commit that has the measured lines; None if it is unknown, or files were edited."""
+    measured = Summary.of(judged).exact.head.commit
+    return None if measured is None or measured.dirty else measured.id
+
+
+def _below(address: str | None, wish: Wish) -> str | None:
+    """The address of the start folder, to which the paths of lines are relative."""
+    return f"{address}{quote(wish.folder)}/" if address and wish.folder else address
 
 
 def _marker(wish: Wish, place: str, number: int, *, head: str, run: int, attempt: int) -> str:

@@ -183,7 +183,7 @@ def _write_json(session: OpprofSession, run: Run) -> None:
 def _write_reports(session: OpprofSession, comparison: Comparison) -> None:
     for wanted in session.options.reports:
         try:
-            text = write_report(wanted, comparison)
+            text = write_report(wanted, comparison, root=session.config.rootpath)
         except OpprofError as error:
             session.failures.append(str(error))
         else:

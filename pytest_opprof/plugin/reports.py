@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_opprof.capture.folders import start_folder
 from pytest_opprof.compare.document import comparison_to_bytes, write_comparison
 from pytest_opprof.report.formats import renderer
 from pytest_opprof.report.junit import PREFIX, properties_of
@@ -32,8 +33,8 @@ def check_reports(wanted: Sequence[WantedReport]) -> None:
             renderer(report.kind, where="--opprof-report", besides=(_DOCUMENT,))
 
 
-def write_report(wanted: WantedReport, comparison: Comparison) -> str | None:
-    """Write one report.
+def write_report(wanted: WantedReport, comparison: Comparison, *, root: Path) -> str | None:
+    """Write one report of a session, whose root folder is `root`.
 
     Returns:
         The text to print; None if it was written to a file.
@@ -42,7 +43,13 @@ def write_report(wanted: WantedReport, comparison: Comparison) -> str | None:
         OpprofError: It cannot be written; an existing file is unchanged.
     """
     if wanted.kind != _DOCUMENT:
-        text = renderer(wanted.kind, where="--opprof-report", besides=(_DOCUMENT,))(comparison)
+        render = renderer(
+            wanted.kind,
+            where="--opprof-report",
+            besides=(_DOCUMENT,),
+            folders=lambda: (start_folder(), root),
+        )
+        text = render(comparison)
     elif wanted.path != PRINTED:
         write_comparison(wanted.path, comparison)  # it packs a .gz
         return None

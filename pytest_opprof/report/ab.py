@@ -23,7 +23,7 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
     Args:
         verbosity: Below 0 only the last line; above 0 every test, with the reasons of passed ones.
     """
-    last = Line(time_totals(comparison), worst_style(comparison.counts))
+    last = Line(time_totals(comparison), worst_style(comparison))
     if verbosity < 0:
         return [last]
     shown, folded = _shown(comparison.tests, verbosity=verbosity)

@@ -47,14 +47,28 @@ class _Annotation:
         return _command(_kind(self.verdict), where, "\n".join(self.told))
 
 
-def github_annotations(comparison: Judged) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """What the paths of a comparison are relative to, as seen from the repository's top; empty at the top.
+
+    Attributes:
+        start: Where pytest was started: the paths of lines.
+        root: Pytest's root folder: the paths in node ids.
+    """
+
+    start: str = ""
+    root: str = ""
+
+
+def github_annotations(comparison: Judged, *, folders: Folders | None = None) -> str:
     """A command for each cause of failures, at most ten of a kind; no line if no test fails.
 
     Tests without a numbered cause (INCONCLUSIVE or slower) share a command if they fail for one reason.
     """
+    folders = folders or Folders()
     summary = Summary.of(comparison)
     causes = common_causes(summary.exact)
-    found = [*map(_of_cause, causes), *_of_reasons(summary, causes)]
+    found = [*(_of_cause(one, folders) for one in causes), *_of_reasons(summary, causes, folders)]
     lines: list[str] = []
     for kind in ("error", "warning"):
         all_of_kind = [one for one in found if _kind(one.verdict) == kind]
@@ -73,7 +87,7 @@ def _kind(verdict: Verdict) -> str:
     return "warning" if verdict is Verdict.INCONCLUSIVE else "error"
 
 
-def _of_cause(cause: CommonCause) -> _Annotation:
+def _of_cause(cause: CommonCause, folders: Folders) -> _Annotation:
     """At the line that runs more ops; at the first test's file if it is unknown."""
     first = cause.tests[0]
     assert first.verdict is not None, "a test that has a cause has a verdict"
@@ -82,11 +96,12 @@ def _of_cause(cause: CommonCause) -> _Annotation:
     told += [f"intended? {cut_end(escaped(step), width=_MOST_COMMAND)}" for step in steps]
     lines = filter(None, (one.change.line for one in cause.beginnings))
     place = next((line for line in lines if line.is_certain), None)
-    file, line = (place.file, str(place.number)) if place is not None else (_file(first), "")
+    file = _file(first, folders) if place is None else _below(folders.start, place.file)
+    line = str(place.number or "") if place is not None else ""
     return _Annotation(verdict=first.verdict, tests=cause.tests, told=told, file=file, line=line)
 
 
-def _of_reasons(summary: Summary, causes: Sequence[CommonCause]) -> Iterator[_Annotation]:
+def _of_reasons(summary: Summary, causes: Sequence[CommonCause], folders: Folders) -> Iterator[_Annotation]:
     """Failures without a numbered cause: a failed measurement, or a time of an A/B."""
     caused = {test.node_id for cause in causes for test in cause.tests}
     groups: dict[tuple[Verdict, str], list[TestSummary]] = {}
@@ -97,11 +112,15 @@ def _of_reasons(summary: Summary, causes: Sequence[CommonCause]) -> Iterator[_An
         slower = tests[0].times.cause if tests[0].times is not None else ""
         said = "; ".join(filter(None, (slower, reason)))
         told = list(map(_cut, (said, names_of(tests, most=_MOST_NAMES))))
-        yield _Annotation(verdict=verdict, tests=tests, told=told, file=_file(tests[0]))
+        yield _Annotation(verdict=verdict, tests=tests, told=told, file=_file(tests[0], folders))
 
 
-def _file(test: TestComparison | TestSummary) -> str:
-    return test.node_id.partition("::")[0]
+def _file(test: TestComparison | TestSummary, folders: Folders) -> str:
+    return _below(folders.root, test.node_id.partition("::")[0])
+
+
+def _below(folder: str, file: str) -> str:
+    return f"{folder}/{file}" if folder and file and not file.startswith("/") else file
 
 
 def _cut(text: str) -> str:

@@ -24,12 +24,15 @@ def badge(comparison: Judged) -> str:
         message, color = "nothing compared", "lightgrey"
     else:
         message, color = "no regressions", "brightgreen"
+    if summary.failed:  # they were not compared, and that is not green
+        message += f", {counted(summary.failed, 'test')} failed"
+        color = "yellow" if color == "brightgreen" else color
     content = {
         "schemaVersion": 1,
         "label": "opprof",
         "message": message,
         "color": color,
-        "isError": bool(failing),
+        "isError": bool(failing or summary.failed),
     }
     return f"{json.dumps(content)}\n"
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 
+from pytest_opprof.baselines.git import Git
 from pytest_opprof.errors import UsageError
-from pytest_opprof.report.annotations import github_annotations
+from pytest_opprof.report.annotations import Folders, github_annotations
 from pytest_opprof.report.badge import badge
 from pytest_opprof.report.html.page import html_report
 from pytest_opprof.report.junit import junit
@@ -30,16 +33,27 @@ FORMATS: Mapping[str, Callable[[Judged], str]] = MappingProxyType(
 )
 
 
-def renderer(name: str, *, where: str, besides: Sequence[str] = ()) -> Callable[[Judged], str]:
+def renderer(
+    name: str,
+    *,
+    where: str,
+    besides: Sequence[str] = (),
+    folders: Callable[[], tuple[Path, Path]] | None = None,
+) -> Callable[[Judged], str]:
     """The renderer of this format.
 
     Args:
         where: The option that an error names.
         besides: Further names that the option takes.
+        folders: Gives where pytest was started, and its root folder: GitHub wants paths from the repository's
+            top.
 
     Raises:
         UsageError: There is no such format.
     """
+    if name == "annotations" and folders is not None:
+        start, root = (Git(folder).prefix for folder in folders())
+        return partial(github_annotations, folders=Folders(start=start, root=root))
     if name in FORMATS:
         return FORMATS[name]
     raise UsageError(f"{where}: unknown format {name!r} ({did_you_mean(name, [*FORMATS, *besides])})")

@@ -174,6 +174,8 @@ def _headline(summary: Summary) -> list[str]:
     sides.append(name_in_code(summary.exact.head.title))
     held_to = " → ".join(sides) if base else f"{sides[0]}, compared with nothing"
     notes = [f"- {sentence_in_code(note)}" for note in summary.notes[:_MOST_NOTES]]
+    if more := len(summary.notes[_MOST_NOTES:]):
+        notes.append(f"- ... and {counted(more, 'more note')}")
     return [
         f"### opprof: {summary.headline}",
         "",

@@ -78,12 +78,12 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
 
 
 def _location(line: CallLine, *, source: str | None) -> str:
-    shown = name_in_code(f"{line.file}:{line.number}")
+    shown = name_in_code(line.where)
     path = PurePosixPath(line.file)
     # A document is untrusted: an address leads to a file of this commit, or nowhere.
     if source is None or path.is_absolute() or ".." in path.parts or not line.is_certain:
         return shown
-    return link(shown, f"{source}{quote(str(path))}#L{line.number}")
+    return link(shown, f"{source}{quote(str(path))}" + (f"#L{line.number}" if line.number else ""))
 
 
 def _tests(cause: CommonCause) -> str:

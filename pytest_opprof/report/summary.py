@@ -15,6 +15,7 @@ from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.report.rows import Row, change_rows, limit_rows, time_row
 from pytest_opprof.results.names import STEP_NAME
+from pytest_opprof.results.run import Outcome
 from pytest_opprof.units import Unit, format_quantity
 from pytest_opprof.wording import counted
 
@@ -27,6 +28,7 @@ FAILING = parse_fail_on(DEFAULT_FAIL_ON).verdicts
 QUIET = frozenset({Verdict.PASS, Verdict.NEW, None})
 VERDICT_WORDS = {Verdict.ERROR: "in error", Verdict.PASS: "passed"}
 _MOST_NAMES = 3
+_FAILED = frozenset({Outcome.FAILED, Outcome.ERROR})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +124,17 @@ class Summary:
         return found[0] if found else None
 
     @property
+    def failed(self) -> int:
+        """How many tests failed by themselves: see `failed_alone`."""
+        return failed_alone(self.times or self.exact)
+
+    @property
     def headline(self) -> str:
-        """``REGRESSED: 2 of 41 tests``, only in our words."""
+        """``REGRESSED: 2 of 41 tests``, only in our words; tests that failed by themselves are added."""
+        return f"{self._judged}, {self.failed} failed" if self.failed else self._judged
+
+    @property
+    def _judged(self) -> str:
         ran = sum(test.did_run for test in self.tests)
         tests = counted(ran, "test")
         # In a run without a baseline, only limits can gate a test.
@@ -182,6 +193,13 @@ def is_measured(test: TestComparison) -> bool:
     return test.head is not None and ran(test.head)
 
 
+def failed_alone(judged: Judged) -> int:
+    """How many tests failed by themselves, or in a fixture, so that nothing of them was compared."""
+    exact = judged if isinstance(judged, Comparison) else judged.exact
+    failed = {test.node_id for test in exact.tests if test.head is not None and test.head.outcome in _FAILED}
+    return sum(test.verdict is None and test.node_id in failed for test in judged.tests)
+
+
 def uncompared(comparison: Comparison) -> list[tuple[str, list[TestComparison]]]:
     """The tests that no gate checks: a sentence on each kind, and its tests."""
     idle = [test for test in comparison.tests if is_measured(test) and _is_idle(test)]
@@ -220,15 +238,21 @@ def exact_totals(comparison: Comparison) -> str:
     if measured := sum(test.verdict is None and is_measured(test) for test in comparison.tests):
         words.append(f"{measured} measured")
     parts = [", ".join(words) or "nothing measured", _losses(comparison)]
-    if comparison.not_run:
-        parts.append(f"{counted(comparison.not_run, 'other test')} not run")
+    failed = failed_alone(comparison)
+    if failed:
+        parts.append(f"{counted(failed, 'test')} failed, not compared")
+    if comparison.not_run > failed:
+        parts.append(f"{counted(comparison.not_run - failed, 'other test')} not run")
     return " · ".join(parts)
 
 
 def time_totals(comparison: TimeComparison) -> str:
     """``1 regressed, 3 passed · 12 processes a side``."""
     words = counts_in_words(comparison.counts)
-    if not_run := sum(test.verdict is None for test in comparison.tests):
+    failed = failed_alone(comparison)
+    if failed:
+        words.append(f"{failed} failed")
+    if not_run := sum(test.verdict is None for test in comparison.tests) - failed:
         words.append(f"{not_run} not run")
     base, head = comparison.base_processes, comparison.head_processes
     sides = f"{base} processes a side" if base == head else f"{base} and {head} processes"

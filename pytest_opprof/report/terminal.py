@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
@@ -15,7 +14,15 @@ from pytest_opprof.metrics import TOTALS, WALL_TIME
 from pytest_opprof.report.causes import cause_lines, cause_title, intentions, names_of
 from pytest_opprof.report.overview import TOLD_BY_REASON, overview, short_names, worst_change
 from pytest_opprof.report.section import failure_section, section_title
-from pytest_opprof.report.summary import QUIET, VERDICT_WORDS, exact_totals, is_measured, uncompared
+from pytest_opprof.report.summary import (
+    QUIET,
+    VERDICT_WORDS,
+    Judged,
+    exact_totals,
+    failed_alone,
+    is_measured,
+    uncompared,
+)
 from pytest_opprof.report.text import Line, Style, escaped, table, wrapped
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_duration, format_quantity
@@ -158,7 +165,7 @@ def summary_lines(
             Above 0 a table of all tests.
         accept: See `causes.acceptance`; None if no command knows this comparison.
     """
-    last = Line(exact_totals(comparison), worst_style(comparison.counts))
+    last = Line(exact_totals(comparison), worst_style(comparison))
     if verbosity < -1:
         return [last]
     causes = common_causes(comparison)
@@ -247,7 +254,8 @@ def _is_beside_times(test: TestComparison) -> bool:
     return test.verdict is None and base is not None and not base.steps and is_measured(test)
 
 
-def worst_style(counts: Counter[Verdict]) -> Style:
+def worst_style(judged: Judged) -> Style:
     """The last line's style under these verdicts."""
-    styles = {VERDICT_STYLES[verdict] for verdict in counts}
+    styles = {VERDICT_STYLES[verdict] for verdict in judged.counts}
+    styles |= {Style.WARN} if failed_alone(judged) else set()
     return next((style for style in (Style.BAD, Style.WARN) if style in styles), Style.GOOD)

@@ -35,11 +35,13 @@ class Line:
 
 
 def escaped(text: str) -> str:
-    r"""``text`` with everything a terminal would obey, or cannot show, written as an escape.
+    r"""``text`` with everything a terminal or a CI runner would obey, or cannot show, written as an escape.
 
     >>> print(escaped("a\x1b[31m\n"))
     a\x1b[31m\n
     """
+    # GitHub's runner finds ##[command] anywhere in a line.
+    text = text.replace("##[", r"#\x23[")
     if text.isprintable():
         return text
     return "".join(

@@ -4,6 +4,8 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Session
 
+from pytest_opprof.cli.main import main
+
 MODULE = """\
     import torch
 
@@ -67,3 +69,35 @@ def test_edited_line_is_recognized(compared: Session, test: str) -> None:
     assert where.endswith("changed in this branch")
     assert f"rose in counted.<locals>.<listcomp>, {file} (+5600)" in compared.failures[test]
     assert compared.result(test).lines[f"evaluated, {file}:4"] == "return torch.relu(torch.relu(x))"
+
+
+def test_edited_line_is_recognized_by_a_later_comparison(
+    make_project: MakeProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = make_project("later")
+    project.git("init", "-q", "-b", "main")
+    project.write(
+        "app/test_it.py",
+        """\
+        import pytest
+        from pytest_opprof import record_function
+
+        @pytest.mark.profile
+        def test_it():
+            with record_function("load"): pass
+        """,
+    )
+    project.commit()
+    project.pytest("--opprof-save=main", cwd="app")
+    line = 'with record_function("load"): pass\n'
+    project.replace("app/test_it.py", line, f"{line}    {line}")
+    project.commit()
+    head = str(project.pytest(cwd="app").document)
+    monkeypatch.chdir(project.folder / "app")
+    for arguments in (["compare", "main", head], ["report", "--base=main", f"--head={head}"]):
+        capsys.readouterr()
+        main(arguments)
+        assert "changed in this branch" in capsys.readouterr().out
+    project.git("checkout", "-q", "HEAD~1")
+    assert main(["compare", "main", head]) == 1
+    assert "changed in this branch" not in capsys.readouterr().out, "other files are checked out"

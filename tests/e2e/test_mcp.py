@@ -289,7 +289,12 @@ def watched(request: pytest.FixtureRequest, copied: Project) -> Iterator[Project
     assert files_of(copied.folder) == before
 
 
-GIT_READS = {"cat-file", "for-each-ref", "ls-tree", "merge-base", "remote", "rev-list", "rev-parse", "status"}
+GIT_READS = {
+    *("cat-file", "diff", "for-each-ref", "hash-object", "ls-files", "ls-tree"),
+    *("merge-base", "remote", "rev-list", "rev-parse", "status"),
+}
+# so that not even the index is written
+WITHOUT_REFRESH = ["-c", "diff.autoRefreshIndex=false"]
 
 
 def test_nothing_is_written(watched: Project) -> None:
@@ -308,7 +313,9 @@ def test_nothing_is_written(watched: Project) -> None:
     done = list(map(json.loads, agent.log.read_text("utf-8").splitlines()))
     commands = [arguments[1] for event, *arguments in done if event == "subprocess.Popen"]
     assert {program for program, *_ in commands} == {"git"}
+    commands = [[git, *rest[2:]] if rest[:2] == WITHOUT_REFRESH else [git, *rest] for git, *rest in commands]
     assert {command[1] for command in commands} <= GIT_READS | {"symbolic-ref"}
+    assert all(command[2] == "--stdin-paths" for command in commands if command[1] == "hash-object")
     assert all(command[2] == "--quiet" for command in commands if command[1] == "symbolic-ref")
     others = [one for one in done if one[0] != "subprocess.Popen"]
     assert [one for one in others if one != ["sqlite3.connect", ":memory:"]] == []

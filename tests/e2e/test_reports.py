@@ -55,6 +55,29 @@ def test_annotation_is_printed_for_github(regressed: tuple[Project, Session]) ->
     }
 
 
+def test_annotations_name_files_from_the_top_of_the_checkout(
+    make_project: MakeProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = make_project("annotated_below")
+    project.git("init", "-q")
+    (project.folder / "packages/a/tests").mkdir(parents=True)
+    (project.folder / "pytest.ini").rename(project.folder / "packages/a/pytest.ini")
+    project.write("packages/a/tests/test_it.py", WORK_TWICE)
+    start = "packages/a/tests"
+    project.pytest("--opprof-save=main", "--opprof-save-processes=1", cwd=start)
+    project.replace("packages/a/tests/test_it.py", "range(2)", "range(3)")
+    session = project.pytest(
+        *BASELINE, "--opprof-report=annotations:-", "--opprof-report=json:kept.json", cwd=start
+    )
+    (printed,) = [line for line in session.stdout.splitlines() if line.startswith("::")]
+    (found,) = commands(printed)
+    assert (found.properties["file"], found.properties["line"]) == ("packages/a/tests/test_it.py", "7")
+    monkeypatch.chdir(project.folder / start)
+    capsys.readouterr()
+    assert main(["report", "kept.json", "--format=annotations"]) == 0
+    assert capsys.readouterr().out == f"{printed}\n"
+
+
 def test_json_report_is_printed(regressed: tuple[Project, Session]) -> None:
     project, session = regressed
     (printed,) = (
@@ -65,9 +88,13 @@ def test_json_report_is_printed(regressed: tuple[Project, Session]) -> None:
 
 
 def test_a_kept_comparison_gives_the_same_reports(
-    regressed: tuple[Project, Session], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    regressed: tuple[Project, Session],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     project, _ = regressed
+    monkeypatch.chdir(project.folder)
     document = project.folder / "out" / "json"
     assert read_judged(document).counts.total() == 1
     for name in FORMATS:

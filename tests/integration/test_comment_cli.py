@@ -2,12 +2,14 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.documents.compared import compared, slower
+from support.documents.compared import cloning, compared, slower
 from support.documents.strategies import simple_run, simple_test
 from support.forges.github_api import HEAD, GitHubApi, forbidden, pull_request_event, workflow_run_event
 from support.forges.gitlab_api import NUMBER, PROJECT, GitLabApi
@@ -18,6 +20,7 @@ from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.compare.timing.document import write_time_comparison
 from pytest_opprof.forge.sticky import Marker, sticky_key
 from pytest_opprof.results.files import write_run
+from pytest_opprof.results.run import Commit
 
 pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
 
@@ -104,7 +107,71 @@ def test_two_runs_are_compared_and_commented(github: GitHubApi, folder: Path) ->
     assert "REGRESSED" not in github.bodies[0]
 
 
-def test_times_are_commented_too(github: GitHubApi, folder: Path) -> None:
+def measured(commit: Commit | None) -> Comparison:
+    """A comparison whose causes have lines, of this commit."""
+    found = cloning(places={"step, model.py:31": 2})
+    return replace(found, head=replace(found.head, commit=commit))
+
+
+MERGE = "c" * 40
+LINKED = {
+    "head": (Commit(id=HEAD, dirty=False), f"/blob/{HEAD}/model.py#L31"),
+    "merge": (Commit(id=MERGE, dirty=False), f"/blob/{MERGE}/model.py#L31"),
+    "edited": (Commit(id=HEAD, dirty=True), None),
+    "unknown": (None, None),
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_lines_are_linked_in_the_measured_commit(
+    request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch, forge: str, name: str
+) -> None:
+    api = request.getfixturevalue(forge)
+    monkeypatch.setenv("GITHUB_SHA", MERGE)
+    monkeypatch.setenv("CI_COMMIT_SHA", MERGE)
+    monkeypatch.setenv("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", HEAD)
+    monkeypatch.setenv("CI_PROJECT_URL", "https://gitlab.example.org/owner/project")
+    commit, address = LINKED[name]
+    write_comparison(folder / "new.json", measured(commit))
+    assert main(["comment", "new.json"]) == 0
+    (body,) = api.bodies
+    assert "model.py:31" in body
+    assert address in body if address else "/blob/" not in body
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_lines_are_linked_below_the_start_folder(
+    request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch, forge: str
+) -> None:
+    api = request.getfixturevalue(forge)
+    monkeypatch.setenv("CI_PROJECT_URL", "https://gitlab.example.org/owner/project")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    start = folder / "packages" / "a b"
+    start.mkdir(parents=True)
+    monkeypatch.chdir(start)
+    write_comparison(start / "new.json", measured(Commit(id=HEAD, dirty=False)))
+    assert main(["comment", "new.json"]) == 0
+    assert f"/blob/{HEAD}/packages/a%20b/model.py#L31" in api.bodies[0]
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_comparison_of_another_commit_is_refused(
+    request: pytest.FixtureRequest, folder: Path, capsys: pytest.CaptureFixture[str], forge: str
+) -> None:
+    api = request.getfixturevalue(forge)
+    write_comparison(folder / "old.json", measured(Commit(id="d" * 40, dirty=False)))
+    assert main(["comment", "old.json"]) == 4
+    told = "the comparison measured ddddddd, but this job is for bbbbbbb: it was not used"
+    assert told in capsys.readouterr().err
+    assert api.bodies == []
+    assert not (folder / "summary.md").exists()
+
+
+def test_times_are_commented_too(github: GitHubApi, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = slower().exact.head.commit
+    assert head is not None
+    monkeypatch.setenv("GITHUB_SHA", head.id)
     write_time_comparison(folder / "ab.json", slower())
     assert main(["comment", "ab.json", "--configuration", "times"]) == 0
     assert "control (base against base)" in github.bodies[0]

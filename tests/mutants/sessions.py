@@ -144,9 +144,9 @@ SESSIONS: Final = (
         name="a report that cannot be written",
         tells="That a report is not there: the session fails.",
         file=_CLOSING,
-        text="            text = write_report(wanted, comparison)\n        except OpprofError as error:\n"
+        text="            text = write_report(wanted, comparison, root=session.config.rootpath)\n        except OpprofError as error:\n"
         "            session.failures.append(str(error))",
-        without="            text = write_report(wanted, comparison)\n        except OpprofError as error:\n"
+        without="            text = write_report(wanted, comparison, root=session.config.rootpath)\n        except OpprofError as error:\n"
         "            del error",
         test="tests/e2e/test_reports.py::test_unwritable_report_is_reported",
     ),

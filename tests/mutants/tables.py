@@ -188,7 +188,7 @@ TABLES: Final = (
         name="tests that did not run",
         tells="How many tests a session left out.",
         file=_SUMMARY,
-        text="    if comparison.not_run:",
+        text="    if comparison.not_run > failed:",
         without="    if False:",
         test=_LAST,
     ),

@@ -94,6 +94,7 @@ def _heading(summary: Summary) -> dict[str, Any]:
     """The heading over the tests, with unprintable characters escaped."""
     base, head = summary.exact.base, summary.exact.head
     verdict, _, rest = summary.headline.rpartition(": ")
+    tone = VERDICT_STYLES[summary.verdict] if summary.verdict and verdict else Style.PLAIN
     fields = [
         {name: escaped(text) for name, text in asdict(one).items()} | {"differs": one.differs}
         for one in summary.environment
@@ -101,7 +102,7 @@ def _heading(summary: Summary) -> dict[str, Any]:
     return {
         "title": f"opprof: {summary.headline}",
         "verdict": verdict,
-        "tone": VERDICT_STYLES[summary.verdict] if verdict else Style.PLAIN,
+        "tone": Style.WARN if tone is Style.GOOD and summary.failed else tone,
         "headline": rest,
         "totals": summary.totals,
         "base": escaped(base.title) if base else None,

@@ -10,6 +10,7 @@ from support.forges.artifacts import DOCUMENT, member, zip_of
 from support.forges.fork_jobs import REFUSED, RUN, Job, run_of, uploaded
 from support.forges.github_api import HEAD
 from support.forges.loopback import Asked, Reply
+from support.forges.workflow_commands import obeyed
 
 from pytest_opprof.forge.artifact import MAX_ARTIFACT_BYTES
 from pytest_opprof.results.document import RUN_SCHEMA_VERSION, run_to_document
@@ -88,8 +89,16 @@ def test_hostile_artifact_is_refused_in_one_sentence(job: Job, name: str) -> Non
     assert job.api.bodies == []
 
 
+def test_name_of_a_zip_member_is_inert(job: Job) -> None:
+    job.save(4)
+    job.api.upload(zip_of(("##[error file=README.md;line=1]Rotate keys", DATA)), run=RUN)
+    assert job.comment() == REFUSED
+    assert "Rotate keys" in job.told + job.problem
+    assert obeyed(job.told + job.problem) == []
+
+
 def test_names_in_an_artifact_are_inert(job: Job) -> None:
-    evil = "::error::x`</details>@org/team <img src=x> | <!-- opprof:sticky v1 -->\n::set-output name=a::b\x1b[31m"
+    evil = "##[error]x::error::x`</details>@org/team <img src=x> | <!-- opprof:sticky v1 -->\n::set-output name=a::b\x1b[31m"
     job.save(4)
     hostile = simple_test({evil: 3, "aten::mul": 9}, processes=2)
     run = replace(run_of(9, commit=HEAD), tests=(hostile,))
@@ -97,7 +106,7 @@ def test_names_in_an_artifact_are_inert(job: Job) -> None:
     job.comment("--dry-run")
     lines = job.told.splitlines()
     assert any("set-output" in line for line in lines), "it is shown"
-    assert not any(line.lstrip().startswith("::") for line in lines), "and no runner obeys it"
+    assert obeyed(job.told) == [], "and no runner obeys it"
     assert "\x1b" not in job.told
 
 

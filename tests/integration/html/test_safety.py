@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.documents.compared import compared
+from support.documents.strategies import simple_run, simple_test
 from support.html.pages import hostile_comparison, small_comparison
 from support.html.report_tabs import texts, written
 
@@ -63,6 +65,20 @@ def test_hostile_names_stay_text(browser: Browser, tmp_path: Path) -> None:
     assert tab.complaints == []
     assert tab.requests[0] == url
     assert {request.partition("#")[0] for request in tab.requests} == {url}
+    tab.close()
+
+
+def test_a_copied_command_is_the_shown_one(browser: Browser, tmp_path: Path) -> None:
+    evil = "test_a.py::test_a[\x1b[201~\n\u202eid]"
+    base, head = (simple_run(simple_test({"aten::mul": many}, node_id=evil)) for many in (1, 2))
+    tab = Tab(browser)
+    tab.open(written(tmp_path, html_report(compared(base, head))) + "#test-0")
+    tab.wait("document.querySelector('article .command button')")
+    browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    tab.ask("Page.bringToFront")
+    tab.click("article .command button")
+    tab.wait("document.querySelector('article .command [role=status]').textContent")
+    assert tab.run("navigator.clipboard.readText()") == f"pytest '{escaped(evil)}'"
     tab.close()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from support.documents.ab_runs import MS, near, one_test
 from support.documents.strategies import simple_run, simple_test
 
-from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.comparison import CallLine, Change, Comparison
 from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.timing.comparison import TimeComparison
 from pytest_opprof.compare.timing.judge import compare_times
@@ -44,6 +44,21 @@ def cloning(*, places: dict[str, int] | None = None) -> Comparison:
         rows = tuple(replace(row, places=places if row.name == "aten::clone" else {}) for row in head.ops)
         head = replace(head, ops=rows)
     return compared(base, simple_run(head, commit=HEAD))
+
+
+def without_a_number(comparison: Comparison) -> Comparison:
+    """The comparison with changes of which only the function is known, as of totals."""
+    tests = (
+        replace(
+            test, changes=tuple(one if one.line is None else _bare(one, one.line) for one in test.changes)
+        )
+        for test in comparison.tests
+    )
+    return replace(comparison, tests=tuple(tests))
+
+
+def _bare(change: Change, line: CallLine) -> Change:
+    return replace(change, line=replace(line, number=0, text="", is_certain=True))
 
 
 def mixed() -> Comparison:

@@ -1,5 +1,6 @@
-"""Workflow commands, parsed by the rules of GitHub's runner (`ActionCommand.TryParseV2`)."""
+"""Workflow commands, parsed by the rules of GitHub's runner (`ActionCommand`)."""
 
+import re
 from dataclasses import dataclass
 
 _DATA = {"%0D": "\r", "%0A": "\n", "%25": "%"}
@@ -18,6 +19,14 @@ class Command:
 def commands(text: str) -> list[Command]:
     """One command per line; any other line is a failure."""
     return [_command(line) for line in text.split("\n") if line]
+
+
+def obeyed(text: str) -> list[str]:
+    """The lines that the runner may take for commands: `TryParseV2` trims a line, `TryParse` searches it."""
+    found = re.compile(r"##\[[^\]]*\]")
+    return [
+        line for line in re.split("\r\n|\r|\n", text) if line.lstrip().startswith("::") or found.search(line)
+    ]
 
 
 def _command(line: str) -> Command:

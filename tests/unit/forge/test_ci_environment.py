@@ -31,6 +31,7 @@ def test_bare_github_job_has_the_required_fields() -> None:
         page=None,
         server="",
         summary=None,
+        commit=None,
     )
 
 
@@ -43,12 +44,15 @@ def test_github_job_reads_every_variable() -> None:
         "GITHUB_REPOSITORY": "owner/project",
         "GITHUB_RUN_ID": "90",
         "GITHUB_STEP_SUMMARY": "/summary.md",
+        "GITHUB_SHA": "c" * 40,
     }
     job = GitHubJob.of({**GITHUB, **more})
     assert job.api_url == "https://ghe.example.org/api/v3"
     assert job.checked_token() == "one"
     assert job.page == "https://ghe.example.org/owner/project/actions/runs/90"
     assert job.summary == Path("/summary.md")
+    assert job.commit == "c" * 40
+    assert job.source("fork/project", None) is None
     assert job.source("fork/project", "5d6e7f8") == "https://ghe.example.org/fork/project/blob/5d6e7f8/"
     assert GitHubJob.of({**GITHUB, "GH_TOKEN": "two"}).checked_token() == "two"
 
@@ -67,11 +71,22 @@ def test_gitlab_job_reads_every_variable() -> None:
     job = GitLabJob.of({**GITLAB, **more})
     assert (job.project, job.merge_request, job.head) == (5, 17, "b" * 40)
     assert job.page == "https://gitlab.example.org/job"
+    assert job.commit == "a" * 40
+    assert bare.source("a" * 40) is None
     assert job.is_job_token
     assert job.checked_token() == {"JOB-TOKEN": "of the job"}
     own = GitLabJob.of({**GITLAB, **more, "GITLAB_TOKEN": "mine"})
     assert own.checked_token() == {"PRIVATE-TOKEN": "mine"}
     assert not own.is_job_token
+
+
+def test_gitlab_commit_is_linked_where_it_is() -> None:
+    fork, target = "https://gitlab.example.org/fork", "https://gitlab.example.org/target"
+    urls = {"CI_MERGE_REQUEST_SOURCE_PROJECT_URL": fork, "CI_PROJECT_URL": target}
+    job = GitLabJob.of({**GITLAB, **urls, "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "b" * 40})
+    assert job.source("b" * 40) == f"{fork}/-/blob/{'b' * 40}/"
+    assert job.source("a" * 40) == f"{target}/-/blob/{'a' * 40}/", "the merge of both"
+    assert job.source(None) is None
 
 
 @pytest.mark.parametrize("name", GITHUB)

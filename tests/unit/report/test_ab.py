@@ -98,7 +98,7 @@ def test_unrun_tests_say_why() -> None:
     ]
     assert shown[-2:] == [
         "control (base against base): no noise floor: fewer than two base processes",
-        "1 not run · 12 processes a side",
+        "1 failed · 12 processes a side",
     ]
 
 

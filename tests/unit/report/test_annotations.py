@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from support.documents.compared import cloning, mixed, regressions, slower
+from support.documents.compared import cloning, mixed, regressions, slower, without_a_number
 from support.forges.workflow_commands import commands
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.report.annotations import github_annotations
+from pytest_opprof.report.annotations import Folders, github_annotations
 
 
 def test_a_regression_is_shown_at_the_line_that_calls_the_new_op() -> None:
@@ -29,6 +29,28 @@ def test_regression_without_stacks_is_shown_at_the_test() -> None:
     (found,) = commands(github_annotations(cloning()))
     assert found.properties["file"] == "tests/test_model.py"
     assert "line" not in found.properties
+
+
+def test_function_without_a_line_has_its_file_alone() -> None:
+    comparison = without_a_number(cloning(places={"forward, src/model.py:41": 6}))
+    (found,) = commands(github_annotations(comparison))
+    assert found.properties["file"] == "src/model.py"
+    assert "line" not in found.properties
+
+
+def test_paths_begin_at_the_top_of_the_repository() -> None:
+    folders = Folders(start="packages/a/tests", root="packages/a")
+    of_line = cloning(places={"forward, src/model.py:41": 6})
+    of_install = cloning(places={"forward, /opt/model.py:41": 6})
+    for comparison, file in (
+        (of_line, "packages/a/tests/src/model.py"),
+        (of_install, "/opt/model.py"),
+        (cloning(), "packages/a/tests/test_model.py"),
+    ):
+        (found,) = commands(github_annotations(comparison, folders=folders))
+        assert found.properties["file"] == file
+    files = {one.properties["file"] for one in commands(github_annotations(mixed(), folders=folders))}
+    assert files == {"packages/a/tests/test_model.py"}
 
 
 def test_unjudgeable_tests_are_a_warning() -> None:

@@ -13,11 +13,13 @@ from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.badge import badge
 from pytest_opprof.report.summary import Judged
+from pytest_opprof.results.run import Outcome
 
 # https://shields.io/badges/endpoint-badge: the types of an endpoint's fields, and the named colors.
 TYPES = {"schemaVersion": int, "label": str, "message": str, "color": str, "isError": bool}
 COLORS = {"brightgreen", "green", "yellowgreen", "yellow", "orange", "red", "blue", "lightgrey"}
 RUN = simple_run(named("test_a", {"aten::mul": 1}), name="main")
+BROKEN = simple_run(*RUN.tests, named("test_b", {"aten::mul": 1}, outcome=Outcome.FAILED))
 
 
 def shown(judged: Judged) -> tuple[str, str, bool]:
@@ -37,8 +39,10 @@ def shown(judged: Judged) -> tuple[str, str, bool]:
         (compared(None, RUN), "nothing compared", "lightgrey", False),
         (compared(simple_run(name="main"), RUN), "nothing compared", "lightgrey", False),
         (slower(), "2 regressions", "red", True),
+        (compared(RUN, BROKEN), "no regressions, 1 test failed", "yellow", True),
+        (compared(None, BROKEN), "nothing compared, 1 test failed", "lightgrey", True),
     ],
-    ids=["same", "one", "two", "no baseline", "new alone", "times"],
+    ids=["same", "one", "two", "no baseline", "new alone", "times", "failed", "failed without a baseline"],
 )
 def test_message_names_the_failure(judged: Judged, message: str, color: str, is_error: bool) -> None:
     assert shown(judged) == (message, color, is_error)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.documents.compared import cloning, compared, mixed, named, regressions, slower
+from support.documents.compared import cloning, compared, mixed, named, regressions, slower, without_a_number
 from support.documents.strategies import simple_run
 from support.html.rendered import comments, elements, pages, tables, text_of
 
@@ -101,6 +101,23 @@ def test_advisories_past_the_first_are_counted() -> None:
     assert "`advisory 4`" in text
     assert "`advisory 5`" not in text
     assert "- ... and 3 more advisories" in text
+
+
+def test_notes_past_the_fifth_are_counted() -> None:
+    comparison = replace(cloning(), notes=tuple(f"note {number}" for number in range(6)))
+    assert "\n- `note 4`\n- ... and 1 more note\n" in markdown_comment(comparison)
+    assert "more note" not in markdown_comment(replace(comparison, notes=comparison.notes[:5]))
+
+
+def test_function_without_a_line_is_linked_to_its_file() -> None:
+    comparison = without_a_number(cloning(places={"forward, src/model.py:41": 6}))
+    text = markdown_comment(comparison, links=Links(source="https://forge.example/blob/5d6e7f8/"))
+    for page in pages(text):
+        (link,) = page.iter("a")
+        assert (text_of(link), link.get("href")) == (
+            "src/model.py",
+            "https://forge.example/blob/5d6e7f8/src/model.py",
+        )
 
 
 def test_caller_supplies_the_links() -> None:

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from support.documents.compared import MAIN, cloning, compared, named
 from support.documents.strategies import cuda_test, runs, simple_run, simple_test
 
+from pytest_opprof.report.markdown import markdown_comment
+from pytest_opprof.report.summary import Summary
 from pytest_opprof.report.terminal import (
     comparison_lines,
     header_lines,
@@ -181,6 +184,22 @@ def test_losses_and_tests_not_run_are_counted() -> None:
     head = simple_run(named("test_a", {"aten::mul": 1}, capture=lossy), skipped)
     lines = texts(summary_lines(compared(None, head), width=100))
     assert lines[-1] == "1 measured · 5 events dropped, 1 recording cut off · 1 other test not run"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ERROR])
+def test_tests_that_failed_by_themselves_are_counted(outcome: Outcome) -> None:
+    not_run = Measurement(status=MeasurementStatus.NOT_RUN)
+    judged = named("test_a", {"aten::mul": 1})
+    failed = [named(f"test_{i}", {}, outcome=outcome, measurement=not_run) for i in range(3)]
+    skipped = named("test_b", {}, outcome=Outcome.SKIPPED, measurement=not_run)
+    comparison = compared(simple_run(judged), simple_run(judged, *failed, skipped))
+    (*_, last) = summary_lines(comparison, width=100)
+    told = "1 passed · nothing dropped · 3 tests failed, not compared · 1 other test not run"
+    assert (last.text, last.style) == (told, Style.WARN)
+    assert Summary.of(comparison).headline == "PASS: 1 test, 3 failed"
+    assert told in markdown_comment(comparison)
+    (*_, last) = summary_lines(compared(simple_run(judged), simple_run(judged, failed[0])), width=100)
+    assert last.text == "1 passed · nothing dropped · 1 test failed, not compared"
 
 
 def test_samples_are_counted() -> None:

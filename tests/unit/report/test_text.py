@@ -7,12 +7,16 @@ from pytest_opprof.report.text import columns, cut_end, cut_middle, escaped, tab
 
 # characters of one and of two columns; terminals disagree about others
 shapes = st.text(alphabet="abc:_日本語\n\x1b", max_size=60)
-anything = st.text(max_size=60) | st.sampled_from(["\ud800", "\x1b[31m", "a\nb", "\u202e", "\x00", "\x9b"])
+anything = st.text(max_size=60) | st.sampled_from(
+    ["\ud800", "\x1b[31m", "a\nb", "\u202e", "\x00", "\x9b", "###[error]a"]
+)
 
 
 @given(anything)
 def test_escaped_text_is_printable(text: str) -> None:
     harmless = escaped(text)
+    assert escaped(harmless) == harmless
+    assert "##[" not in harmless
     assert harmless.isprintable()
     assert len(harmless.splitlines()) <= 1
 

@@ -38,8 +38,9 @@ function causeSection({ causes }, show) {
   return section("Causes", ...causes.map((block) => blockView(block, { show })));
 }
 
-/** A command with a button that copies it. */
-function commandLine(text) {
+/** A command with a button that copies what is shown: a name may have characters that a terminal obeys. */
+function commandLine(written) {
+  const text = shown(written);
   const said = make("span", { role: "status", class: "quiet" });
   const command = make("span", { class: "code" }, text);
   const copy = async () => {
