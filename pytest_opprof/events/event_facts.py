@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import DeviceType, device_type
 from pytest_opprof.events.event_metadata import EventMetadata, event_metadata
 from pytest_opprof.events.times import Interval, Kernel
 
@@ -127,6 +127,7 @@ class EventFacts:
         metadata_json: str | None,
         extra_meta: Mapping[str, str] | None,
     ) -> None:
+        self.device_type = device_type(int(self.device_type))
         self.time_range = Interval(start_us, end_us)
         if self.device_resource_id is None:
             self.device_resource_id = self.thread

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import device_type
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.times import FormattedTimesMixin, microseconds
 
@@ -66,7 +66,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     is_legacy: bool = False
     is_remote: bool = False
     is_user_annotation: bool = False
-    device_type: DeviceType = DeviceType.CPU
+    device_type: Any = field(default_factory=lambda: device_type(0))
     use_device: str | None = None
     input_shapes: Any = None
     overload_name: str | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import device_type
 from pytest_opprof.events.event_metadata import event_metadata
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import activity_of, told
@@ -146,14 +146,14 @@ class RecordedEvent(FunctionEvent):
         work = self.forest.device_work
         if work is None:
             return 0.0
-        on_host = self.device_type == DeviceType.CPU
-        return microseconds(work.total_ns[self.index] if on_host else self.duration_ns)
+        on_device = self.forest.recording.kind[self.index] >= _ON_DEVICE
+        return microseconds(self.duration_ns if on_device else work.total_ns[self.index])
 
     @property
     def self_device_time_total(self) -> float:
         """Time of the device work launched by it, not by an event inside it, microseconds."""
         work = self.forest.device_work
-        if work is None or self.device_type != DeviceType.CPU:
+        if work is None or self.forest.recording.kind[self.index] >= _ON_DEVICE:
             return self.device_time_total
         return microseconds(work.self_ns[self.index])
 
@@ -177,11 +177,11 @@ def _parent(event: RecordedEvent) -> FunctionEvent | None:
     return None if parent < 0 else event.forest.event(parent)
 
 
-def _device_type(event: RecordedEvent) -> DeviceType:
+def _device_type(event: RecordedEvent) -> Any:
     recording = event.forest.recording
     if recording.kind[event.index] < _ON_DEVICE:
-        return DeviceType.CPU
-    return DeviceType(recording.threads[recording.thread[event.index]].device_type)
+        return device_type(0)
+    return device_type(recording.threads[recording.thread[event.index]].device_type)
 
 
 def _resource(event: RecordedEvent) -> int:
