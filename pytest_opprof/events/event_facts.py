@@ -35,7 +35,7 @@ class EventFacts:
         structured_input_shapes: As `input_shapes`, with a list of shapes for a list of tensors.
         structured_input_strides: Strides in elements, nested in the same way.
         input_dtypes: The type of each input.
-        concrete_inputs: The values of inputs that are numbers.
+        concrete_inputs: The values of inputs that are numbers or short lists of them; None for others.
         kwinputs: Keyword arguments.
         stack: The calls it was made from, innermost first. Needs ``with_stack``.
         use_device: The profiled device, in lower case. If None, no event has device time.

@@ -125,7 +125,8 @@ def _is_plain_convolution(inputs: Inputs | None) -> bool:
     if inputs is None:
         return False
     ranks = [len(sizes) for sizes in inputs.shapes[:2]]
-    return ranks == [4, 4] and all(text.count(",") == 1 for text in inputs.concrete[3:6])
+    pairs = [len(value) if isinstance(value, list) else 0 for value in inputs.concrete[3:6]]
+    return ranks == [4, 4] and pairs == [2, 2, 2]
 
 
 # Kineto's methods, and the equivalent attributes of our events.

@@ -1,12 +1,15 @@
 """Code written for torch.profiler, over torch's profile and over ours: it must see the same."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pytest_opprof
-from pytest_opprof import DeviceType, EventList, FunctionEvent
+from pytest_opprof import DeviceType, EventList, FunctionEvent, KinetoRecording, load_trace
+from pytest_opprof.events.forest import EventForest
+from pytest_opprof.events.kineto_rows import recorded_events
 
 torch = pytest.importorskip("torch")
 
@@ -66,3 +69,44 @@ def test_events_take_torchs_device_types() -> None:
     )
     assert (kernel.cpu_time_total, kernel.device_time_total, op.cpu_time_total) == (0, 4, 9)
     assert [row.device_type.name for row in EventList([kernel, op]).key_averages()] == ["CUDA", "CPU"]
+
+
+# ---- the values of inputs ----
+
+
+def many_inputs() -> None:
+    torch.empty(2, 3).fill_(1.5).sum(1, keepdim=True)
+    torch.clamp(torch.ones(3), min=float("-inf"))
+    torch._foreach_mul([torch.ones(1)] * 3, [1.0, 2.5, 3.0])
+    torch.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 1, 1), stride=2)
+
+
+def concrete_inputs(events: Any) -> list[tuple[str, Any]]:
+    # torch's list omits an op whose only child has its name
+    return [(event.name, event.concrete_inputs) for event in events if event.name != "aten::mul"]
+
+
+def test_the_values_of_inputs_match_torchs(tmp_path: Path) -> None:
+    expected = profiled(torch.profiler, many_inputs, record_shapes=True)
+    prof = profiled(pytest_opprof, many_inputs, record_shapes=True)
+    values = concrete_inputs(expected.events())
+    assert ("aten::sum", [None, [1], True, None]) in values
+    assert concrete_inputs(prof.events()) == concrete_inputs(prof.events().as_torch()) == values
+    told = [event.concrete_inputs() for event in prof.profiler.kineto_results.events()]
+    assert told == [event.concrete_inputs() for event in expected.profiler.kineto_results.events()]
+    for one in (prof, expected):
+        path = tmp_path / "trace.json"
+        one.export_chrome_trace(str(path))
+        read = [told for told in concrete_inputs(load_trace(path).events()) if told[1]]
+        assert read == [told for told in values if told[1]]
+
+
+def test_convolutions_have_torchs_flops() -> None:
+    expected = profiled(torch.profiler, many_inputs, with_flops=True)
+    prof = profiled(pytest_opprof, many_inputs, with_flops=True)
+    told = {event.name(): event.flops() for event in expected.profiler.kineto_results.events()}
+    assert told["aten::conv2d"] > 0
+    assert {event.name(): event.flops() for event in prof.kineto_results.events()} == told
+    read = KinetoRecording(expected.profiler.kineto_results)
+    (convolution,) = (event for event in recorded_events(EventForest(read)) if event.name() == "aten::conv2d")
+    assert convolution.flops() == told["aten::conv2d"]
