@@ -55,6 +55,8 @@ def _torchs_member(torchs: Any, number: int) -> Any:
     named = {"__module__": torchs.__module__, "__eq__": equals, "__hash__": torchs.__hash__}
     # Torch's class defines this, too: without our own, it would answer before `__eq__`.
     named["__ne__"] = lambda self, other: not equals(self, other)
+    # Pickle does not find the class by its name; another process may have no torch.
+    named["__reduce__"] = lambda self: (device_type, (int(self),))
     return type(torchs.__name__, (torchs,), named)(number)
 
 

@@ -145,6 +145,10 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
             self._events = nest(self._events)
             self._tree_built = True
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A recording stays in its process; its events know how to leave it.
+        return vars(self) | {"_events": list(self._events), "_recorded": None}
+
     def __repr__(self) -> str:
         return f"<EventList of {len(self)} events>"
 

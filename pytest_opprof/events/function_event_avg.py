@@ -76,6 +76,10 @@ class FunctionEventAvg(FormattedTimesMixin):
     total_device_percent: Any = -1
     first: FunctionEvent | None = None
 
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        # Without the first event: it would bring along all events that it is nested with.
+        return None, {name: getattr(self, name) for name in self.__slots__} | {"first": None}
+
     @property
     def cpu_parent(self) -> FunctionEvent | None:
         """The event around the first event."""

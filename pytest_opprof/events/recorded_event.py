@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE
 from pytest_opprof.events.device import device_type
+from pytest_opprof.events.event_facts import EventFacts
 from pytest_opprof.events.event_metadata import event_metadata
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import activity_of, told
@@ -24,6 +25,20 @@ if TYPE_CHECKING:
 _ON_DEVICE: Final = int(EventKind.KERNEL)  # and all kinds above; enum members compare slowly
 # Links to other events are not kept: cycles of references would live until a garbage collection.
 _NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
+# What a copy has besides the attributes that may be set.
+_COPIED: Final = (
+    *("start_ns", "end_ns", "is_unfinished", "kind", "step", "counters", "cpp_frames", "cpu_time_total"),
+    *("self_cpu_time_total", "device_time_total", "self_device_time_total", "self_cpu_memory_usage"),
+    "self_device_memory_usage",
+)
+
+
+class CopiedEvent(FunctionEvent):
+    """A recorded event without its recording, which pickle and `copy` make of it."""
+
+    __slots__ = _COPIED
+
+    has_sums = True
 
 
 class RecordedEvent(FunctionEvent):
@@ -46,6 +61,10 @@ class RecordedEvent(FunctionEvent):
         if name not in _NOT_KEPT:
             setattr(self, name, value)
         return value
+
+    def __reduce_ex__(self, _protocol: object, /) -> tuple[object, ...]:
+        slots = {name: getattr(self, name) for name in (*EventFacts.__slots__, *_COPIED)}
+        return object.__new__, (CopiedEvent,), (None, slots)
 
     @property
     def recorded_name(self) -> str:

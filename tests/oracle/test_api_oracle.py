@@ -1,5 +1,7 @@
 """Code written for torch.profiler, over torch's profile and over ours: it must see the same."""
 
+import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ import pytest
 
 import pytest_opprof
 from pytest_opprof import DeviceType, EventList, FunctionEvent, KinetoRecording, load_trace
+from pytest_opprof.events.event_facts import EventFacts
 from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.kineto_rows import recorded_events
 
@@ -110,3 +113,40 @@ def test_convolutions_have_torchs_flops() -> None:
     read = KinetoRecording(expected.profiler.kineto_results)
     (convolution,) = (event for event in recorded_events(EventForest(read)) if event.name() == "aten::conv2d")
     assert convolution.flops() == told["aten::conv2d"]
+
+
+# ---- copies ----
+
+
+def copied_by_pickle(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  # our own
+
+
+@BOTH
+@pytest.mark.parametrize("copied", [copied_by_pickle, copy.deepcopy], ids=["pickle", "deepcopy"])
+def test_events_and_averages_can_be_copied(api: Any, copied: Callable[[Any], Any]) -> None:
+    events = profiled(api, with_stack=True, record_shapes=True, profile_memory=True).events()
+    rows = events.key_averages()
+    assert copied(events[0]).name == events[0].name
+    assert copied(rows).table() == rows.table()
+    assert copied(rows[0]).cpu_time_total == rows[0].cpu_time_total
+    copies = copied(events)
+    assert type(copies) is type(events)
+    assert copies.table() == events.table()
+    assert [len(event.cpu_children) for event in copies] == [len(event.cpu_children) for event in events]
+    children = [child for event in copies for child in event.cpu_children]
+    assert all(any(child is event for event in copies) for child in children)
+    assert all(any(child is other for other in child.cpu_parent.cpu_children) for child in children)
+    assert copies.key_averages().total_average().count == len(events)
+
+
+def test_a_copied_event_keeps_its_facts() -> None:
+    with pytest_opprof.profile(profile_memory=True) as prof, pytest_opprof.record_function("outer"):
+        torch.ones(9)
+    events = prof.events()
+    names = [*EventFacts.__slots__, "kind", "step", "start_ns", "self_cpu_time_total_ns", "counters"]
+    different = {"cpu_parent", "cpu_children"}
+    for event, copy_of_it in zip(events, copied_by_pickle(events), strict=True):
+        assert {name: getattr(copy_of_it, name) for name in names if name not in different} == {
+            name: getattr(event, name) for name in names if name not in different
+        }
