@@ -162,20 +162,15 @@ class KinetoProfile(Averaged):
         self._recorder.deliver()
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[object]) -> None:  # noqa: FBT001  # torch's
-        """Switch collection off, or on again, in the middle of a recording.
+        """Switch collection off, or on again, in the middle of a recording; does nothing outside of one.
 
         While it is off, events that begin on any thread are not recorded; those that had begun end as usual.
 
         Args:
             activities: What to switch. With the CPU off nothing is collected; with CUDA off, ops still are.
-
-        Raises:
-            UsageError: Nothing is being recorded.
         """
         if not self._recorder.is_open:
-            raise UsageError(
-                "toggle_collection_dynamic() needs an open recording; start() the profiler first"
-            )
+            return
         switched = toggled_here(activities)
         if ProfilerActivity.CPU in switched:
             Collector.instance().pause(paused=not enable)
