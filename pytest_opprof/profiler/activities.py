@@ -20,6 +20,16 @@ class ProfilerActivity(enum.Enum):
     MTIA = 4
     PrivateUse1 = 5
 
+    def __index__(self) -> int:
+        return self.value
+
+    __int__ = __index__
+
+
+def kineto_available() -> bool:
+    """Whether profiles have all that torch records with Kineto: always, because ours need no Kineto."""
+    return True
+
 
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be recorded here: the CPU, and CUDA if torch or this process has it."""

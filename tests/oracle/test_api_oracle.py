@@ -150,3 +150,32 @@ def test_a_copied_event_keeps_its_facts() -> None:
         assert {name: getattr(copy_of_it, name) for name in names if name not in different} == {
             name: getattr(event, name) for name in names if name not in different
         }
+
+
+# ---- the rest of the names ----
+
+
+@BOTH
+def test_tables_take_what_torchs_take(api: Any) -> None:
+    rows = profiled(api).key_averages()
+    assert rows.table(row_limit=None) == rows.table(row_limit=-1)
+    assert rows.table(time_unit="ns") == rows.table(time_unit="") == rows.table()
+
+
+@BOTH
+def test_lists_of_events_add_up_as_lists_do(api: Any) -> None:
+    ours, others = profiled(api).events(), profiled(api).events()
+    both = [*ours, *others]
+    for joined in (ours + others, ours + list(others), list(ours) + others):
+        assert type(joined) is list
+        assert all(one is other for one, other in zip(joined, both, strict=True))
+    assert len(ours * 2) == len(2 * ours) == 2 * len(ours)
+    assert (type(ours * 2), type(ours.copy()), len(ours.copy())) == (list, list, len(ours))
+    with pytest.raises(TypeError):
+        _ = ours + 1
+
+
+@BOTH
+def test_names_of_the_module_are_there(api: Any) -> None:
+    assert api.kineto_available() is True
+    assert [int(api.ProfilerActivity.CPU), int(api.ProfilerActivity.CUDA)] == [0, 2]
