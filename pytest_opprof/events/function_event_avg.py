@@ -17,8 +17,14 @@ _OF_THE_FIRST = (
 )
 
 
-@dataclass(slots=True, kw_only=True, eq=False, repr=False)
-class FunctionEventAvg(FormattedTimesMixin):
+class _WithFirst:
+    """Keeps the first event out of ``vars(row)``, which shows numbers and texts."""
+
+    __slots__ = ("first",)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FunctionEventAvg(_WithFirst, FormattedTimesMixin):
     """All events of one key, summed up, with the attributes of torch's ``FunctionEventAvg``.
 
     Attributes:
@@ -76,9 +82,9 @@ class FunctionEventAvg(FormattedTimesMixin):
     total_device_percent: Any = -1
     first: FunctionEvent | None = None
 
-    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+    def __getstate__(self) -> tuple[dict[str, Any], dict[str, None]]:
         # Without the first event: it would bring along all events that it is nested with.
-        return None, {name: getattr(self, name) for name in self.__slots__} | {"first": None}
+        return vars(self), {"first": None}
 
     @property
     def cpu_parent(self) -> FunctionEvent | None:
@@ -158,3 +164,6 @@ class FunctionEventAvg(FormattedTimesMixin):
             f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
             f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
         )
+
+
+delattr(FunctionEventAvg, "first")  # its default, which would hide the slot

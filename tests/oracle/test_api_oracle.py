@@ -179,3 +179,13 @@ def test_lists_of_events_add_up_as_lists_do(api: Any) -> None:
 def test_names_of_the_module_are_there(api: Any) -> None:
     assert api.kineto_available() is True
     assert [int(api.ProfilerActivity.CPU), int(api.ProfilerActivity.CUDA)] == [0, 2]
+
+
+@BOTH
+def test_rows_can_have_attributes_of_ones_own(api: Any) -> None:
+    row = profiled(api).key_averages()[0]
+    row.note = "the largest"
+    shown = vars(row)
+    assert (shown["note"], shown["key"], shown["count"]) == ("the largest", row.key, row.count)
+    assert "first" not in shown
+    assert copied_by_pickle(row).note == "the largest"
