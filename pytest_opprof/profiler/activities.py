@@ -69,6 +69,18 @@ def parse_activities(requested: Iterable[object] | None) -> set[ProfilerActivity
     return activities
 
 
+def activity_types(requested: Iterable[object]) -> dict[ProfilerActivity, set[str]]:
+    """The names of activity types in the mappings of an ``activities`` argument, by activity."""
+    named = (item.items() for item in requested if isinstance(item, Mapping))
+    return {_activity(member): set(types) for items in named for member, types in items}
+
+
+def device_in(activities: Collection[ProfilerActivity]) -> str | None:
+    """The device that torch's profile names as its ``use_device``; None for the host alone."""
+    order = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")
+    return next((name.lower() for name in order if ProfilerActivity[name] in activities), None)
+
+
 def without_or_with_cuda(
     requested: Iterable[object] | None, *, use_cuda: bool | None
 ) -> Iterable[object] | None:

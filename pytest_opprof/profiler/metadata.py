@@ -11,12 +11,12 @@ class TraceMetadata:
     """Names and JSON values for traces, checked when they are set, so that no trace is broken JSON."""
 
     def __init__(self) -> None:
-        self._preset: dict[str, str] = {}
+        self.preset_values: dict[str, str] = {}
         self._values: dict[str, str] = {}
 
     def preset(self, key: str, value: str) -> None:
         """Set a JSON value that `add_json` and `add` override."""
-        self._preset[key] = _checked(key, value)
+        self.preset_values[key] = _checked(key, value)
 
     def add_json(self, key: str, value: str) -> None:
         """Set a JSON value.
@@ -32,7 +32,7 @@ class TraceMetadata:
 
     def merged(self, known: Mapping[str, object]) -> dict[str, str]:
         """All values as JSON text; the user's override the profiler's."""
-        return {key: json.dumps(value) for key, value in known.items()} | self._preset | self._values
+        return {key: json.dumps(value) for key, value in known.items()} | self.preset_values | self._values
 
 
 def distributed_info() -> dict[str, object] | None:

@@ -85,7 +85,9 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
             sampling=sampling,
         )
         self.on_trace_ready = on_trace_ready
-        self._stepper = Stepper(schedule or record_always, self._recorder, named_steps=schedule is not None)
+        self.schedule = schedule or record_always
+        self.record_steps = schedule is not None
+        self._stepper = Stepper(self.schedule, self._recorder, named_steps=self.record_steps)
         KinetoStepTracker.init_step_count(_STEPS)
 
     def __exit__(

@@ -189,3 +189,40 @@ def test_rows_can_have_attributes_of_ones_own(api: Any) -> None:
     assert (shown["note"], shown["key"], shown["count"]) == ("the largest", row.key, row.count)
     assert "first" not in shown
     assert copied_by_pickle(row).note == "the largest"
+
+
+@BOTH
+def test_the_inner_profile_has_torchs_results(api: Any) -> None:
+    inner = profiled(api).profiler
+    assert [event.id for event in inner.function_events] == [event.id for event in inner.function_events]
+    assert inner.table("count", row_limit=1) == inner.function_events.table("count", row_limit=1)
+    assert inner.total_average().key == "Total"
+    expected = sum(event.self_cpu_time_total for event in inner.function_events)
+    assert inner.self_cpu_time_total == pytest.approx(expected)
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore:activity types:UserWarning")  # ours are not chosen one by one
+def test_a_profile_keeps_its_arguments(api: Any) -> None:
+    cpu = api.ProfilerActivity.CPU
+    steps = api.schedule(wait=0, warmup=1, active=1, repeat=1)
+    observer = api.ExecutionTraceObserver()
+    prof = api.profile(
+        activities=[{cpu: ["CPU_OP"]}],
+        schedule=steps,
+        execution_trace_observer=observer,
+        custom_trace_id_callback=observer.is_running,
+        post_processing_timeout_s=3.0,
+    )
+    assert (prof.schedule, prof.record_steps, prof.use_device) == (steps, True, None)
+    assert (prof.execution_trace_observer, prof.post_processing_timeout_s) == (observer, 3.0)
+    assert (prof.custom_trace_id_callback, prof.activity_filters) == (observer.is_running, {cpu: {"CPU_OP"}})
+    prof.preset_metadata_json("key", "[1]")
+    assert prof.preset_metadata == {"key": "[1]"}
+    plain = api.profile(activities=(activity for activity in [cpu]))
+    assert (plain.record_steps, plain.schedule(3), plain.activity_filters) == (
+        False,
+        api.ProfilerAction.RECORD,
+        {},
+    )
+    assert (plain.execution_trace_observer, plain.post_processing_timeout_s) == (None, None)
