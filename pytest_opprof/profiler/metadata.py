@@ -36,18 +36,25 @@ class TraceMetadata:
 
 
 def distributed_info() -> dict[str, object] | None:
-    """The place of this process in a torch.distributed job; None outside of one.
+    """The place of this process in a torch.distributed job, and its process groups; None outside of one.
 
     Trace analysers read the rank from it. Torch is not imported for this: a process in a job has imported it.
     """
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
-    return {
+    info = {
         "backend": distributed.get_backend(),
         "rank": distributed.get_rank(),
         "world_size": distributed.get_world_size(),
     }
+    if hasattr(distributed, "get_pg_count"):
+        info["pg_count"] = distributed.get_pg_count()
+    if hasattr(distributed.distributed_c10d, "_get_all_pg_configs"):
+        info["pg_config"] = distributed.distributed_c10d._get_all_pg_configs()  # noqa: SLF001  # as torch's profile
+    if info["backend"] == "nccl":
+        info["nccl_version"] = ".".join(str(part) for part in sys.modules["torch"].cuda.nccl.version())
+    return info
 
 
 def _checked(key: str, value: str) -> str:
