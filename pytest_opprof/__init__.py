@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel
     from pytest_opprof.events.torch_rules import MemRecordsAcc
     from pytest_opprof.plugin.fixtures import Opprof
-    from pytest_opprof.profiler.activities import ProfilerActivity, supported_activities
+    from pytest_opprof.profiler.activities import ProfilerActivity, kineto_available, supported_activities
     from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
     from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start
     from pytest_opprof.profiler.enabled import run_on_profiler_stop as _run_on_profiler_stop
@@ -93,6 +93,7 @@ __all__ = [
     "_set_is_profiler_enabled",
     "emit_itt",
     "emit_nvtx",
+    "kineto_available",
     "listen",
     "load_nsys",
     "load_nvprof",
@@ -148,6 +149,7 @@ _ROOMS = {
     "_rewrite_name": "events.names:rewrite_name",
     "emit_itt": "profiler.emit",
     "emit_nvtx": "profiler.emit",
+    "kineto_available": "profiler.activities",
     "listen": "profiler.on_demand",
     "load_nsys": "traces.nsys",
     "load_nvprof": "traces.nvprof",

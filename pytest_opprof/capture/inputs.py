@@ -65,13 +65,13 @@ class Inputs:
         shapes: Sizes of a tensor, a list of sizes for a tensor list, else [].
         strides: The same for strides, in elements.
         dtypes: Kineto's names: "float", "long int", "TensorList", "Scalar", "ScalarList" or "".
-        concrete: Text of scalars and short scalar lists, else "".
+        concrete: The values of scalars and short scalar lists, else None.
     """
 
     shapes: list[Any]
     strides: list[Any]
     dtypes: list[str]
-    concrete: list[str]
+    concrete: list[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ def decode_inputs(block: memoryview[int]) -> Inputs | None:
     A range's text is an input without shape, type or value, as in torch.
     """
     if block[0] & 0xFF == _ARGS_INPUT:
-        return Inputs(shapes=[[]], strides=[[]], dtypes=[""], concrete=[""])
+        return Inputs(shapes=[[]], strides=[[]], dtypes=[""], concrete=[None])
     words = input_words(block)
     if words is None:
         return None
@@ -241,16 +241,16 @@ def _dtype(token: Token) -> str:
     return "ScalarList" if token.tag in _SCALAR_LISTS else ""
 
 
-def _concrete(token: Token) -> str:
+def _concrete(token: Token) -> Any:
     if token.tag is Tag.BOOL:
-        return str(bool(token.length))
+        return bool(token.length)
     if token.tag in _SCALARS:
-        return str(token.values[0])
+        return token.values[0]
     if token.tag is Tag.BOOL_LIST:
-        return str([bool(value) for value in token.values])
+        return [bool(value) for value in token.values]
     if token.tag in _SCALAR_LISTS:
-        return str(list(token.values))
+        return list(token.values)
     if token.tag is Tag.TEXT:
         text: bytes = token.values[0]
         return text.decode("utf-8", "replace")
-    return ""
+    return None

@@ -29,7 +29,7 @@ class TableOptions:
     """
 
     sort_by: str | None = None
-    row_limit: int = 100
+    row_limit: int | None = 100
     max_src_column_width: int | None = 75
     max_name_column_width: int | None = 55
     max_shapes_column_width: int | None = 80
@@ -59,8 +59,9 @@ class Column:
 
 
 def format_time(time_us: float, unit: TimeUnit | None) -> str:
-    """Microseconds as text, in the given unit or in the unit that suits them."""
-    return format_time_us(time_us) if unit is None else f"{time_us / _US_IN[unit]:.3f}{unit}"
+    """Microseconds as text, in the given unit; without one, or with another, in the unit that suits them."""
+    scale = _US_IN.get(unit) if unit is not None else None
+    return format_time_us(time_us) if scale is None else f"{time_us / scale:.3f}{unit}"
 
 
 def device_title(facts: Survey) -> str:

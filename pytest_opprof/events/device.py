@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import enum
-from typing import Final
+import functools
+from typing import Any, Final
+
+from pytest_opprof.capture.torch_ops import imported_torch
 
 
 class DeviceType(enum.IntEnum):
@@ -33,6 +36,28 @@ class DeviceType(enum.IntEnum):
 
     def __str__(self) -> str:
         return f"DeviceType.{self.name}"
+
+
+def device_type(number: int) -> Any:
+    """The device type with torch's number: our member, or torch's if torch is imported."""
+    torch = imported_torch()
+    return DeviceType(number) if torch is None else _torchs_member(torch.autograd.DeviceType, number)
+
+
+@functools.cache
+def _torchs_member(torchs: Any, number: int) -> Any:
+    """A member of torch's enumeration that equals ours, too, because torch's own equal nothing else."""
+
+    def equals(self: Any, other: object) -> bool:
+        return isinstance(other, int | torchs) and int(self) == int(other)
+
+    # Python asks a subclass first, so torch's members equal this one as well.
+    named = {"__module__": torchs.__module__, "__eq__": equals, "__hash__": torchs.__hash__}
+    # Torch's class defines this, too: without our own, it would answer before `__eq__`.
+    named["__ne__"] = lambda self, other: not equals(self, other)
+    # Pickle does not find the class by its name; another process may have no torch.
+    named["__reduce__"] = lambda self: (device_type, (int(self),))
+    return type(torchs.__name__, (torchs,), named)(number)
 
 
 # Devices whose memory torch counts as the host's, and as the device's.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import DeviceType, device_type
 from pytest_opprof.events.event_metadata import EventMetadata, event_metadata
 from pytest_opprof.events.times import Interval, Kernel
 
@@ -35,7 +35,7 @@ class EventFacts:
         structured_input_shapes: As `input_shapes`, with a list of shapes for a list of tensors.
         structured_input_strides: Strides in elements, nested in the same way.
         input_dtypes: The type of each input.
-        concrete_inputs: The values of inputs that are numbers.
+        concrete_inputs: The values of inputs that are numbers or short lists of them; None for others.
         kwinputs: Keyword arguments.
         stack: The calls it was made from, innermost first. Needs ``with_stack``.
         use_device: The profiled device, in lower case. If None, no event has device time.
@@ -127,6 +127,7 @@ class EventFacts:
         metadata_json: str | None,
         extra_meta: Mapping[str, str] | None,
     ) -> None:
+        self.device_type = device_type(int(self.device_type))
         self.time_range = Interval(start_us, end_us)
         if self.device_resource_id is None:
             self.device_resource_id = self.thread

@@ -124,6 +124,21 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         """Insert an event before an index."""
         self._to_change().insert(index, value)
 
+    def copy(self) -> list[FunctionEvent]:
+        """The events as a list, as in torch."""
+        return list(self)
+
+    def __add__(self, other: Iterable[FunctionEvent]) -> list[FunctionEvent]:
+        return [*self, *other] if isinstance(other, EventList | list) else NotImplemented
+
+    def __radd__(self, other: list[FunctionEvent]) -> list[FunctionEvent]:
+        return [*other, *self]
+
+    def __mul__(self, times: int) -> list[FunctionEvent]:
+        return list(self) * times
+
+    __rmul__ = __mul__
+
     def sort(self, *, key: Callable[[FunctionEvent], Any], reverse: bool = False) -> None:
         """Sort the events in place, as `list.sort` does."""
         self._to_change().sort(key=key, reverse=reverse)
@@ -144,6 +159,10 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         if self._recorded is None:
             self._events = nest(self._events)
             self._tree_built = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A recording stays in its process; its events know how to leave it.
+        return vars(self) | {"_events": list(self._events), "_recorded": None}
 
     def __repr__(self) -> str:
         return f"<EventList of {len(self)} events>"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import device_type
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.times import FormattedTimesMixin, microseconds
 
@@ -17,8 +17,14 @@ _OF_THE_FIRST = (
 )
 
 
-@dataclass(slots=True, kw_only=True, eq=False, repr=False)
-class FunctionEventAvg(FormattedTimesMixin):
+class _WithFirst:
+    """Keeps the first event out of ``vars(row)``, which shows numbers and texts."""
+
+    __slots__ = ("first",)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FunctionEventAvg(_WithFirst, FormattedTimesMixin):
     """All events of one key, summed up, with the attributes of torch's ``FunctionEventAvg``.
 
     Attributes:
@@ -66,7 +72,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     is_legacy: bool = False
     is_remote: bool = False
     is_user_annotation: bool = False
-    device_type: DeviceType = DeviceType.CPU
+    device_type: Any = field(default_factory=lambda: device_type(0))
     use_device: str | None = None
     input_shapes: Any = None
     overload_name: str | None = None
@@ -75,6 +81,10 @@ class FunctionEventAvg(FormattedTimesMixin):
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
     first: FunctionEvent | None = None
+
+    def __getstate__(self) -> tuple[dict[str, Any], dict[str, None]]:
+        # Without the first event: it would bring along all events that it is nested with.
+        return vars(self), {"first": None}
 
     @property
     def cpu_parent(self) -> FunctionEvent | None:
@@ -154,3 +164,6 @@ class FunctionEventAvg(FormattedTimesMixin):
             f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
             f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
         )
+
+
+delattr(FunctionEventAvg, "first")  # its default, which would hide the slot

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pytest_opprof.capture.event_flags import FLAG_BACKGROUND
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.events.columns import Compat, TableOptions
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import DeviceType, device_type
 from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.frames import rows_to_arrow, rows_to_pandas
 from pytest_opprof.events.function_event import FunctionEvent, launched_times
@@ -195,7 +195,7 @@ def _group_rows(
             is_async=group.is_async,
             is_background=group.background,
             is_user_annotation=group.is_user_annotation,
-            device_type=DeviceType(group.device_type),
+            device_type=device_type(group.device_type),
             use_device=device,
             input_shapes=first.input_shapes if grouping.shapes else "",
             overload_name=first.overload_name if grouping.overloads else "",
@@ -256,7 +256,9 @@ def device_times(
     events: Sequence[FunctionEvent | FunctionEventAvg],
 ) -> Iterator[tuple[FunctionEvent | FunctionEventAvg, float, float]]:
     """Each event with its device time and self device time, microseconds, summing each event once."""
-    on_host = [event for event in events if isinstance(event, FunctionEvent) and not event.device_type]
+    on_host = [
+        event for event in events if isinstance(event, FunctionEvent) and event.device_type == DeviceType.CPU
+    ]
     known = launched_times(on_host)
     for event in events:
         total = known.get(id(event))

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.attribution import CALLS, launching_op
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import DeviceType, device_type
 from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.kineto_event import KinetoEvent
 from pytest_opprof.events.recorded_event import RecordedEvent
@@ -97,12 +96,9 @@ class RecordedKinetoEvent:
         return forest.event(op).id if op >= 0 else 0
 
     def device_type(self) -> Any:
-        """Where it ran, or whose memory it records; torch's own enum member if torch is imported."""
+        """Where it ran, or whose memory it records; torch's enum member if torch is imported."""
         memory = self._event.memory
-        device = self._event.device_type if memory is None else _whose(memory.device_type)
-        torch = imported_torch()
-        # Torch's code compares with its own enumeration, whose members equal nothing else.
-        return device if torch is None else torch.autograd.DeviceType(int(device))
+        return self._event.device_type if memory is None else device_type(_whose(memory.device_type))
 
     def flops(self) -> int:
         """Its FLOPs; 0 if torch has no formula for it or FLOPs were not counted."""
@@ -129,7 +125,8 @@ def _is_plain_convolution(inputs: Inputs | None) -> bool:
     if inputs is None:
         return False
     ranks = [len(sizes) for sizes in inputs.shapes[:2]]
-    return ranks == [4, 4] and all(text.count(",") == 1 for text in inputs.concrete[3:6])
+    pairs = [len(value) if isinstance(value, list) else 0 for value in inputs.concrete[3:6]]
+    return ranks == [4, 4] and pairs == [2, 2, 2]
 
 
 # Kineto's methods, and the equivalent attributes of our events.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import device_type
+from pytest_opprof.events.event_facts import EventFacts
 from pytest_opprof.events.event_metadata import event_metadata
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import activity_of, told
@@ -24,6 +25,20 @@ if TYPE_CHECKING:
 _ON_DEVICE: Final = int(EventKind.KERNEL)  # and all kinds above; enum members compare slowly
 # Links to other events are not kept: cycles of references would live until a garbage collection.
 _NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
+# What a copy has besides the attributes that may be set.
+_COPIED: Final = (
+    *("start_ns", "end_ns", "is_unfinished", "kind", "step", "counters", "cpp_frames", "cpu_time_total"),
+    *("self_cpu_time_total", "device_time_total", "self_device_time_total", "self_cpu_memory_usage"),
+    "self_device_memory_usage",
+)
+
+
+class CopiedEvent(FunctionEvent):
+    """A recorded event without its recording, which pickle and `copy` make of it."""
+
+    __slots__ = _COPIED
+
+    has_sums = True
 
 
 class RecordedEvent(FunctionEvent):
@@ -46,6 +61,10 @@ class RecordedEvent(FunctionEvent):
         if name not in _NOT_KEPT:
             setattr(self, name, value)
         return value
+
+    def __reduce_ex__(self, _protocol: object, /) -> tuple[object, ...]:
+        slots = {name: getattr(self, name) for name in (*EventFacts.__slots__, *_COPIED)}
+        return object.__new__, (CopiedEvent,), (None, slots)
 
     @property
     def recorded_name(self) -> str:
@@ -146,14 +165,14 @@ class RecordedEvent(FunctionEvent):
         work = self.forest.device_work
         if work is None:
             return 0.0
-        on_host = self.device_type == DeviceType.CPU
-        return microseconds(work.total_ns[self.index] if on_host else self.duration_ns)
+        on_device = self.forest.recording.kind[self.index] >= _ON_DEVICE
+        return microseconds(self.duration_ns if on_device else work.total_ns[self.index])
 
     @property
     def self_device_time_total(self) -> float:
         """Time of the device work launched by it, not by an event inside it, microseconds."""
         work = self.forest.device_work
-        if work is None or self.device_type != DeviceType.CPU:
+        if work is None or self.forest.recording.kind[self.index] >= _ON_DEVICE:
             return self.device_time_total
         return microseconds(work.self_ns[self.index])
 
@@ -177,11 +196,11 @@ def _parent(event: RecordedEvent) -> FunctionEvent | None:
     return None if parent < 0 else event.forest.event(parent)
 
 
-def _device_type(event: RecordedEvent) -> DeviceType:
+def _device_type(event: RecordedEvent) -> Any:
     recording = event.forest.recording
     if recording.kind[event.index] < _ON_DEVICE:
-        return DeviceType.CPU
-    return DeviceType(recording.threads[recording.thread[event.index]].device_type)
+        return device_type(0)
+    return device_type(recording.threads[recording.thread[event.index]].device_type)
 
 
 def _resource(event: RecordedEvent) -> int:

@@ -37,7 +37,7 @@ class Tabular(ABC):
     def table(  # noqa: PLR0917  # torch's arguments, which may be given by place
         self,
         sort_by: str | None = None,
-        row_limit: int = 100,
+        row_limit: int | None = 100,
         max_src_column_width: int | None = 75,
         max_name_column_width: int | None = 55,
         max_shapes_column_width: int | None = 80,
@@ -51,13 +51,13 @@ class Tabular(ABC):
 
         Args:
             sort_by: The attribute to sort by, largest first, such as ``count``; None keeps the order.
-            row_limit: Rows shown; -1 shows all.
+            row_limit: Rows shown; -1 and None show all.
             max_src_column_width: Longer source locations are cut at the start; None never cuts.
             max_name_column_width: Longer names are cut at the end; None never cuts.
             max_shapes_column_width: Longer shapes are cut at the end; None never cuts.
             header: A line above the table.
             top_level_events_only: Leave out what ran inside another op.
-            time_unit: ``s``, ``ms`` or ``us`` for all times, instead of the unit that suits each.
+            time_unit: ``s``, ``ms`` or ``us`` for all times; any other value means the unit that suits each.
             compat: ``"torch"`` repeats the mistakes of torch's table.
 
         Raises:
@@ -160,7 +160,8 @@ def _sortable(value: Any) -> tuple[bool, Any]:
 def _shown(rows: Sequence[TableRow], options: TableOptions) -> list[TableRow]:
     if options.top_level_events_only:
         rows = [row for row in rows if row.cpu_parent is None]
-    return list(rows if options.row_limit < 0 else rows[: options.row_limit])
+    limit = options.row_limit
+    return list(rows if limit is None or limit < 0 else rows[:limit])
 
 
 def _line(columns: Sequence[Column], cells: Sequence[object]) -> str:

@@ -20,6 +20,16 @@ class ProfilerActivity(enum.Enum):
     MTIA = 4
     PrivateUse1 = 5
 
+    def __index__(self) -> int:
+        return self.value
+
+    __int__ = __index__
+
+
+def kineto_available() -> bool:
+    """Whether profiles have all that torch records with Kineto: always, because ours need no Kineto."""
+    return True
+
 
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be recorded here: the CPU, and CUDA if torch or this process has it."""
@@ -57,6 +67,18 @@ def parse_activities(requested: Iterable[object] | None) -> set[ProfilerActivity
     if not activities:
         raise AssertionError("No valid profiler activities found")
     return activities
+
+
+def activity_types(requested: Iterable[object]) -> dict[ProfilerActivity, set[str]]:
+    """The names of activity types in the mappings of an ``activities`` argument, by activity."""
+    named = (item.items() for item in requested if isinstance(item, Mapping))
+    return {_activity(member): set(types) for items in named for member, types in items}
+
+
+def device_in(activities: Collection[ProfilerActivity]) -> str | None:
+    """The device that torch's profile names as its ``use_device``; None for the host alone."""
+    order = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")
+    return next((name.lower() for name in order if ProfilerActivity[name] in activities), None)
 
 
 def without_or_with_cuda(

@@ -42,11 +42,16 @@ class ExecutionTraceObserver:
     def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
         """An observer that writes into a temporary file if ENABLE_PYTORCH_EXECUTION_TRACE is 1, else None.
 
-        With ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS=1 it collects resources too.
+        With ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS=1 it collects resources too. If there is no place for the
+        file, it warns and returns None.
         """
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
             return None
-        descriptor, path = tempfile.mkstemp(suffix=".et.json")
+        try:
+            descriptor, path = tempfile.mkstemp(suffix=".et.json")
+        except OSError as error:
+            warnings.warn(f"no execution trace is recorded: its file cannot be made: {error}", stacklevel=2)
+            return None
         os.close(descriptor)
         observer = ExecutionTraceObserver().register_callback(path)
         observer.set_extra_resource_collection(os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS") == "1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from pytest_opprof.capture import cuda
 from pytest_opprof.capture.collector import Collector
@@ -15,11 +15,14 @@ from pytest_opprof.capture.stack_kinds import StackKind, WithStack, stack_source
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.function_event_avg import FunctionEventAvg
 from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.activities import (
     ProfilerActivity,
+    activity_types,
     cuda_source,
+    device_in,
     parse_activities,
     toggled_here,
     warn_of_missing,
@@ -84,7 +87,10 @@ class KinetoProfile(Averaged):
             raise UsageError(f"keep_cycles is {keep_cycles}; keep at least 1 cycle, or None for all")
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
+        activities = None if activities is None else list(activities)
         self.activities = parse_activities(activities)
+        self.activity_filters = activity_types(activities or ())
+        self.use_device = device_in(self.activities)
         warn_of_missing(self.activities)
         self.record_shapes = record_shapes or with_flops
         self.profile_memory = profile_memory
@@ -93,7 +99,8 @@ class KinetoProfile(Averaged):
         self.with_modules = with_modules
         self.acc_events = acc_events
         self.experimental_config = settings_of(experimental_config, with_stack=bool(with_stack))
-        self._observer = execution_trace_observer
+        self.execution_trace_observer = execution_trace_observer
+        self.post_processing_timeout_s = post_processing_timeout_s
         stacks = stack_sources(with_stack, where=f"{type(self).__name__}()")
         self._recorder = CycleRecorder(
             RecorderOptions(
@@ -128,8 +135,8 @@ class KinetoProfile(Averaged):
         try:
             self.stop()
         finally:
-            if self._observer is not None:
-                self._observer.cleanup()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
         """Prepare and start recording.
@@ -162,20 +169,15 @@ class KinetoProfile(Averaged):
         self._recorder.deliver()
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[object]) -> None:  # noqa: FBT001  # torch's
-        """Switch collection off, or on again, in the middle of a recording.
+        """Switch collection off, or on again, in the middle of a recording; does nothing outside of one.
 
         While it is off, events that begin on any thread are not recorded; those that had begun end as usual.
 
         Args:
             activities: What to switch. With the CPU off nothing is collected; with CUDA off, ops still are.
-
-        Raises:
-            UsageError: Nothing is being recorded.
         """
         if not self._recorder.is_open:
-            raise UsageError(
-                "toggle_collection_dynamic() needs an open recording; start() the profiler first"
-            )
+            return
         switched = toggled_here(activities)
         if ProfilerActivity.CPU in switched:
             Collector.instance().pause(paused=not enable)
@@ -213,6 +215,24 @@ class KinetoProfile(Averaged):
                 with_flops=self.with_flops,
             )
         return latest.events()
+
+    @property
+    def function_events(self) -> EventList:
+        """The same as `events`, under the name that torch's inner profile has."""
+        return self.events()
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """The table of `events`; takes the arguments of `EventList.table`."""
+        return self.events().table(*args, **kwargs)
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events as one row; see `EventList.total_average`."""
+        return self.events().total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Self CPU time of all events, microseconds."""
+        return self.events().self_cpu_time_total
 
     def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
         self._refuse_if_trace_only("key_averages()")
@@ -293,6 +313,16 @@ class KinetoProfile(Averaged):
             ValueError: The value is not JSON.
         """
         self._recorder.metadata.preset(key, value)
+
+    @property
+    def preset_metadata(self) -> dict[str, str]:
+        """What `preset_metadata_json` set, as JSON text."""
+        return self._recorder.metadata.preset_values
+
+    @property
+    def custom_trace_id_callback(self) -> Callable[[], str] | None:
+        """The function that names the next cycles; None for our own names."""
+        return self._recorder.trace_id_callback
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
         """Set the function that names the next cycles; None restores our own names."""

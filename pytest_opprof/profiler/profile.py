@@ -10,6 +10,7 @@ from typing import Final
 from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.capture.stack_kinds import WithStack
 from pytest_opprof.profiler.activities import supported_activities, without_or_with_cuda
+from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.recorder import WindowObserver
 from pytest_opprof.profiler.schedule import ProfilerAction, record_always
@@ -33,6 +34,8 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
     Args:
         activities: What to record (default: the CPU, and CUDA if torch or this process has it). A warning
             names activities that are not available.
+        execution_trace_observer: As in `_KinetoProfile`. Without one, and without `sampling`, the environment
+            variable ENABLE_PYTORCH_EXECUTION_TRACE=1 adds one that writes into a temporary file.
         schedule: Maps a step's number to its action (default: record everything).
         on_trace_ready: Called with this profiler at the end of each cycle.
         use_cuda: Deprecated: True adds CUDA to the activities, False removes it.
@@ -63,6 +66,9 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         keep_cycles: int | None = None,
         sampling: float = EVERY_OP,
     ) -> None:
+        # An observer needs every op, so one that only the environment asks for gives way to sampling.
+        if execution_trace_observer is None and sampling == EVERY_OP:
+            execution_trace_observer = ExecutionTraceObserver.build_execution_trace_obs_from_env()
         super().__init__(
             activities=without_or_with_cuda(activities, use_cuda=use_cuda),
             record_shapes=record_shapes,
@@ -79,7 +85,9 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
             sampling=sampling,
         )
         self.on_trace_ready = on_trace_ready
-        self._stepper = Stepper(schedule or record_always, self._recorder, named_steps=schedule is not None)
+        self.schedule = schedule or record_always
+        self.record_steps = schedule is not None
+        self._stepper = Stepper(self.schedule, self._recorder, named_steps=self.record_steps)
         KinetoStepTracker.init_step_count(_STEPS)
 
     def __exit__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from pytest_opprof.capture.window import RecordingStats
 from pytest_opprof.errors import DocumentError
 
 _DIMS: Final = ("Input Dims", "Input dims")
+_NAMED_VALUES: Final[Mapping[str, bool | None]] = {"": None, "False": False, "True": True}
 
 
 class ImportedEvent:
@@ -122,7 +124,9 @@ class ImportedRecording(Recording):
             shapes=shapes,
             strides=_entries(args.get("Input Strides"), like=shapes, otherwise=[]),
             dtypes=_entries(args.get("Input type"), like=shapes, otherwise=""),
-            concrete=_entries(args.get("Concrete Inputs"), like=shapes, otherwise=""),
+            concrete=[
+                _value(text) for text in _entries(args.get("Concrete Inputs"), like=shapes, otherwise="")
+            ],
         )
 
     def args_text(self, event: int) -> str | None:
@@ -201,3 +205,17 @@ def _entries(found: object, *, like: list[Any], otherwise: Any) -> list[Any]:
     if isinstance(found, list) and len(found) == len(like):
         return found
     return [otherwise for _ in like]
+
+
+def _value(text: Any) -> Any:
+    """The value that a trace has as text; None for no text. Text other than numbers and lists stays."""
+    if not isinstance(text, str):
+        return text
+    if text[:1] == "[" and text[-1:] == "]":
+        return [_value(part.strip()) for part in text[1:-1].split(",")] if text != "[]" else []
+    if text in _NAMED_VALUES:
+        return _NAMED_VALUES[text]
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return text

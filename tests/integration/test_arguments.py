@@ -70,6 +70,11 @@ SHOWN = {
     ),
     "profile.sampling": "test_sampling.py::test_the_share_that_was_asked_for_is_recorded",
     "_KinetoProfile.sampling": "test_sampling.py::test_the_share_that_was_asked_for_is_recorded",
+    **{
+        f"{name}.table.{argument}": "../oracle/test_api_oracle.py::test_the_inner_profile_has_torchs_results"
+        for name in ("profile", "_KinetoProfile")
+        for argument in ("args", "kwargs")
+    },
     "autograd.profile.enabled": "test_autograd_profile.py::test_disabled_profile_has_empty_results",
     **{
         f"{name}.toggle_collection_dynamic.{argument}": (

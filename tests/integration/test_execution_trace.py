@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_opprof import ExecutionTraceObserver, profile, record_function, schedule
+from pytest_opprof import ExecutionTraceObserver, _KinetoProfile, profile, record_function, schedule
 from pytest_opprof.errors import CaptureBusyError
 
 
@@ -139,6 +139,28 @@ def test_environment_asks_for_an_observer(tmp_path: Path, monkeypatch: pytest.Mo
     assert observer.get_resources_dir() is None
     observer.cleanup()
     assert names_of(Path(path)) == []
+
+
+def test_environment_gives_each_profile_an_observer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "1")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with profile(), record_function("work"):
+        pass
+    (path,) = tmp_path.glob("*.et.json")
+    assert names_of(path) == ["work"]
+    with profile(execution_trace_observer=ExecutionTraceObserver().register_callback(tmp_path / "own.json")):
+        pass
+    for other in (profile(sampling=0.5), _KinetoProfile()):
+        with other:
+            pass
+    assert list(tmp_path.glob("*.et.json")) == [path]
+
+
+def test_missing_place_for_the_file_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "1")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.warns(UserWarning, match="no execution trace is recorded: .*missing"):
+        assert ExecutionTraceObserver.build_execution_trace_obs_from_env() is None
 
 
 def test_values_outside_json_become_text(tmp_path: Path) -> None:

@@ -32,9 +32,7 @@ HARD_CASES = (
     "memory across threads",
 )
 LEAST_SHARE = 0.05
-ATTRIBUTES = [
-    name for name in EventFacts.__slots__ if name not in ("cpu_children", "cpu_parent", "device_type")
-]
+ATTRIBUTES = [name for name in EventFacts.__slots__ if name not in ("cpu_children", "cpu_parent")]
 
 
 # Torch 2.12 reads fewer of its fields, and one of them differently.
@@ -98,7 +96,6 @@ def facts(event: Any) -> dict[str, Any]:
     plain["event_metadata"] = event.event_metadata and TELLS_METADATA and tuple(event.event_metadata)
     plain["kernels"] = [tuple(kernel) for kernel in event.kernels]
     return plain | {
-        "device_type": int(event.device_type),
         "parent": event.cpu_parent and event.cpu_parent.id,
         "children": [child.id for child in event.cpu_children],
         "cpu": (event.cpu_time_total, event.self_cpu_time_total),

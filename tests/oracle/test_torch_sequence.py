@@ -54,7 +54,7 @@ def seen_by_us(recording: Recording) -> list[Seen]:
                 shapes=inputs.shapes,
                 strides=inputs.strides,
                 dtypes=inputs.dtypes,
-                concrete=inputs.concrete,
+                concrete=[repr(value) for value in inputs.concrete],
             )
         )
     return seen
@@ -76,7 +76,7 @@ def seen_by_torch(torch: Any, profiler: Any) -> list[Seen]:
             shapes=event.structured_input_shapes() if tells_inputs(torch) else event.shapes(),
             strides=event.structured_input_strides() if tells_inputs(torch) else [],
             dtypes=event.dtypes(),
-            concrete=["" if value is None else str(value) for value in event.concrete_inputs()],
+            concrete=[repr(value) for value in event.concrete_inputs()],
         )
         for event in events
     ]
