@@ -226,3 +226,15 @@ def test_a_profile_keeps_its_arguments(api: Any) -> None:
         {},
     )
     assert (plain.execution_trace_observer, plain.post_processing_timeout_s) == (None, None)
+
+
+def test_lists_take_torchs_events() -> None:
+    expected = profiled(torch.profiler, record_shapes=True, profile_memory=True).events()
+    listed = EventList(expected, profile_memory=True)
+    assert listed.table() == expected.table()
+    assert listed.key_averages(compat="torch").table() == expected.key_averages().table()
+    assert [repr(event) for event in listed] == [repr(event) for event in expected]
+    around = EventList(expected[1:2])[0].cpu_parent
+    assert around is not None
+    assert around.name == "load"
+    assert [event.device_type for event in listed] == [event.device_type for event in expected]
