@@ -238,3 +238,14 @@ def test_lists_take_torchs_events() -> None:
     assert around is not None
     assert around.name == "load"
     assert [event.device_type for event in listed] == [event.device_type for event in expected]
+
+
+@BOTH
+def test_a_range_says_whether_its_exit_ends_it(api: Any) -> None:
+    future: Any = torch.futures.Future()
+    with api.record_function("request") as scope:
+        before = scope.run_callbacks_on_exit
+        after = scope._call_end_callbacks_on_future(future)
+        assert (before, scope.run_callbacks_on_exit) == (True, False)
+    future.set_result(1)
+    assert after.wait() == 1
