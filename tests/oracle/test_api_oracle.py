@@ -181,6 +181,10 @@ def test_names_of_the_module_are_there(api: Any) -> None:
     assert [int(api.ProfilerActivity.CPU), int(api.ProfilerActivity.CUDA)] == [0, 2]
 
 
+def test_a_copy_made_without_torch_equals_torchs() -> None:
+    assert copied_by_pickle(DeviceType.CUDA) == torch.autograd.DeviceType.CUDA
+
+
 @BOTH
 def test_rows_can_have_attributes_of_ones_own(api: Any) -> None:
     row = profiled(api).key_averages()[0]
