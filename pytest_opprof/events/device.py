@@ -37,6 +37,10 @@ class DeviceType(enum.IntEnum):
     def __str__(self) -> str:
         return f"DeviceType.{self.name}"
 
+    def __reduce_ex__(self, _protocol: object, /) -> tuple[object, tuple[int]]:
+        # The process that unpickles it may have torch.
+        return device_type, (int(self),)
+
 
 def device_type(number: int) -> Any:
     """The device type with torch's number: our member, or torch's if torch is imported."""

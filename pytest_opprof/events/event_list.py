@@ -21,7 +21,7 @@ from pytest_opprof.events.frames import (
     rows_to_arrow,
     rows_to_pandas,
 )
-from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.function_event import FunctionEvent, own_events
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.key_averages import Grouping, KeyAverages, average, average_of_events, device_times
 from pytest_opprof.events.kineto_rows import kineto_events
@@ -73,7 +73,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
     Events of recordings are created on access. The first change of the list creates and keeps all of them.
 
     Args:
-        items: Recordings, or events.
+        items: Recordings, or events: ours or torch's.
         use_device: The profiled device of given events, in lower case; recordings know theirs.
         profile_memory: Tables have memory columns.
         with_flops: Tables have a FLOPs column.
@@ -91,8 +91,11 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         self._recorded: RecordedEvents | None = None
         self._events: Sequence[FunctionEvent] = given
         if given and not isinstance(given[0], FunctionEvent | FunctionEventAvg):
-            self._events = self._recorded = RecordedEvents(given)
-        self._tree_built = self._recorded is not None
+            if hasattr(given[0], "cpu_children"):
+                self._events = own_events(given)
+            else:
+                self._events = self._recorded = RecordedEvents(given)
+        self._tree_built = self._recorded is not None or getattr(items, "_tree_built", False)
         self._use_device = use_device
         self._profile_memory = profile_memory
         self._with_flops = with_flops

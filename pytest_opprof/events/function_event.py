@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.device import DeviceType, device_type
 from pytest_opprof.events.event_facts import EventFacts
 from pytest_opprof.events.times import FormattedTimesMixin, Kernel, nanoseconds, renamed
 
@@ -235,3 +235,33 @@ def _added_up(event: FunctionEvent, times: Mapping[int, float]) -> float:
     if event.is_legacy:
         return own
     return own + sum(times[id(child)] for child in event.cpu_children)
+
+
+def own_events(torchs: Iterable[Any]) -> list[FunctionEvent]:
+    """Torch's events as ours, with those that they are nested with."""
+    given = list(torchs)
+    known: dict[int, Any] = {}
+    waiting = list(given)
+    while waiting:
+        event = waiting.pop()
+        if event is not None and id(event) not in known:
+            known[id(event)] = event
+            waiting += [event.cpu_parent, *event.cpu_children]
+    made = {number: _own_event(event) for number, event in known.items()}
+    for number, event in known.items():
+        made[number].cpu_parent = made.get(id(event.cpu_parent))
+        made[number].cpu_children = [made[id(child)] for child in event.cpu_children]
+    return [made[id(event)] for event in given]
+
+
+def _own_event(torchs: Any) -> FunctionEvent:
+    times = torchs.time_range
+    event = FunctionEvent(torchs.id, torchs.name, torchs.thread, times.start, times.end)
+    for name in EventFacts.__slots__:
+        if name not in _MADE and hasattr(torchs, name):  # older releases of torch lack some
+            setattr(event, name, getattr(torchs, name))
+    event.device_type = device_type(int(torchs.device_type))
+    return event
+
+
+_MADE: Final = frozenset({"time_range", "device_type", "cpu_parent", "cpu_children"})

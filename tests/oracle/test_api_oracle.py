@@ -181,6 +181,10 @@ def test_names_of_the_module_are_there(api: Any) -> None:
     assert [int(api.ProfilerActivity.CPU), int(api.ProfilerActivity.CUDA)] == [0, 2]
 
 
+def test_a_copy_made_without_torch_equals_torchs() -> None:
+    assert copied_by_pickle(DeviceType.CUDA) == torch.autograd.DeviceType.CUDA
+
+
 @BOTH
 def test_rows_can_have_attributes_of_ones_own(api: Any) -> None:
     row = profiled(api).key_averages()[0]
@@ -226,3 +230,26 @@ def test_a_profile_keeps_its_arguments(api: Any) -> None:
         {},
     )
     assert (plain.execution_trace_observer, plain.post_processing_timeout_s) == (None, None)
+
+
+def test_lists_take_torchs_events() -> None:
+    expected = profiled(torch.profiler, record_shapes=True, profile_memory=True).events()
+    listed = EventList(expected, profile_memory=True)
+    assert listed.table() == expected.table()
+    assert listed.key_averages(compat="torch").table() == expected.key_averages().table()
+    assert [repr(event) for event in listed] == [repr(event) for event in expected]
+    around = EventList(expected[1:2])[0].cpu_parent
+    assert around is not None
+    assert around.name == "load"
+    assert [event.device_type for event in listed] == [event.device_type for event in expected]
+
+
+@BOTH
+def test_a_range_says_whether_its_exit_ends_it(api: Any) -> None:
+    future: Any = torch.futures.Future()
+    with api.record_function("request") as scope:
+        before = scope.run_callbacks_on_exit
+        after = scope._call_end_callbacks_on_future(future)
+        assert (before, scope.run_callbacks_on_exit) == (True, False)
+    future.set_result(1)
+    assert after.wait() == 1

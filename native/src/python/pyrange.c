@@ -220,20 +220,28 @@ static PyMemberDef Range_members[] = {
     {"args", T_OBJECT, offsetof(op_pyrange, args), READONLY, "Text kept with the range, or None."},
     {NULL, 0, 0, 0, NULL}};
 
+static PyObject *Range_ends_at_exit(PyObject *self, void *unused) {
+    (void)unused;
+    op_pyrange *r = (op_pyrange *)self;
+    op_pyrange_entry *latest =
+        r->open ? entry_at(r, latest_entry(r, PyThread_get_thread_ident())) : NULL;
+    return PyBool_FromLong(!latest || !latest->is_handed_over);
+}
+
+static PyGetSetDef Range_getters[] = {{"run_callbacks_on_exit", Range_ends_at_exit, NULL,
+                                       "Whether the exit ends the range; a future may.", NULL},
+                                      {NULL, NULL, NULL, NULL, NULL}};
+
 PyDoc_STRVAR(Range_doc,
              "record_function(name, args=None)\n--\n\n"
              "A named range: a context manager, and a decorator of functions, coroutines and\n"
              "generators. Recorded while a profile is open; otherwise it costs a few nanoseconds.\n"
              "One object may be entered again while it is open, and from any thread.");
 
-static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc},
-                                    {Py_tp_new, Range_new},
-                                    {Py_tp_init, Range_init},
-                                    {Py_tp_dealloc, op_pyrange_dealloc},
-                                    {Py_tp_methods, Range_methods},
-                                    {Py_tp_members, Range_members},
-                                    {Py_tp_call, Range_call},
-                                    {Py_tp_repr, Range_repr},
-                                    {0, NULL}};
+static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc}, {Py_tp_new, Range_new},
+                                    {Py_tp_init, Range_init},       {Py_tp_dealloc, op_pyrange_dealloc},
+                                    {Py_tp_methods, Range_methods}, {Py_tp_members, Range_members},
+                                    {Py_tp_getset, Range_getters},  {Py_tp_call, Range_call},
+                                    {Py_tp_repr, Range_repr},       {0, NULL}};
 PyType_Spec op_pyrange_spec = {"pytest_opprof.record_function", sizeof(op_pyrange), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, Range_slots};
