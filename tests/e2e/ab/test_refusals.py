@@ -25,7 +25,7 @@ def test_base_whose_tests_cannot_run_is_reported(project: Project) -> None:
     project.git("add", "added.py")
     told = ab(project, "HEAD")
     assert told.code == 9
-    assert told.stderr.startswith("opprof: the tests cannot be run on the base: exit code 4:")
+    assert told.stderr.startswith("opprof: the tests cannot be run on the base: exit code 2:")
     assert "No module named 'added'" in told.stderr
 
 
