@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -55,3 +56,16 @@ def send(process: subprocess.Popen[Any], kind: signal.Signals) -> None:
     """Send a signal to the process group of a `started` process."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, kind)
+
+
+def is_gone(process: subprocess.Popen[Any]) -> bool:
+    """Whether a `started` process and all of its process group have ended, even if nobody has reaped them."""
+    if process.poll() is None:
+        return False
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            # The name before them is in parentheses, and may have any character.
+            state, _, group = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if int(group) == process.pid and state not in {"Z", "X"}:
+                return False
+    return True

@@ -161,7 +161,7 @@ static void *take_raw(size_t bytes) {
 /* CUPTI and the demangler allocate while their records are collected. */
 static void a_peek_is_no_memory_of_the_program(void) {
     folder f = start_device();
-    fake_worker(0); /* which is no thread of ours */
+    fake_worker(0); /* its own memory counts too */
     start_window();
     fake_launch("_Z4gemmPfi", 7, 1000);
     op_result *r;

@@ -80,7 +80,7 @@ class FunctionEventAvg(_WithFirst, FormattedTimesMixin):
     self_cpu_percent: Any = -1
     total_cpu_percent: Any = -1
     total_device_percent: Any = -1
-    first: FunctionEvent | None = None
+    first: FunctionEvent | None = field(default_factory=lambda: None)  # a default would hide the slot
 
     def __getstate__(self) -> tuple[dict[str, Any], dict[str, None]]:
         # Without the first event: it would bring along all events that it is nested with.
@@ -164,6 +164,3 @@ class FunctionEventAvg(_WithFirst, FormattedTimesMixin):
             f"{device}_time={self.device_time_str} input_shapes={self.input_shapes} "
             f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage}>"
         )
-
-
-delattr(FunctionEventAvg, "first")  # its default, which would hide the slot

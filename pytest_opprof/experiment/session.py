@@ -9,12 +9,13 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pytest_opprof.children import send, started
+from pytest_opprof.children import is_gone, send, started
 from pytest_opprof.errors import ExperimentError, UsageError
 from pytest_opprof.recovery.death_report import last_words
 from pytest_opprof.results.files import read_run
@@ -26,6 +27,9 @@ _LIST_TO: Final = "OPPROF_LIST_TO"  # the plugin's own constant; importing it fr
 _LISTING: Final = "listing.json"
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _PATIENCE_S: Final = 5
+_POLL_S: Final = 0.02
+# Pytest adds its options to those of a command line, which has them already.
+WITHOUT_ADDED: Final = {"PYTEST_ADDOPTS": ""}
 _MOST_S: Final = 1_000_000
 _LAST_LINES: Final = 15
 # pytest's exit codes: passed or failed; passed or nothing collected, which the caller judges.
@@ -277,12 +281,18 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     try:
         for kind in (signal.SIGINT, signal.SIGTERM):
             send(process, kind)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=_PATIENCE_S)
-                break
-    finally:  # also at a second Ctrl-C, and for children that outlive it
+            if _is_gone_soon(process):
+                return
+    finally:  # also at a second Ctrl-C
         send(process, signal.SIGKILL)
-    process.wait()
+    _is_gone_soon(process)
+
+
+def _is_gone_soon(process: subprocess.Popen[bytes]) -> bool:
+    last = time.monotonic() + _PATIENCE_S
+    while not (gone := is_gone(process)) and time.monotonic() < last:
+        time.sleep(_POLL_S)
+    return gone
 
 
 def _listed(spot: Spot, path: Path) -> Spot:

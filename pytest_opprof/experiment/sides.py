@@ -20,6 +20,7 @@ from pytest_opprof.experiment.experiment_store import Plan
 from pytest_opprof.experiment.interleave import Side
 from pytest_opprof.experiment.own_code import counterpart, led_apart
 from pytest_opprof.experiment.session import (
+    WITHOUT_ADDED,
     ListedTest,
     Listing,
     ProcessDiedError,
@@ -100,8 +101,7 @@ class Bench:
         return [*self.options, f"--opprof-tests={path}"]
 
     def _seeded(self, hash_seed: int) -> Spot:
-        # The options have what this variable adds.
-        return self.spot.told({"PYTHONHASHSEED": str(hash_seed), "PYTEST_ADDOPTS": ""})
+        return self.spot.told({"PYTHONHASHSEED": str(hash_seed), **WITHOUT_ADDED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,8 +36,6 @@ _FLAGS: Final = frozenset(
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
 _ADDED: Final = "PYTEST_ADDOPTS"
-# Of a fresh process's environment.
-WITHOUT_ADDED: Final = {_ADDED: ""}
 # Our options on which tests are measured, and how.
 _KEPT: Final = (
     "--opprof-capture",
@@ -67,7 +65,7 @@ def fresh_arguments(config: pytest.Config, *, folder: Path) -> list[str]:
 
     Returns:
         All that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`). Those of
-        ``PYTEST_ADDOPTS`` are among them: its environment must not have it (see `WITHOUT_ADDED`).
+        ``PYTEST_ADDOPTS`` are among them: its environment must not have it (see `session.WITHOUT_ADDED`).
     """
     has = config.pluginmanager.hasplugin
     added = [*config.getini("addopts"), *shlex.split(os.environ.get(_ADDED, ""))]

@@ -26,7 +26,8 @@ from pytest_opprof.children import send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
-from pytest_opprof.plugin.arguments import WITHOUT_ADDED, fresh_arguments
+from pytest_opprof.experiment.session import WITHOUT_ADDED
+from pytest_opprof.plugin.arguments import fresh_arguments
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run, write_run

@@ -149,7 +149,8 @@ def _not_on_both_sides(test: Readings) -> Refusal | None:
 def _not_passed(test: Readings) -> Refusal | None:
     """A test that fails on the head alone is an error. If a whole side has no times, it is not judged.
 
-    A failure or skip in only some of a side's processes is no reason to pass the others.
+    A test that failed or was skipped in only some processes of the base, or was skipped in only some of the
+    head, is INCONCLUSIVE.
     """
     bad = {
         name: [each for each in side if each.outcome in _FAILED]
