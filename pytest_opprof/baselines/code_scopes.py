@@ -24,7 +24,7 @@ _IGNORED: Final = frozenset({"ctx", "annotation", "returns", "type_comment", "ty
 _BINDING: Final = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 _Block: TypeAlias = "ast.stmt | ast.ExceptHandler | ast.match_case"
 _ScopeNode: TypeAlias = "ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef"
-_Part: TypeAlias = "tuple[object, tuple[str, ...], range]"
+Part: TypeAlias = "tuple[object, tuple[str, ...], range]"
 
 
 class Statement(NamedTuple):
@@ -60,8 +60,9 @@ class Scope:
 
     Attributes:
         around: The scopes around it, outer ones first.
+        lines: The numbers of its lines, with decorators.
         file_text: The lines of its file, without indentation.
-        text: Its own lines, with the scopes inside it.
+        text: Its own lines, with the scopes inside it, and indentation relative to its own.
         parts: Its statements, without those of the scopes inside it: syntax, the branches around it, lines.
         decorator_parts: Its decorators, in the same way.
     """
@@ -69,10 +70,11 @@ class Scope:
     key: Key
     kind: type[ast.AST]
     around: tuple[Key, ...]
+    lines: range
     file_text: Sequence[str]
     text: str
-    parts: list[_Part] = field(default_factory=list)
-    decorator_parts: list[_Part] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    decorator_parts: list[Part] = field(default_factory=list)
 
     @cached_property
     def statements(self) -> list[Statement]:
@@ -112,7 +114,12 @@ class Scope:
 def scopes_of(file: str, source: bytes) -> list[Scope] | None:
     """The scopes of a file, outer ones first; None if Python cannot read it."""
     module = parsed(source)
-    return None if module is None else _Reader(file, source).read(module)
+    return None if module is None else scopes_in(module, file, source)
+
+
+def scopes_in(module: ast.Module, file: str, source: bytes) -> list[Scope]:
+    """The scopes of a parsed source, outer ones first."""
+    return _Reader(file, source).read(module)
 
 
 def parsed(source: bytes) -> ast.Module | None:
@@ -146,7 +153,10 @@ class _Reader:
     def _read_scope(self, node: _ScopeNode, name: str, around: tuple[Key, ...]) -> None:
         key = Key(self._file, name, self._turns[name])
         self._turns[name] += 1
-        scope = Scope(key, type(node), around, self._stripped, self._text_of(node))
+        lines = self._lines_of(node)
+        indent = 0 if isinstance(node, ast.Module) else node.col_offset
+        text = "\n".join(line[indent:] for line in self._lines[lines.start - 1 : lines.stop - 1])
+        scope = Scope(key, type(node), around, lines, self._stripped, text)
         self._found.append(scope)
         if not isinstance(node, ast.Module):
             scope.decorator_parts = [(one, (), lines_in(one)) for one in node.decorator_list]
@@ -171,12 +181,11 @@ class _Reader:
                 below = (*path, type(one).__name__, block) if is_branch else path
                 inside += [(child, below) for child in reversed(children)]
 
-    def _text_of(self, node: _ScopeNode) -> str:
-        """Its lines, with indentation relative to its own."""
+    def _lines_of(self, node: _ScopeNode) -> range:
         if isinstance(node, ast.Module):
-            return "\n".join(self._lines)
+            return range(1, len(self._lines) + 1)
         start = min(one.lineno for one in (node, *node.decorator_list))
-        return "\n".join(line[node.col_offset :] for line in self._lines[start - 1 : node.end_lineno])
+        return range(start, lines_in(node).stop)
 
 
 def _does_nothing(one: _Block) -> bool:

@@ -9,18 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from pytest_opprof.baselines.code_scopes import FUNCTION, lines_in, lines_of, parsed
+from pytest_opprof.baselines.code_scopes import FUNCTION, Part, Scope, lines_in, lines_of, parsed, scopes_in
 
 # Statements that do nothing by themselves when the module runs, or only contain other statements.
-_DOES_NOTHING: Final = (*FUNCTION, ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.With)
+_DOES_NOTHING: Final = (ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.ExceptHandler, ast.With)
 # Expressions that call something.
 _CALLING: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)
-_COMPOUND: Final = (
-    *FUNCTION,
-    *(ast.ClassDef, ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
-)
 _IDLE: Final = (ast.Import, ast.ImportFrom, ast.Assert, ast.Raise, ast.Pass)
 _TELLING: Final = frozenset(
     {"print", "log", "debug", "info", "warning", "warn", "error", "exception", "critical"}
@@ -28,12 +24,6 @@ _TELLING: Final = frozenset(
 # What runs its body more often if its head was edited.
 _LOOP: Final = (ast.For, ast.AsyncFor, ast.While)
 _WITH_HEAD: Final = (*_LOOP, ast.If)
-
-
-class _Function(NamedTuple):
-    name: str  # qualified
-    start: int  # with decorators
-    end: int
 
 
 @dataclass(frozen=True)
@@ -82,18 +72,17 @@ class EditedFile:
         """
         found: list[tuple[str, int]] = []
         last = None
-        for node, _ in sorted(self._statements, key=lambda one: one[0].lineno):
-            head = node.body[0].lineno - 1 if isinstance(node, _COMPOUND) else lines_in(node)[-1]
-            edited = sorted(self.lines.intersection(range(node.lineno, max(head, node.lineno) + 1)))
-            function = self._innermost.get(node.lineno, "")
+        for node, _, lines in self._parts:
+            edited = sorted(self.lines.intersection(lines))
+            function = self._innermost.get(lines.start, "")
             if edited and not _is_idle(node):
                 found += [(function, edited[0])] if last != function else []
             last = function if edited else None
-        return tuple(found) if self._statements else tuple(("", line) for line in sorted(self.lines)[:1])
+        return tuple(found) if self._parts else tuple(("", line) for line in sorted(self.lines)[:1])
 
     def share_a_loop(self, *numbers: int) -> bool:
         """Whether one loop runs all of these lines."""
-        loops = (lines_in(node) for node, _ in self._statements if isinstance(node, _LOOP))
+        loops = (lines_in(node) for node, *_ in self._parts if isinstance(node, _LOOP))
         return any(all(number in lines for number in numbers) for lines in loops)
 
     @cached_property
@@ -123,63 +112,44 @@ class EditedFile:
     @cached_property
     def _within(self) -> frozenset[int]:
         """The lines in statements with an edited head, and in functions with edited decorators."""
-        found = {
-            line
-            for one in self._functions
-            if one.name in self.decorated
-            for line in range(one.start, one.end + 1)
-        }
-        for node, _ in self._statements:
-            if isinstance(node, _WITH_HEAD) and not self.lines.isdisjoint(
-                range(node.lineno, node.body[0].lineno)
-            ):
-                found.update(lines_in(node))
-        return frozenset(found)
+        decorated = (scope.lines for scope in self._functions if scope.key.name in self.decorated)
+        headed = (
+            lines_in(node)
+            for node, _, head in self._parts
+            if isinstance(node, _WITH_HEAD) and not self.lines.isdisjoint(head)
+        )
+        return frozenset(line for lines in (*decorated, *headed) for line in lines)
 
     @cached_property
     def _innermost(self) -> dict[int, str]:
         """By line: the innermost function around it, because inner functions come later."""
-        return {line: one.name for one in self._functions for line in range(one.start, one.end + 1)}
-
-    @cached_property
-    def _functions(self) -> list[_Function]:
-        """The functions of the file, outer ones first."""
-        return [
-            _Function(
-                name=name,
-                start=min((part.lineno for part in node.decorator_list), default=node.lineno),
-                end=node.end_lineno or node.lineno,
-            )
-            for node, name in self._statements
-            if isinstance(node, FUNCTION)
-        ]
+        return {line: scope.key.name for scope in self._functions for line in scope.lines}
 
     @cached_property
     def _outside(self) -> frozenset[int]:
-        """The lines of code outside of functions, without imports and docstrings."""
+        """The lines of code outside of functions, without imports, docstrings and signatures."""
         return frozenset(
             line
-            for node, name in self._statements
-            if "<locals>" not in name and not isinstance(node, _DOES_NOTHING)
-            if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-            for line in lines_in(node)
+            for scope in self._scopes
+            if not (issubclass(scope.kind, FUNCTION) or "<locals>" in scope.key.name)
+            for node, _, lines in scope.parts
+            if not isinstance(node, (list, *_DOES_NOTHING))
+            for line in lines
         )
 
     @cached_property
-    def _statements(self) -> list[tuple[ast.stmt, str]]:
-        """All statements, each with its qualified name, or the prefix of names in its scope."""
-        found: list[tuple[ast.stmt, str]] = []
-        todo: list[tuple[ast.AST, str]] = [(node, "") for node in reversed(self._module.body)]
-        while todo:
-            node, around = todo.pop()
-            name = inner = around
-            if isinstance(node, (*FUNCTION, ast.ClassDef)):
-                name = around + node.name
-                inner = f"{name}.<locals>." if isinstance(node, FUNCTION) else f"{name}."
-            if isinstance(node, ast.stmt):
-                found.append((node, name))
-            todo += [(part, inner) for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr)]
-        return found
+    def _functions(self) -> list[Scope]:
+        return [scope for scope in self._scopes if issubclass(scope.kind, FUNCTION)]
+
+    @cached_property
+    def _parts(self) -> list[Part]:
+        """All statements and signatures, in the order of their lines."""
+        parts = (part for scope in self._scopes for part in scope.parts)
+        return sorted(parts, key=lambda part: part[2].start)
+
+    @cached_property
+    def _scopes(self) -> list[Scope]:
+        return scopes_in(self._module, "", self._source)
 
     @cached_property
     def _source(self) -> bytes:
@@ -193,7 +163,7 @@ class EditedFile:
         return parsed(self._source) or ast.Module(body=[], type_ignores=[])
 
 
-def _is_idle(node: ast.stmt) -> bool:
+def _is_idle(node: object) -> bool:
     """Whether a statement changes nothing that others do: an import, a check, a message, a text."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         function = node.value.func
