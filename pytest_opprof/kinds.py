@@ -77,3 +77,4 @@ _OP_KINDS: Mapping[EventKind, OpKind] = MappingProxyType(
         EventKind.MEMSET: OpKind.MEMSET,
     }
 )
+DEVICE_WORK = frozenset(kind for kind in EventKind if kind.is_work)

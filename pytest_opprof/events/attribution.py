@@ -10,11 +10,10 @@ from typing import Final
 
 from pytest_opprof.capture.event_flags import FLAG_ASYNC
 from pytest_opprof.events.recording_view import RecordingView
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import DEVICE_WORK, EventKind
 
 # Calls of a device's runtime launch on behalf of the op around them.
 CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
-_WORK: Final = frozenset({EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ def device_work(recording: RecordingView) -> DeviceWork:
     launched: defaultdict[int, list[int]] = defaultdict(list)
     self_ns = array("q", [0]) * len(recording)
     for row, kind in enumerate(recording.kind):
-        if kind in _WORK and (op := launching_op(recording, row)) >= 0:
+        if kind in DEVICE_WORK and (op := launching_op(recording, row)) >= 0:
             launched[op].append(row)
             self_ns[op] += max(recording.duration_ns[row], 0)
     return DeviceWork(launched=dict(launched), self_ns=self_ns, total_ns=with_inner(recording, self_ns))
