@@ -163,9 +163,10 @@ TorchOps: TypeAlias = ObserverOps | IttOps
 
 
 def imported_torch() -> Any | None:
-    """The torch that this process has imported, or None; we never import it first."""
+    """The torch that this process has imported, whole, or None; we never import it first."""
     torch = sys.modules.get("torch")
-    return torch if torch is not None and hasattr(torch, "version") and hasattr(torch, "autograd") else None
+    is_torch = isinstance(getattr(torch, "__version__", None), str)  # a stub of it has other things there
+    return torch if is_torch and hasattr(torch, "version") and hasattr(torch, "autograd") else None
 
 
 def torch_ops(torch: Any, *, by_itt: bool = False) -> TorchOps:

@@ -72,8 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_opprof.plugin.opening import leave_off  # noqa: PLC0415  # loaded where it is needed
 
         leave_off(config)
-    distributes = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
-    if distributes and options.mode != "off":
+    if _distributes(config) and options.mode != "off":
         from pytest_opprof.plugin.controller import ControllerHooks  # noqa: PLC0415  # as above
 
         _hear_failures(config)
@@ -82,6 +81,12 @@ def pytest_configure(config: pytest.Config) -> None:
         except OSError as error:
             if options.asks_for_something:
                 raise pytest.UsageError(f"opprof: workers share a temporary folder: {error}") from error
+
+
+def _distributes(config: pytest.Config) -> bool:
+    """Whether xdist runs the tests in workers of this process: it needs to know where, too."""
+    is_given = config.getoption("dist", "no") != "no" and config.getoption("tx", None)
+    return bool(is_given) and not config.option.collectonly and not hasattr(config, "workerinput")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -141,19 +146,20 @@ def pytest_collection_modifyitems(
     options = config.stash[OPTIONS]
     if options.mode == "off":
         return result
+    notes = []
     if options.marks:
         from pytest_opprof.plugin.opening import mark_tests  # noqa: PLC0415  # loaded where it is needed
 
-        mark_tests(config, {*collected, *items})
+        notes = mark_tests(config, {*collected, *items})
     marked = {item for item in {*collected, *items} if _is_marked(item)}
     chosen = [item for item in items if item in marked] if marked else []
     if options.mode == "only":
         _deselect(config, items, keep=chosen)
-    if marked or options.asks_for_something or options.mode == ALWAYS:
+    if marked or notes or options.asks_for_something or options.mode == ALWAYS:
         from pytest_opprof.plugin.opening import open_session  # noqa: PLC0415  # as above
 
         _hear_failures(config)
-        open_session(config, marked=marked, chosen=chosen)
+        open_session(config, marked=marked, chosen=chosen, notes=notes)
     return result
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
 from _pytest.mark import KeywordMatcher
-from _pytest.mark.expression import Expression
+from _pytest.mark import expression as expressions
 
 from pytest_opprof.compare.limits import parse_limits
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import is_pattern, matches
 from pytest_opprof.plugin.marker import BY_LINE, check_names, refusal_of
 
+_INVALID: Final = getattr(expressions, "ParseError", SyntaxError)  # pytest 8 has one of its own
 _WORD: Final = r"""(?:"([^"]*)"|'([^']*)'|(\S+))"""
 _LINE: Final = re.compile(rf"\s*(!?)\s*(-k\s+)?(?!!){_WORD}\s*(.*)", re.DOTALL)
 
@@ -35,13 +36,16 @@ class MarkLine:
     arguments: Mapping[str, Any]
 
 
-def mark(items: Iterable[pytest.Item], lines: Collection[str]) -> None:
+def mark(items: Collection[pytest.Item], lines: Collection[str]) -> list[str]:
     """Give tests the marker; a marker in the code wins, and of several matching lines the last.
 
     A test that cannot have the marker is left alone, because no line named it.
 
     Args:
         lines: ``[!]PATH|NODE-ID|-k EXPRESSION [ARGUMENTS]``, the weaker first.
+
+    Returns:
+        The lines that match no test.
 
     Raises:
         UsageError: A line is invalid.
@@ -54,6 +58,7 @@ def mark(items: Iterable[pytest.Item], lines: Collection[str]) -> None:
         if last is not None and not last.is_excluding:
             item.add_marker(pytest.mark.profile(**last.arguments))
             item.stash[BY_LINE] = None
+    return [text for text, line in zip(lines, parsed, strict=True) if not any(map(line.chooses, items))]
 
 
 def parse_mark(line: str) -> MarkLine:
@@ -127,8 +132,8 @@ def _budget(text: str) -> str | dict[str, str]:
 
 def _by_expression(text: str, line: str) -> Callable[[pytest.Item], bool]:
     try:
-        expression = Expression.compile(text)
-    except SyntaxError as error:
+        expression = expressions.Expression.compile(text)
+    except _INVALID as error:
         raise UsageError(f"opprof_mark: {line!r} is not a -k expression: {error}") from None
     return lambda item: expression.evaluate(KeywordMatcher.from_item(item))
 

@@ -36,13 +36,18 @@ _NOT_TIMED: Final = "no steps were timed: pytest-xdist runs other tests at the s
 
 
 def open_session(
-    config: pytest.Config, *, marked: Collection[pytest.Item], chosen: Sequence[pytest.Item]
+    config: pytest.Config,
+    *,
+    marked: Collection[pytest.Item],
+    chosen: Sequence[pytest.Item],
+    notes: Collection[str],
 ) -> None:
     """Make this process's session.
 
     Args:
         marked: All collected marked tests.
         chosen: Those of them that will run.
+        notes: For its summary.
 
     Raises:
         pytest.UsageError: A request is invalid, or cannot be read.
@@ -67,17 +72,28 @@ def open_session(
             if session.options.timed_steps:
                 session.notes[_NOT_TIMED] = None
     _note_what_is_missing(session, chosen)
+    session.notes.update(dict.fromkeys(notes))
     config.stash[SESSION] = session
 
 
-def mark_tests(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+def mark_tests(config: pytest.Config, items: Collection[pytest.Item]) -> list[str]:
     """Mark what the user chose by options.
+
+    Returns:
+        A sentence for each option that chooses nothing: its gate does not run.
 
     Raises:
         pytest.UsageError: A line is invalid.
     """
     with _refusing(config):
-        mark(items, config.stash[OPTIONS].marks)
+        idle = mark(items, config.stash[OPTIONS].marks)
+    if config.getoption("opprof_tests", None):  # a fresh process collects a part
+        return []
+    return [
+        f"--opprof-mark={line} matches no test here (paths start at {config.rootpath})"
+        for line in config.getoption("opprof_mark") or ()
+        if line in idle
+    ]
 
 
 def open_controller(config: pytest.Config, folder: Path) -> None:

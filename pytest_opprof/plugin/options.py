@@ -17,6 +17,7 @@ from pytest_opprof.plugin.option_table import CAPTURE, OPTIONS, Option
 
 ALWAYS: Final = "always"
 _MODES: Final = ("on", "off", "only", ALWAYS)
+_SHOWING: Final = ("collectonly", "setuponly", "setupplan", "showfixtures", "show_fixtures_per_test")
 _LARGEST_SEED: Final = 2**32 - 1  # that numpy takes
 _MOST_PROCESSES: Final = 100
 _HISTORY: Final = ("saved", "all", "off")
@@ -137,8 +138,8 @@ def read_options(config: pytest.Config) -> Options:
 
 
 def calls_no_test(config: pytest.Config) -> bool:
-    """Whether pytest only shows what it would run: ``--collect-only``, ``--setup-only``, ``--setup-plan``."""
-    return any(config.getoption(name, default=False) for name in ("collectonly", "setuponly", "setupplan"))
+    """Whether pytest only shows what there is, or what it would run."""
+    return any(config.getoption(name, default=False) for name in _SHOWING)
 
 
 def _one_of(values: Mapping[str, Any], option: str, known: Collection[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from _pytest.main import search_pypath
 
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.compare.gates import parse_gates
@@ -71,7 +72,10 @@ def collected_by(config: pytest.Config, marked: Iterable[pytest.Item]) -> Collec
     whole: list[Path] = []
     if not config.getoption("lf", default=False):
         parts = [str(argument).partition("::") for argument in config.args]
-        whole = [config.invocation_params.dir / path for path, separator, _ in parts if not separator]
+        given = [path for path, separator, _ in parts if not separator]
+        if config.option.pyargs:
+            given = [search_pypath(path) or path for path in given]
+        whole = [config.invocation_params.dir / path for path in given]
     unread = config.stash[UNREAD]
     return Collected(
         node_ids=frozenset(canonical_node_id(item.nodeid) for item in marked),

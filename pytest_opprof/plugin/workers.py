@@ -69,7 +69,8 @@ class Exchange:
 
     def put_result(self, run: Run) -> None:
         """Keep one test's result atomically: a worker that dies later loses nothing."""
-        write_run(self.folder / f"{time.time_ns():020}-{self.worker}.run.json", run)
+        unique = os.urandom(8).hex()  # a test may have stopped the clock
+        write_run(self.folder / f"{time.time_ns():020}-{self.worker}-{unique}.run.json", run)
 
     def results(self) -> Iterator[tuple[Run, TestResult]]:
         """The workers' results, in the order in which the tests ended, each with its run."""

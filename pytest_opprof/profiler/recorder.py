@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
 import warnings
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import getpid  # code under test may replace that of `os`
 from typing import Protocol
 from uuid import uuid4
 
@@ -126,7 +126,7 @@ class CycleRecorder:
     @property
     def is_open(self) -> bool:
         """Whether a window of this process is open; a forked child does not have its parent's."""
-        return self._process == os.getpid()
+        return self._process == getpid()
 
     def prepare(self) -> None:
         """Open the collector, and name the next cycle."""
@@ -155,7 +155,7 @@ class CycleRecorder:
         )
         self._tell("counters", "counters: {}")
         self._tell(CUDA, "CUDA is not recorded: {}")
-        self._process = os.getpid()
+        self._process = getpid()
         if self._options.collections:
             gc.callbacks.append(self._note_collection)
         enabled.run_on_profiler_start()

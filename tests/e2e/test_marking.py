@@ -150,6 +150,13 @@ def test_invalid_values_are_one_sentence(suite: Project, option: str, sentence: 
     assert sum(sentence in line for line in session.told) == 1
 
 
+def test_an_option_that_matches_no_test_is_named(suite: Project) -> None:
+    session = suite.pytest("--opprof-mark=test_net.py", "-k", "alpha")
+    assert any("--opprof-mark=test_net.py matches no test here" in line for line in session.told)
+    session = suite.pytest("--opprof-mark=models", "--opprof-mark=!test_other.py", "-k", "alpha")
+    assert not any("matches no test" in line for line in session.told)
+
+
 ONCE_ONLY = """\
     import pytest, unittest
     from pytest_opprof import record_function

@@ -313,6 +313,22 @@ def test_numpy_and_torch_draw_the_same_and_no_trace_shows_how(project: Project) 
     assert project.pytest("--opprof-seed=off").outcomes["test_after"] == "failure"
 
 
+@pytest.mark.parametrize("name", ["random", "numpy", "torch"])
+def test_replaced_generators_are_left_alone(project: Project, name: str) -> None:
+    project.write(
+        "test_it.py",
+        f"""\
+        import sys, types
+        import pytest
+
+        @pytest.mark.profile
+        def test_it(monkeypatch):
+            monkeypatch.setitem(sys.modules, "{name}", types.SimpleNamespace(random=len, default_generator=1))
+        """,
+    )
+    assert project.pytest().outcomes == {"test_it": "passed"}
+
+
 @pytest.mark.parametrize("value", ["-1", "yes", str(2**32), ""])
 def test_invalid_seed_is_one_sentence(project: Project, value: str) -> None:
     project.write("test_it.py", DRAWN)

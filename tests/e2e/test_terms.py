@@ -131,7 +131,7 @@ def test_last_failed_are_exactly_the_failed_gates(project: Project) -> None:
     assert list(project.pytest(*stepwise).outcomes) == list(NAMES[:4])
 
 
-@pytest.mark.parametrize("option", ["--setup-plan", "--setup-only", "--collect-only"])
+@pytest.mark.parametrize("option", ["--setup-plan", "--setup-only", "--collect-only", "--fixtures"])
 def test_listing_sessions_save_and_judge_nothing(shared: Project, option: str) -> None:
     session = shared.pytest(option, "--opprof-baseline=main", "--opprof-save=other")
     assert session.exit_code == 0

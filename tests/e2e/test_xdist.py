@@ -236,6 +236,34 @@ def test_workers_judge_limits_without_options(project: Project) -> None:
     assert "= opprof =" not in off.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "passed"), [(("--dist=loadfile",), 1), (("-n", "2", "--collect-only"), 0)], ids=str
+)
+def test_settings_of_xdist_without_workers(project: Project, arguments: tuple[str, ...], passed: int) -> None:
+    project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
+    session = project.pytest(*arguments, plugins=XDIST)
+    assert session.exit_code == 0
+    assert list(session.outcomes.values()) == ["passed"] * passed
+
+
+def test_a_stopped_clock_loses_no_result(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import time, types
+        import pytest
+
+        @pytest.mark.profile
+        @pytest.mark.parametrize("number", range(4))
+        def test_it(number, monkeypatch):
+            monkeypatch.setattr(time, "time_ns", lambda: 1)
+        """,
+    )
+    session = project.pytest("-n", "1", "--opprof-save=main", plugins=XDIST)
+    assert session.exit_code == 0
+    assert len(read_run(project.stored()[0]).tests) == 4
+
+
 def test_lost_result_fails_the_session(project: Project) -> None:
     project.write(
         "test_it.py",

@@ -135,6 +135,13 @@ def test_all_threads_are_seen() -> None:
 
 # Another library's threads, such as OpenBLAS's, which Python 3.15 counts before the library ends them.
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_replaced_getpid_leaves_no_profile_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    with profile():
+        monkeypatch.setattr("os.getpid", lambda: 1)
+    with profile():
+        pass
+
+
 def test_forked_child_leaves_the_profile_to_its_parent() -> None:
     with profile() as prof:
         work(0)

@@ -4,10 +4,12 @@ import os
 import platform
 import subprocess
 import sys
+from unittest.mock import MagicMock
 
 import pytest
 
 from pytest_opprof.capture.environment import details, fingerprint, settings
+from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.metrics import FINGERPRINT_FIELDS
 from pytest_opprof.metrics.fingerprint import SETTINGS
 
@@ -145,3 +147,8 @@ def test_place_in_a_distributed_job_is_recorded(
         monkeypatch.setenv(name, value)
     known = details()
     assert {name: known[name] for name in ("rank", "world_size", "shard") if name in known} == place
+
+
+def test_a_stub_of_torch_is_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", MagicMock())
+    assert imported_torch() is None

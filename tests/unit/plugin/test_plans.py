@@ -59,6 +59,14 @@ def test_paths_start_from_where_pytest_was_started(
     assert collected(lone, "..", "--rootdir", str(lone.path)).whole_paths == {"tests"}
 
 
+def test_packages_are_found_by_name(lone: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("made_up", "made_up/tests"):
+        lone.mkdir(folder)
+        lone.path.joinpath(folder, "__init__.py").touch()
+    monkeypatch.syspath_prepend(lone.path)
+    assert collected(lone, "--pyargs", "made_up.tests", "tests").whole_paths == {"made_up/tests", "tests"}
+
+
 def test_paths_outside_the_root_are_unknown(
     lone: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
