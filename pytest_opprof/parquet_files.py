@@ -25,6 +25,11 @@ def checked_name(name: str, *, what: str) -> str:
     return name
 
 
+def as_utf8(text: str) -> str:
+    """Text that Parquet can hold: a trace's JSON and a file's name may have lone surrogates."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def write_parquet(address: str, content: Any, *, group: int | None = None) -> None:
     """Write a pyarrow table to a path or an fsspec address; the same rows make the same bytes.
 
@@ -63,8 +68,15 @@ def arrow_table(columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> Any
     pa = needed("pyarrow")
     schema = pa.schema([(name, _type(pa, kind)) for name, kind in columns.items()])
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
-    arrays = [pa.array(value, field.type) for value, field in zip(values, schema, strict=True)]
+    arrays = [_array(pa, value, field.type) for value, field in zip(values, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(pa: Any, values: Sequence[Any], kind: Any) -> Any:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array(map(as_utf8, values), kind)
 
 
 def _type(pa: Any, kind: str) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_opprof.traces.imported_recording import ImportedRecording
 
 # Kernels of NCCL and RCCL: `ncclKernel_AllReduce_RING_LL_Sum_float(...)`, `ncclDevKernel_AllGather_...`.
-_KERNEL: Final = re.compile(r"nccl(?:Dev)?Kernel_(\w+?)_")
+_KERNEL: Final = re.compile(r"nccl(?:Symk)?(?:Dev)?Kernel_([A-Za-z]+)")
 _BYTES: Final = {
     **dict.fromkeys(("byte", "char", "signed char", "int8", "uint8", "unsigned char", "bool"), 1),
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), 1),
@@ -26,6 +26,10 @@ _BYTES: Final = {
 }
 # In these, no member of the group ends before the last one has begun.
 _JOINT: Final = frozenset({"allreduce", "allgather", "reducescatter", "barrier", "alltoall"})
+
+
+MOST_RANKS: Final = 1 << 24  # of a program
+_MOST_ELEMENTS: Final = 1 << 53  # so that bytes fit 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +101,7 @@ def collectives(recording: ImportedRecording) -> list[Collective]:
 def _collective(recording: ImportedRecording, event: int) -> Collective:
     args = recording.args(event)
     launcher = recording.launcher[event]
-    ranks = _ranks(str(args.get("Process Group Ranks")))
+    ranks, size = _ranks(str(args.get("Process Group Ranks"))), _number(args, "Group size")
     return Collective(
         event=event,
         step=recording.step[launcher if launcher >= 0 else event],
@@ -106,7 +110,7 @@ def _collective(recording: ImportedRecording, event: int) -> Collective:
         duration_ns=recording.duration_ns[event],
         device=recording.threads[recording.thread[event]].device_index,
         group=str(args.get("Process Group Name", "")),
-        group_size=_number(args, "Group size") or len(ranks),
+        group_size=size if 0 < size <= MOST_RANKS else len(ranks),
         ranks=ranks,
         sequence=_number(args, "Seq", otherwise=-1),
         nbytes=max(_number(args, "In msg nelems"), _number(args, "Out msg nelems"))
@@ -122,7 +126,8 @@ def _name(told: object, kernel: str) -> str:
 
 def _number(args: Mapping[str, Any], key: str, *, otherwise: int = 0) -> int:
     value = args.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and abs(value) <= _MOST_ELEMENTS else otherwise
 
 
 @functools.lru_cache(maxsize=64)  # each collective repeats the ranks of its group
@@ -130,8 +135,8 @@ def _ranks(told: str) -> tuple[int, ...]:
     """The ranks of a group; empty if the text is not a list, or was cut (``[0, 1, ..., 511]``)."""
     try:
         ranks = json.loads(told)
-    except ValueError:
+    except (RecursionError, ValueError):
         return ()
-    if not isinstance(ranks, list) or not all(isinstance(rank, int) for rank in ranks):
+    if not isinstance(ranks, list) or not all(isinstance(rank, int) and rank < MOST_RANKS for rank in ranks):
         return ()
     return tuple(ranks)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.errors import StoreError
+from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.fleet.manifest import RankFile, SourceFile, Status, settled
 from pytest_opprof.fleet.rank_rows import TABLES, rank_rows
 from pytest_opprof.fleet.run_rows import run_rows, with_run
 from pytest_opprof.fleet.sources import list_files, read_file
 from pytest_opprof.fleet.tables import Window
-from pytest_opprof.parquet_files import checked_name
+from pytest_opprof.parquet_files import as_utf8, checked_name
 from pytest_opprof.release import version
 from pytest_opprof.results.run import Run
 
@@ -33,10 +34,9 @@ _POLL_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The files that one task reads, and the part for their rows."""
+    """The files that one task reads into a part of each table."""
 
     window: Window
-    part: str
     files: tuple[tuple[int, SourceFile], ...]
 
 
@@ -64,15 +64,16 @@ def ingest(
         The manifest: each file by rank, with its status.
 
     Raises:
-        UsageError: There are no traces.
+        UsageError: There are no traces, or `tables` would be read as a pattern.
         StoreError: Traces cannot be listed, or the manifest cannot be written.
     """
+    if any(letter in tables for letter in "*?["):
+        raise UsageError(f"{tables}: tables cannot be read there: choose a path without *, ? and [")
     to = Window(root=tables, job=checked_name(job, what="job"), window=checked_name(window, what="window"))
     numbered = list(enumerate(list_files(source)))
     size = _batch_size([file.nbytes for _, file in numbered])
     batches = [
-        Batch(window=to, part=f"part-{at:07d}.parquet", files=tuple(numbered[at : at + size]))
-        for at in range(0, len(numbered), size)
+        Batch(window=to, files=tuple(numbered[at : at + size])) for at in range(0, len(numbered), size)
     ]
     read = _mapped(batches, executor, progress=progress, is_alive=is_alive)
     files = settled(read, opprof=version())
@@ -164,7 +165,7 @@ def _problem(future: Future[list[RankFile]]) -> str | None:
 def _singles(batch: Batch) -> list[Batch]:
     if len(batch.files) == 1:
         return [batch]
-    return [replace(batch, part=f"part-{file[0]:07d}-alone.parquet", files=(file,)) for file in batch.files]
+    return [replace(batch, files=(file,)) for file in batch.files]
 
 
 def _failed(batch: Batch, problem: str) -> list[RankFile]:
@@ -174,7 +175,7 @@ def _failed(batch: Batch, problem: str) -> list[RankFile]:
 def _unread(number: int, file: SourceFile) -> RankFile:
     return RankFile(
         file=number,
-        path=file.path,
+        path=as_utf8(file.path),
         etag=file.etag,
         nbytes=file.nbytes,
         rank=file.named_rank,
@@ -183,7 +184,7 @@ def _unread(number: int, file: SourceFile) -> RankFile:
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+    return as_utf8(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])
 
 
 def map_batch(batch: Batch) -> list[RankFile]:
@@ -196,21 +197,24 @@ def map_batch(batch: Batch) -> list[RankFile]:
     rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
     for number, file in batch.files:
         try:
-            read.append(_read(number, file, batch.part, rows))
+            read.append(_read(number, file, rows))
         # Whatever is wrong with one file, the others count. The error is kept as text, because not every
         # error can be sent to another process.
         except Exception as error:  # noqa: BLE001
             read.append(replace(_unread(number, file), status=Status.FAILED, error=_told(error)))
     rows["ops"].sort()
+    # Other rows have another name, so they replace those of an earlier ingest only with its manifest.
+    content = hashlib.blake2b(repr(rows).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
+    part = f"part-{batch.files[0][0]:07d}-{content}.parquet"
     try:
         for table in TABLES:
-            batch.window.write(table, batch.part, rows[table])
+            batch.window.write(table, part, rows[table])
     except OSError as error:
         raise StoreError(f"{batch.window.address} cannot be written: {error.strerror or error}") from error
-    return read
+    return [one if one.status is Status.FAILED else replace(one, part=part) for one in read]
 
 
-def _read(number: int, file: SourceFile, part: str, rows: dict[str, list[tuple[Any, ...]]]) -> RankFile:
+def _read(number: int, file: SourceFile, rows: dict[str, list[tuple[Any, ...]]]) -> RankFile:
     read = read_file(file)
     one = _unread(number, file)
     if isinstance(read, Run):
@@ -223,7 +227,6 @@ def _read(number: int, file: SourceFile, part: str, rows: dict[str, list[tuple[A
         rows[table] += found[table]
     return replace(
         one,
-        part=part,
         peak_bytes=max((row[-1] for row in found["steps"]), default=0),
         ops=len(found["ops"]),
         collectives=len(found["collectives"]),
@@ -237,7 +240,7 @@ def _with_trace(one: RankFile, trace: TraceFile) -> RankFile:
         rank=one.rank if trace.rank is None else trace.rank,
         world_size=trace.world_size or 0,
         job_key=_job_key(trace),
-        host=str(trace.metadata.get("hostname", "")),
+        host=as_utf8(str(trace.metadata.get("hostname", ""))),
         trace_start_ns=trace.recording.trace_start_ns,
         duration_ns=trace.recording.trace_end_ns,
         events=len(trace.recording),

@@ -83,7 +83,7 @@ def _collectives(recording: ImportedRecording, rank: int, file: int) -> list[tup
     seen: Counter[tuple[Any, ...]] = Counter()
     rows = []
     for one in collectives(recording):
-        step = numbers[one.step] if one.step >= 0 else -1
+        step = numbers[max(one.step, 0)] if one.step >= 0 or not recording.steps else -1
         key = (step, one.name, one.group, one.ranks[:1], one.group_size)
         first = one.ranks[0] if one.ranks else -1
         # A collective without a number in its group is matched with other ranks' by its order in the step.

@@ -37,9 +37,9 @@ def late_ranks(lateness: Mapping[int, Sequence[float]]) -> list[Late]:
     Args:
         lateness: By rank, for each of its steps: nanoseconds later than the median rank.
     """
-    if len(lateness) < FEWEST_RANKS:
-        return []
     scores = {rank: median(steps) for rank, steps in lateness.items() if steps}
+    if len(scores) < FEWEST_RANKS:
+        return []
     middle = median(scores.values())
     spread = median(abs(score - middle) for score in scores.values()) * _MAD_TO_SIGMA
     sigma = max(spread, _LEAST_SIGMA_NS)

@@ -46,7 +46,7 @@ def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
     ranks = _ranks(database, clocks)
     lateness = {one.rank: [late for late in one.lateness_ns if late is not None] for one in ranks}
     problems = [*file_problems(files), *missing_problem(missing), *clocks.problems]
-    late = late_ranks(lateness) if clocks.is_aligned else []
+    late = late_ranks(lateness) if clocks.is_aligned and not unread else []
     step_ns = median(one.step_ns for one in ranks)
     notes = []
     if clocks.is_aligned and len(ranks) < FEWEST_RANKS:

@@ -191,12 +191,13 @@ def parse_members(members: bytes, *, where: str) -> dict[str, Any]:
     """Parse the members of a JSON object.
 
     Raises:
-        DocumentError: They are nested too deeply for Python.
+        DocumentError: They are nested too deeply for Python, or have a number of thousands of digits.
     """
     try:
         parsed: dict[str, Any] = json.loads(b"{" + members + b"}")
-    except RecursionError as error:
-        raise DocumentError(f"{where}: nested too deeply to be looked at; it can be written again") from error
+    except (RecursionError, ValueError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise DocumentError(f"{where}: {what} to be looked at; it can be written again") from error
     return parsed
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_opprof.analysis.collectives import MOST_RANKS
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, last_error
 from pytest_opprof.errors import DocumentError
@@ -74,7 +75,8 @@ class TraceFile(Averaged):
     def _distributed(self, key: str, *, least: int) -> int | None:
         info = self.metadata.get("distributedInfo")
         value = info.get(key) if isinstance(info, dict) else None
-        return value if isinstance(value, int) and not isinstance(value, bool) and value >= least else None
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        return value if is_whole and least <= value <= MOST_RANKS else None
 
     @property
     def other_events(self) -> int:

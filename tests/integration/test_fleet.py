@@ -91,6 +91,68 @@ def test_missing_ranks_are_named(tmp_path: Path, threads: Executor) -> None:
     assert summary.stragglers == ()
 
 
+def test_stragglers_need_all_ranks(tmp_path: Path, threads: Executor) -> None:
+    folder = write_job(tmp_path / "job", ranks=RANKS, late_us={5: 2000})
+    (folder / "rank3.json").unlink()
+    ingest(str(folder), str(tmp_path / "tables"), job="a", executor=threads)
+    assert summarize(window(tmp_path)).stragglers == ()
+
+
+def test_a_job_without_steps_is_one_step(tmp_path: Path, threads: Executor) -> None:
+    folder = write_job(tmp_path / "job", ranks=RANKS, late_us={5: 2000})
+    for path in folder.iterdir():
+        trace = json.loads(path.read_text())
+        trace["traceEvents"] = [
+            event for event in trace["traceEvents"] if "ProfilerStep" not in event.get("name", "")
+        ]
+        path.write_text(json.dumps(trace))
+    ingest(str(folder), str(tmp_path / "tables"), job="a", executor=threads)
+    summary = summarize(window(tmp_path))
+    assert (summary.steps, [one.rank for one in summary.stragglers]) == ((0,), [5])
+
+
+@pytest.mark.parametrize(
+    "odd", [{"hostname": "\ud800"}, {"distributedInfo": {"rank": 2, "world_size": 2**70}}], ids=str
+)
+def test_odd_values_of_one_file_leave_the_others(
+    tmp_path: Path, threads: Executor, odd: dict[str, Any]
+) -> None:
+    folder = write_job(tmp_path / "job", ranks=RANKS)
+    (folder / "rank2.json").write_text(json.dumps(rank_trace(2, ranks=RANKS) | odd))
+    files = ingest(str(folder), str(tmp_path / "tables"), job="a", executor=threads)
+    assert sum(one.status is Status.OK for one in files) >= RANKS - 1
+    assert [one.rank for one in window(tmp_path).manifest()] == list(range(RANKS))
+
+
+def test_a_name_that_is_not_utf8_is_read(tmp_path: Path, threads: Executor) -> None:
+    folder = write_job(tmp_path / "job", ranks=RANKS)
+    (folder / "rank2.json").rename(folder / os.fsdecode(b"rank2-\xe9.json"))
+    files = ingest(str(folder), str(tmp_path / "tables"), job="a", executor=threads)
+    assert {one.status for one in files} == {Status.OK}
+
+
+def test_an_interrupted_ingest_leaves_the_earlier_job(
+    tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read(tmp_path, threads)
+    query = "SELECT count, self_ns FROM ops WHERE name = 'aten::mul'"
+    before = Database([window(tmp_path)]).query(query)
+    monkeypatch.setattr(Window, "write_manifest", _interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read(tmp_path, threads, muls=5)
+    assert Database([window(tmp_path)]).query(query) == before
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_tables_in_a_pattern_are_refused(tmp_path: Path, threads: Executor) -> None:
+    folder = write_job(tmp_path / "job", ranks=2)
+    with pytest.raises(UsageError, match="choose a path without"):
+        ingest(str(folder), str(tmp_path / "out[1]"), job="a", executor=threads)
+
+
 BROKEN = {
     "cut gzip": gzip.compress(json.dumps(rank_trace(2, ranks=RANKS)).encode())[:-20],
     "bad UTF-8": json.dumps(rank_trace(2, ranks=RANKS)).encode().replace(b"aten::mul", b"aten::\xff\xfel"),
@@ -200,6 +262,26 @@ def test_an_op_that_runs_more_often_on_any_rank_fails(tmp_path: Path, threads: E
     back = compare(windows_of(tables, "b"), windows_of(tables, "a"))
     assert back.failures == ()
     assert [op.name for op in back.ops] == ["aten::mul"]
+
+
+def test_calls_by_chance_do_not_fail(tmp_path: Path, threads: Executor) -> None:
+    for job, polls in (("a", (3, 5, 4)), ("b", (6, 7, 8))):
+        folder = write_job(tmp_path / f"{job}-0", ranks=RANKS)
+        for path in folder.iterdir():
+            trace = json.loads(path.read_text())
+            steps = [event for event in trace["traceEvents"] if "ProfilerStep" in event.get("name", "")]
+            for step, count in zip(steps, polls, strict=True):
+                for name in ("aten::poll", "cudaEventQuery"):
+                    trace["traceEvents"] += [
+                        step | {"name": name, "cat": "cpu_op", "ts": step["ts"] + 200 + at, "dur": 0.5}
+                        for at in range(count if name == "aten::poll" else polls[0])
+                    ]
+            path.write_text(json.dumps(trace))
+        ingest(str(folder), str(tmp_path / "tables"), job=job, executor=threads)
+    difference = compare([window(tmp_path)], [window(tmp_path, "b")])
+    found = {op.name: (op.base, op.head, op.reason) for op in difference.ops}
+    assert found["aten::poll"] == ((3, 5), (6, 8), "")
+    assert found["cudaEventQuery"] == ((3, 3), (6, 6), "")
 
 
 def test_a_job_does_not_differ_from_itself(tmp_path: Path, threads: Executor) -> None:

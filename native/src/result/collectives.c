@@ -9,10 +9,11 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Names such as `ncclKernel_AllReduce_RING_LL_Sum_float(...)` and `ncclDevKernel_AllGather_...`: the
- * first word begins with the library's name and contains "kernel". */
+/* Names such as `ncclKernel_AllReduce_RING_LL_Sum_float(...)`, `ncclDevKernel_AllGather_...` and RCCL's
+ * `mscclKernel_Sum_float_...`: the first word begins with the library's name (MSCCL, MSCCL++) and contains
+ * "kernel". */
 int op_name_is_collective(const char *name, size_t length) {
-    static const char *const libraries[] = {"nccl", "mscclpp"};
+    static const char *const libraries[] = {"nccl", "msccl"};
     size_t at = 0;
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !at; i++)
         if (length >= strlen(libraries[i]) && !memcmp(name, libraries[i], strlen(libraries[i])))

@@ -28,6 +28,7 @@ def collective(tmp_path: Path, name: str, **args: Any) -> Collective:
         ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", True),
         ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", True),
         ("mscclppKernel_AllReduce(void*)", True),
+        ("mscclKernel_Sum_float_LL_true(ncclDevComm*)", True),
         ("ncclGroupStart(kernel)", False),
         ("void my_nccl_like_gemm(float*)", False),
         ("gemm", False),
@@ -85,3 +86,22 @@ def test_truncated_rank_list_is_not_a_list(tmp_path: Path) -> None:
     args = {"Group size": 512, "Process Group Ranks": "[0, 1, 2, ..., 511]"}
     found = collective(tmp_path, "ncclDevKernel_AllReduce_Sum(int)", **args)
     assert (found.ranks, found.group_size) == ((), 512)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("ncclDevKernel_SendRecv(ncclDevComm*, unsigned long, ncclWork*)", "sendrecv"),
+        ("ncclSymkDevKernel_AllReduce_RSxLD_AGxST_sum_f32(ncclSymkDevWorkArgs4K)", "allreduce"),
+    ],
+)
+def test_kernel_without_arguments_names_the_collective(tmp_path: Path, kernel: str, name: str) -> None:
+    assert collective(tmp_path, kernel).name == name
+
+
+@pytest.mark.parametrize("told", ["[" * 100_000, "[99999999999999999999]"], ids=["deep", "large"])
+def test_hostile_ranks_are_unknown(tmp_path: Path, told: str) -> None:
+    found = collective(
+        tmp_path, "ncclKernel_AllReduce_RING_LL_Sum_float(int)", **{"Process Group Ranks": told}
+    )
+    assert found.ranks == ()
