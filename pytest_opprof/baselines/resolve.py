@@ -201,8 +201,7 @@ def find_base(
     """
     newest = find_run(text, store=store)
     git = Git(repository)
-    tip = None if is_path(text) or head.commit is None else git.commit_of(text)
-    start = git.merge_base(head.commit.id, tip) if tip and head.commit else None
+    start = None if is_path(text) or head.commit is None else git.branch_point(head.commit.id, text)
     if start is None or text not in store.names():
         return newest, ()
     found = resolve_baseline(store, text, repository=repository, now=now, here=head.environment, start=start)
@@ -261,7 +260,7 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | 
     at_start = "merge-base" if tip or start else "this commit"
     of_what = start[:SHORT] if start else "HEAD"
     if start is None and head is not None:
-        start = (git.merge_base(head.id, tip) if tip else None) or head.id
+        start = git.branch_point(head.id, wanted) or head.id
     near = list(nearest_first(entries, _history(start, git=git)))
     for entry, passed in near:
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else at_start)
@@ -293,7 +292,7 @@ def _of_revision(
         raise MissingBaselineError(f"{_no_baseline(wanted, store, names)}. {_remedy(wanted, store)}")
     own = (name for name in names if IN_PROJECT not in name)
     entries = [entry for name in own for entry in store.entries(name)]
-    start = start or git.merge_base(head.id, tip) or tip
+    start = start or git.branch_point(head.id, wanted) or tip
     newest_first = sorted(entries, key=lambda entry: entry.created, reverse=True)
     near = list(nearest_first(_alike_first(newest_first, here), _history(start, git=git)))
     for entry, passed in near:

@@ -184,6 +184,25 @@ def test_branch_at_origin_counts(project: Project, tmp_path: Path) -> None:
     assert "(merge-base, " in found.label
 
 
+@pytest.mark.parametrize("here", ["behind", "ahead"])
+def test_nearer_of_a_branch_here_and_at_origin_counts(project: Project, tmp_path: Path, here: str) -> None:
+    """Who fetches, and branches off origin/main, seldom moves a main of their own."""
+    first = project.commit("one")
+    clone = tmp_path / "clone"
+    project.git("clone", "-q", str(project.folder), str(clone))
+    checkout = Project(clone)
+    second = (checkout if here == "ahead" else project).commit("two")
+    for commit in (first, second):
+        checkout.save("main", commit)
+    checkout.git("fetch", "-q")
+    checkout.git("switch", "-q", "--no-track", "-c", "topic", "main" if here == "ahead" else "origin/main")
+    tip = checkout.commit("topic")
+    found = checkout.resolve("main")
+    assert found.label == f"main@{second[:7]} (merge-base, 18 days old)"
+    assert Git(clone).branch_point(tip, "main") == second
+    assert Git(clone).branch_point(tip, "main~0") == (second if here == "ahead" else first), "a revision here"
+
+
 def test_shallow_clone_says_so(project: Project, tmp_path: Path) -> None:
     first = project.commit("one")
     project.commit("two")
