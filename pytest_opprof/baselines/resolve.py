@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from pytest_opprof.baselines.ancestry import SHORT, cut_off_history, nearest_first, why_no_ancestor
+from pytest_opprof.baselines.ancestry import (
+    SHORT,
+    cut_off_history,
+    nearest_first,
+    newest_first,
+    why_no_ancestor,
+)
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.environment_match import differences_of_counts, nearest_like
@@ -293,8 +299,7 @@ def _of_revision(
     own = (name for name in names if IN_PROJECT not in name)
     entries = [entry for name in own for entry in store.entries(name)]
     start = start or git.branch_point(head.id, wanted) or tip
-    newest_first = sorted(entries, key=lambda entry: entry.created, reverse=True)
-    near = list(nearest_first(_alike_first(newest_first, here), _history(start, git=git)))
+    near = list(nearest_first(_alike_first(newest_first(entries), here), _history(start, git=git)))
     for entry, passed in near:
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else "merge-base")
     if not near:

@@ -242,6 +242,21 @@ def test_dirty_runs_count_and_are_reported(project: Project) -> None:
     assert found.notes == (f"main@{commit[:7]}+dirty was measured with uncommitted changes",)
 
 
+def test_clean_run_of_a_commit_comes_before_a_later_dirty_one(project: Project) -> None:
+    commit = project.commit("one")
+    project.save("main", commit)
+    project.save("main", commit, dirty=True)
+    for found in (
+        project.resolve("main").run,
+        project.resolve("HEAD").run,
+        find_run("main", store=project.store),
+    ):
+        assert found.title == f"main@{commit[:7]}"
+    project.save("main", project.commit("two"), dirty=True)
+    title = f"main@{project.git('rev-parse', 'HEAD')[:7]}+dirty"
+    assert find_run("main", store=project.store).title == title, "of another commit, it is the newest"
+
+
 def test_unborn_branch_takes_the_latest(project: Project) -> None:
     project.save("main", None)
     found = project.resolve("main")
@@ -285,16 +300,6 @@ def test_invalid_revisions_have_no_baseline(project: Project, wanted: str) -> No
         project.resolve(wanted)
 
 
-def test_head_describes_the_checkout(project: Project, tmp_path: Path) -> None:
-    assert Git(project.folder).head() is None
-    commit = project.commit("one")
-    assert Git(project.folder).head() == Commit(id=commit, dirty=False, branch="main")
-    (project.folder / "untracked").write_text("")
-    (project.folder / "file.txt").write_text("changed")
-    project.git("switch", "-q", "--detach")
-    assert Git(project.folder).head() == Commit(id=commit, dirty=True, branch=None)
-
-
 def test_unknown_state_counts_as_dirty(project: Project) -> None:
     commit = project.commit("one")
     (project.folder / ".git" / "index").write_bytes(b"damaged")
@@ -336,12 +341,6 @@ def test_imported_counts_are_chosen_last(project: Project) -> None:
     assert "(merge-base, " in project.resolve("main").label
     found = list(candidates(project.store, "main", repository=project.folder, here=HERE))
     assert [one.relation for one in found] == ["merge-base", "latest"]
-
-
-def test_missing_folder_is_a_problem_not_a_crash(tmp_path: Path) -> None:
-    git = Git(tmp_path / "none")
-    assert "is not a folder" in git.problem
-    assert git.head() is None
 
 
 def test_command_takes_files_names_and_commits(project: Project, tmp_path: Path) -> None:
