@@ -126,20 +126,18 @@ def candidates(
         StoreError: The store cannot be read.
     """
     git = Git(repository)
-    names = store.names()
-    if wanted in names:
+    if entries := store.entries(wanted):
         # Counts in the work tree are its author's claim, which the review checks. In another store they are a
         # fixed copy, while runs are saved beside it.
         if isinstance(store.store, CountsStore):
-            yield from (Candidate(entry=entry, relation="reviewed counts") for entry in store.entries(wanted))
+            yield from (Candidate(entry=entry, relation="reviewed counts") for entry in entries)
         else:
-            entries = _alike_first(store.entries(wanted), here)
-            yield from _of_name(entries, wanted, git=git, start=start)
+            yield from _of_name(_alike_first(entries, here), wanted, git=git, start=start)
     elif older := store.older_entries(wanted):
         for one in _of_name(_alike_first(older, here), wanted, git=git, start=start):
             yield replace(one, note="; ".join(filter(None, (one.note, _OF_NO_PROJECT))))
     else:
-        yield from _of_revision(store, wanted, names, git=git, here=here, start=start)
+        yield from _of_revision(store, wanted, git=git, here=here, start=start)
 
 
 def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved:
@@ -287,13 +285,12 @@ def _history(start: str | None, *, git: Git) -> list[str]:
 def _of_revision(
     store: Archive,
     wanted: str,
-    names: tuple[str, ...],
     *,
     git: Git,
     here: Environment,
     start: str | None,
 ) -> Iterator[Candidate]:
-    head, tip = git.head(), git.commit_of(wanted)
+    head, tip, names = git.head(), git.commit_of(wanted), store.names()
     if head is None or tip is None:
         raise MissingBaselineError(f"{_no_baseline(wanted, store, names)}. {_remedy(wanted, store)}")
     own = (name for name in names if IN_PROJECT not in name)
