@@ -163,9 +163,9 @@ def _age(age: timedelta) -> str:
 
 
 def is_path(text: str) -> bool:
-    """Whether a command's argument is an existing path, and not a baseline's name."""
+    """Whether a command's argument is an existing file, and not a baseline's name, as a folder's may be."""
     # pathlib raises if a text is too long for a file's name, or a folder is unreadable.
-    return os.path.exists(text)  # noqa: PTH110
+    return os.path.exists(text) and not os.path.isdir(text)  # noqa: PTH110, PTH112
 
 
 def find_run(text: str, *, store: Archive) -> Run:
@@ -181,7 +181,8 @@ def find_run(text: str, *, store: Archive) -> Run:
     try:
         return store.load(find_entry(text, store=store))
     except MissingBaselineError as error:
-        raise MissingBaselineError(f"{text}: there is no such file, and {error}") from error
+        what = "it is a folder" if os.path.isdir(text) else "there is no such file"  # noqa: PTH112
+        raise MissingBaselineError(f"{text}: {what}, and {error}") from error
 
 
 def find_base(

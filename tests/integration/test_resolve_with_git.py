@@ -300,12 +300,6 @@ def test_invalid_revisions_have_no_baseline(project: Project, wanted: str) -> No
         project.resolve(wanted)
 
 
-def test_unknown_state_counts_as_dirty(project: Project) -> None:
-    commit = project.commit("one")
-    (project.folder / ".git" / "index").write_bytes(b"damaged")
-    assert Git(project.folder).head() == Commit(id=commit, dirty=True, branch="main")
-
-
 def test_no_commit_is_missing_if_git_fails(
     project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +337,9 @@ def test_imported_counts_are_chosen_last(project: Project) -> None:
     assert [one.relation for one in found] == ["merge-base", "latest"]
 
 
-def test_command_takes_files_names_and_commits(project: Project, tmp_path: Path) -> None:
+def test_command_takes_files_names_and_commits(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = project.commit("one")
     second = project.commit("two")
     project.save("main", first)
@@ -355,6 +351,12 @@ def test_command_takes_files_names_and_commits(project: Project, tmp_path: Path)
     assert latest is not None
     assert chosen is not None
     assert (latest.id, chosen.id) == (second, first)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "main").mkdir()
+    assert find_run("main", store=project.store).commit == latest, "not the folder"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(MissingBaselineError, match="folder: it is a folder, and no baseline 'folder' in"):
+        find_run("folder", store=project.store)
     for text in ("nothing", "main@ffff", "main@", "nothing@1", "x" * 5_000):
         with pytest.raises(MissingBaselineError, match=f"{text}: there is no such file, and no baseline"):
             find_run(text, store=project.store)

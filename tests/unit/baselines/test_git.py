@@ -35,6 +35,14 @@ def test_head_describes_the_checkout(tmp_path: Path) -> None:
     assert Git(tmp_path).head() == Commit(id=commit, dirty=True, branch=None)
 
 
+def test_unknown_state_counts_as_dirty(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
+    (tmp_path / ".git" / "index").write_bytes(b"damaged")
+    head = Git(tmp_path).head()
+    assert head == Commit(id=git(tmp_path, "rev-parse", "HEAD"), dirty=True, branch="main")
+
+
 def test_missing_folder_is_a_problem_not_a_crash(tmp_path: Path) -> None:
     git = Git(tmp_path / "none")
     assert "is not a folder" in git.problem
