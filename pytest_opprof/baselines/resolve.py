@@ -25,7 +25,7 @@ from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Environment, Run
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 # The relation of a run that is not known to be an ancestor of HEAD.
 LATEST = "latest"
@@ -173,6 +173,7 @@ def find_run(text: str, *, store: Archive) -> Run:
 
     Raises:
         MissingBaselineError: It is none of them.
+        UsageError: It fits runs of several commits or environments.
         DocumentError: The file holds no run that this release can use.
         StoreError: The file cannot be read.
     """
@@ -220,6 +221,7 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
 
     Raises:
         MissingBaselineError: There is none.
+        UsageError: Several commits, or times, begin so.
         StoreError: The store cannot be read.
     """
     name, _, commit = text.rpartition("@")
@@ -231,6 +233,10 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
             for entry in store.entries(name)
             if entry.key.startswith(commit) and family in {"", entry.family}
         )
+        begun = dict.fromkeys(entry.commit or entry.key.partition(FAMILY)[0] for entry in found)
+        if len(begun) > 1:
+            names = listed([f"{name}@{one}" for one in begun], most=3)
+            raise UsageError(f"{text} is not unique. Name one: {names}")
     if not found:
         raise MissingBaselineError(_no_baseline(text, store, store.names()))
     return found
@@ -241,7 +247,7 @@ def find_entry(text: str, *, store: Archive) -> Entry:
 
     Raises:
         MissingBaselineError: There is none.
-        UsageError: The commit has runs of several families, and none is named.
+        UsageError: Several commits begin so, or the commit has runs of several families, and none is named.
         StoreError: The store cannot be read.
     """
     newest, *others = found = find_entries(text, store=store)
