@@ -1,10 +1,11 @@
-"""Open only regular files for reading: a pipe would block its reader until somebody writes."""
+"""Tell regular files from pipes and devices: a pipe blocks its reader, and must not be replaced by a file."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from pathlib import Path
 from typing import BinaryIO, Final
 
 # Only Windows converts line ends, and only Windows has no pipes among its files.
@@ -31,6 +32,25 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
         file.close()
         raise NotRegularError
     return file
+
+
+def is_device(path: Path) -> bool:
+    """Whether it is a pipe, a terminal or /dev/null: replacing that by a file would break other programs."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def write_into_device(path: Path, data: bytes) -> None:
+    """Write to a pipe or a device, without waiting for a reader that may never come.
+
+    Raises:
+        OSError: It cannot be written; with ENXIO, nobody reads the pipe.
+    """
+    with open(path, "wb", buffering=0, opener=_at_once) as file:
+        if AT_ONCE:
+            os.set_blocking(file.fileno(), True)  # a slow reader of a full pipe is waited for
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
 
 
 def _at_once(path: str, flags: int) -> int:

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import REVIEWED
 from pytest_opprof.baselines.store import Entry
 
 SHORT = 7  # digits of a commit in messages
+
+
+def newest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The runs by time; one with uncommitted changes comes after the clean runs of its commit and family."""
+    entries = tuple(entries)
+    clean: dict[tuple[str | None, str], datetime] = {}
+    for entry in entries:
+        if not entry.is_dirty:
+            of = entry.commit, entry.family
+            clean[of] = min(entry.created, clean.get(of, entry.created))
+
+    def order(entry: Entry) -> tuple[datetime, bool, str]:
+        limit = clean.get((entry.commit, entry.family), entry.created) if entry.is_dirty else entry.created
+        return min(entry.created, limit), not entry.is_dirty, entry.key
+
+    return tuple(sorted(entries, key=order, reverse=True))
 
 
 def nearest_first(entries: Iterable[Entry], commits: Iterable[str]) -> Iterator[tuple[Entry, int]]:

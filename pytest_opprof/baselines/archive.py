@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_opprof.baselines.ancestry import SHORT, cut_off_history, nearest_first, why_no_ancestor
+from pytest_opprof.baselines.ancestry import (
+    SHORT,
+    cut_off_history,
+    nearest_first,
+    newest_first,
+    why_no_ancestor,
+)
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.environment_match import environment_of
@@ -118,7 +124,7 @@ class Archive:
         Raises:
             StoreError: The store cannot be read.
         """
-        return _newest_first(self.store.entries(self.kept_as(name))) if is_name(_parted(name)[1]) else ()
+        return newest_first(self.store.entries(self.kept_as(name))) if is_name(_parted(name)[1]) else ()
 
     def older_entries(self, name: str) -> tuple[Entry, ...]:
         """The runs of a name from older releases, which did not separate projects, newest first.
@@ -127,7 +133,7 @@ class Archive:
             StoreError: The store cannot be read.
         """
         entries = self.store.entries(name) if self.project != self.home and is_name(name) else ()
-        return _newest_first(entry for entry in entries if not entry.family and entry.key != REVIEWED)
+        return newest_first(entry for entry in entries if not entry.family and entry.key != REVIEWED)
 
     def name_of(self, kept: str) -> str:
         """This project's name for a name of the store."""
@@ -187,7 +193,7 @@ class Archive:
 
         def plan(entries: tuple[Entry, ...]) -> Change:
             nonlocal gone
-            gone = tuple(entry for entry in _newest_first(entries) if is_meant(entry))
+            gone = tuple(entry for entry in newest_first(entries) if is_meant(entry))
             return Change(drops=gone)
 
         self.store.change(self.kept_as(name), plan)
@@ -274,7 +280,7 @@ class _Saving:
     notes: tuple[str, ...] = ()
 
     def plan(self, entries: tuple[Entry, ...]) -> Change:
-        ordered = _newest_first(entries)
+        ordered = newest_first(entries)
         earlier = self._earlier(ordered)
         previous, note = self._previous(ordered, earlier)
         result = merged(previous, self.run, collected=self.collected)
@@ -372,7 +378,3 @@ def _parted(name: str) -> tuple[str | None, str]:
     """A name's project, None without one, and the name alone."""
     project, colon, alone = name.rpartition(IN_PROJECT)
     return (project if colon else None), alone
-
-
-def _newest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    return tuple(sorted(entries, key=lambda entry: (entry.created, entry.key), reverse=True))

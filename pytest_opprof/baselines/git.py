@@ -82,9 +82,18 @@ class Git:
         told = (self._ask("rev-parse", *options, f"{name}^{{commit}}") for name in (ref, f"origin/{ref}"))
         return next(filter(None, told), None)
 
-    def merge_base(self, one: str, other: str) -> str | None:
-        """The best common ancestor of two commits; None without one in the local history."""
-        return self._ask("merge-base", one, other) or None
+    def merge_base(self, one: str, *others: str) -> str | None:
+        """The best common ancestor of a commit and any of others; None without one in the local history."""
+        return self._ask("merge-base", one, *others) or None
+
+    def branch_point(self, commit: str, ref: str) -> str | None:
+        """The merge base of a commit and what a branch, tag or revision names; None without either.
+
+        A branch may be behind here, or ahead, of the same branch at origin: the nearer merge base is taken.
+        """
+        both = self._ask("show-ref", "--verify", "--hash", f"refs/heads/{ref}", f"refs/remotes/origin/{ref}")
+        tips = (both or self.commit_of(ref) or "").split()
+        return self.merge_base(commit, *tips) if tips else None
 
     def ancestors(self, commit: str) -> list[str]:
         """A commit and its ancestors, nearest first."""

@@ -73,8 +73,10 @@ class GitRefStore:
         return f"git fetch {remote} '{REFS}*:{REFS}*'" if remote else ""
 
     def names(self) -> tuple[str, ...]:
-        """The refs, as names."""
-        return tuple(name_of(ref.removeprefix(self.refs)) for ref in self.tips())
+        """The refs that have a run, as names: somebody may have pushed a branch there."""
+        return tuple(
+            name_of(ref.removeprefix(self.refs)) for ref, tip in self.tips().items() if self._files(tip)
+        )
 
     def tips(self) -> dict[str, str]:
         """The commit of each ref, except symbolic refs and refs without a commit, which are not ours."""

@@ -16,8 +16,12 @@ REVIEWED = "counts"
 HEAD_BYTES = 4_096
 # The most runs kept of a name.
 KEPT_RUNS = 200
-# The folder of traces, beside the folders of names.
+# Folders in ``.opprof``, beside the folders of names.
+EXPERIMENTS = "ab"
+CRASHES = "crashes"
 TRACES = "traces"
+# No baseline has these names: their files are not its runs.
+OTHER_FOLDERS = frozenset({EXPERIMENTS, CRASHES, TRACES})
 # It follows the project in a name of another project.
 IN_PROJECT = ":"
 _MAX_NAME = 100
@@ -36,7 +40,7 @@ def is_name(name: str) -> bool:
         and name.strip() == name
         and 1 <= len(name) <= _MAX_NAME
         and not name.startswith(".")
-        and name != TRACES
+        and name not in OTHER_FOLDERS
         and IN_PROJECT not in name
     )
 
@@ -50,7 +54,7 @@ def check_name(name: str, *, where: str) -> None:
     if not is_name(name):
         raise UsageError(
             f"{where}{name!a}: a name has 1 to {_MAX_NAME} printable characters, does not "
-            f"start with a dot, has no colon, and is not {TRACES!r}"
+            f"start with a dot, has no colon, and is none of {', '.join(sorted(OTHER_FOLDERS))}"
         )
 
 

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from pytest_opprof.baselines.ancestry import SHORT, cut_off_history, nearest_first, why_no_ancestor
+from pytest_opprof.baselines.ancestry import (
+    SHORT,
+    cut_off_history,
+    nearest_first,
+    newest_first,
+    why_no_ancestor,
+)
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.environment_match import differences_of_counts, nearest_like
@@ -19,7 +25,7 @@ from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Environment, Run
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 # The relation of a run that is not known to be an ancestor of HEAD.
 LATEST = "latest"
@@ -120,20 +126,18 @@ def candidates(
         StoreError: The store cannot be read.
     """
     git = Git(repository)
-    names = store.names()
-    if wanted in names:
+    if entries := store.entries(wanted):
         # Counts in the work tree are its author's claim, which the review checks. In another store they are a
         # fixed copy, while runs are saved beside it.
         if isinstance(store.store, CountsStore):
-            yield from (Candidate(entry=entry, relation="reviewed counts") for entry in store.entries(wanted))
+            yield from (Candidate(entry=entry, relation="reviewed counts") for entry in entries)
         else:
-            entries = _alike_first(store.entries(wanted), here)
-            yield from _of_name(entries, wanted, git=git, start=start)
+            yield from _of_name(_alike_first(entries, here), wanted, git=git, start=start)
     elif older := store.older_entries(wanted):
         for one in _of_name(_alike_first(older, here), wanted, git=git, start=start):
             yield replace(one, note="; ".join(filter(None, (one.note, _OF_NO_PROJECT))))
     else:
-        yield from _of_revision(store, wanted, names, git=git, here=here, start=start)
+        yield from _of_revision(store, wanted, git=git, here=here, start=start)
 
 
 def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved:
@@ -159,9 +163,9 @@ def _age(age: timedelta) -> str:
 
 
 def is_path(text: str) -> bool:
-    """Whether a command's argument is an existing path, and not a baseline's name."""
+    """Whether a command's argument is an existing file, and not a baseline's name, as a folder's may be."""
     # pathlib raises if a text is too long for a file's name, or a folder is unreadable.
-    return os.path.exists(text)  # noqa: PTH110
+    return os.path.exists(text) and not os.path.isdir(text)  # noqa: PTH110, PTH112
 
 
 def find_run(text: str, *, store: Archive) -> Run:
@@ -169,6 +173,7 @@ def find_run(text: str, *, store: Archive) -> Run:
 
     Raises:
         MissingBaselineError: It is none of them.
+        UsageError: It fits runs of several commits or environments.
         DocumentError: The file holds no run that this release can use.
         StoreError: The file cannot be read.
     """
@@ -177,7 +182,8 @@ def find_run(text: str, *, store: Archive) -> Run:
     try:
         return store.load(find_entry(text, store=store))
     except MissingBaselineError as error:
-        raise MissingBaselineError(f"{text}: there is no such file, and {error}") from error
+        what = "it is a folder" if os.path.isdir(text) else "there is no such file"  # noqa: PTH112
+        raise MissingBaselineError(f"{text}: {what}, and {error}") from error
 
 
 def find_base(
@@ -201,8 +207,7 @@ def find_base(
     """
     newest = find_run(text, store=store)
     git = Git(repository)
-    tip = None if is_path(text) or head.commit is None else git.commit_of(text)
-    start = git.merge_base(head.commit.id, tip) if tip and head.commit else None
+    start = None if is_path(text) or head.commit is None else git.branch_point(head.commit.id, text)
     if start is None or text not in store.names():
         return newest, ()
     found = resolve_baseline(store, text, repository=repository, now=now, here=head.environment, start=start)
@@ -216,6 +221,7 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
 
     Raises:
         MissingBaselineError: There is none.
+        UsageError: Several commits, or times, begin so.
         StoreError: The store cannot be read.
     """
     name, _, commit = text.rpartition("@")
@@ -227,6 +233,10 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
             for entry in store.entries(name)
             if entry.key.startswith(commit) and family in {"", entry.family}
         )
+        begun = dict.fromkeys(entry.commit or entry.key.partition(FAMILY)[0] for entry in found)
+        if len(begun) > 1:
+            names = listed([f"{name}@{one}" for one in begun], most=3)
+            raise UsageError(f"{text} is not unique. Name one: {names}")
     if not found:
         raise MissingBaselineError(_no_baseline(text, store, store.names()))
     return found
@@ -237,7 +247,7 @@ def find_entry(text: str, *, store: Archive) -> Entry:
 
     Raises:
         MissingBaselineError: There is none.
-        UsageError: The commit has runs of several families, and none is named.
+        UsageError: Several commits begin so, or the commit has runs of several families, and none is named.
         StoreError: The store cannot be read.
     """
     newest, *others = found = find_entries(text, store=store)
@@ -261,7 +271,7 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | 
     at_start = "merge-base" if tip or start else "this commit"
     of_what = start[:SHORT] if start else "HEAD"
     if start is None and head is not None:
-        start = (git.merge_base(head.id, tip) if tip else None) or head.id
+        start = git.branch_point(head.id, wanted) or head.id
     near = list(nearest_first(entries, _history(start, git=git)))
     for entry, passed in near:
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else at_start)
@@ -282,20 +292,18 @@ def _history(start: str | None, *, git: Git) -> list[str]:
 def _of_revision(
     store: Archive,
     wanted: str,
-    names: tuple[str, ...],
     *,
     git: Git,
     here: Environment,
     start: str | None,
 ) -> Iterator[Candidate]:
-    head, tip = git.head(), git.commit_of(wanted)
+    head, tip, names = git.head(), git.commit_of(wanted), store.names()
     if head is None or tip is None:
         raise MissingBaselineError(f"{_no_baseline(wanted, store, names)}. {_remedy(wanted, store)}")
     own = (name for name in names if IN_PROJECT not in name)
     entries = [entry for name in own for entry in store.entries(name)]
-    start = start or git.merge_base(head.id, tip) or tip
-    newest_first = sorted(entries, key=lambda entry: entry.created, reverse=True)
-    near = list(nearest_first(_alike_first(newest_first, here), _history(start, git=git)))
+    start = start or git.branch_point(head.id, wanted) or tip
+    near = list(nearest_first(_alike_first(newest_first(entries), here), _history(start, git=git)))
     for entry, passed in near:
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else "merge-base")
     if not near:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pytest_opprof.capture.native import lib
 from pytest_opprof.capture.native_calls import last_error
+from pytest_opprof.regular_files import is_device
 
 _GZIP_LEVEL: Final = 1  # 8.7 times smaller already; level 6 gains little for three times the time
 
@@ -66,7 +67,7 @@ def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
 
 
 def _write_whole(target: Path, write: Callable[[int], None]) -> None:
-    if _is_device(target):
+    if is_device(target):
         with target.open("wb", buffering=0) as device:
             write(device.fileno())
         return
@@ -74,11 +75,6 @@ def _write_whole(target: Path, write: Callable[[int], None]) -> None:
         write(descriptor)
         if target.suffix == ".gz":
             _compress(plain)
-
-
-def _is_device(target: Path) -> bool:
-    """Whether it is a pipe, a terminal or /dev/null: replacing that would break other programs."""
-    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def _checked(key: str, value: str) -> str:

@@ -163,7 +163,7 @@ def _store(given: str | None) -> _Finding:
 
     try:
         archive = store_of(given)
-        newest = [archive.entries(name)[0] for name in archive.names()]
+        newest = [entry for name in archive.names() for entry in archive.entries(name)[:1]]
     except OpprofError as error:
         return "broken", str(error)
     place = archive.uri.removesuffix(":")

@@ -78,10 +78,9 @@ def base_of(text: str, head: Head, *, folder: Path) -> str:
         UsageError: There is no such revision or no merge base.
     """
     repository = Git(folder)
-    tip = repository.commit_of(text)
-    if tip is None:
+    if repository.commit_of(text) is None:
         raise UsageError(f"git knows no branch, tag or commit {text!r}, here or at origin. Name another BASE")
-    found = repository.merge_base(head.commit.id, tip)
+    found = repository.branch_point(head.commit.id, text)
     if found is None:
         more = "git fetch --unshallow" if repository.is_shallow else "name another BASE"
         raise UsageError(f"HEAD and {text} have no common commit in the local history: {more}")

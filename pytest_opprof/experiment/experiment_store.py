@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_opprof.baselines.folder import FOLDER
+from pytest_opprof.baselines.keys import EXPERIMENTS
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.interleave import Turn
 from pytest_opprof.locks import hold, opened
@@ -28,7 +30,7 @@ from pytest_opprof.results.files import (
 )
 from pytest_opprof.results.run import Run
 
-_FOLDER: Final = Path(".opprof") / "ab"
+_FOLDER: Final = FOLDER / EXPERIMENTS
 _PLAN: Final = "plan.json"
 _DEATHS: Final = "deaths.json"
 _FINISHED: Final = "finished"

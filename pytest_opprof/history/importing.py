@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_opprof.baselines.git import Git
+from pytest_opprof.baselines.keys import OTHER_FOLDERS
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.history.log import SUFFIX, HistoryLog
 from pytest_opprof.history.parquet import ToldRun, times_of
@@ -15,8 +16,6 @@ from pytest_opprof.results.files import read_run, shown
 from pytest_opprof.results.run import Run
 
 _SUFFIXES = (".json", ".json.gz")
-# Other folders beside a store: processes of A/Bs, which are not runs of their own, crashes and traces.
-_NO_RUNS = frozenset({"ab", "crashes", "traces"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ def _runs(path: Path, notes: list[str]) -> Iterator[Run]:
         files = sorted(
             each
             for each in path.rglob("*")
-            if each.name.endswith(_SUFFIXES) and _NO_RUNS.isdisjoint(each.relative_to(path).parts[:-1])
+            if each.name.endswith(_SUFFIXES) and OTHER_FOLDERS.isdisjoint(each.relative_to(path).parts[:-1])
         )
     except OSError as error:
         raise StoreError(f"{shown(path)}: the folder cannot be searched ({error.strerror})") from error

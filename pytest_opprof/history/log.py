@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_opprof.baselines.directory import writing
+from pytest_opprof.errors import StoreError
 from pytest_opprof.history.entries import definitions_of, read_entries, records_of
 from pytest_opprof.history.record import Definition, RunRecord
 from pytest_opprof.locks import hold
@@ -155,7 +156,9 @@ class HistoryLog:
 
     def _new_segment(self) -> Path:
         name = secrets.token_hex(8) + SUFFIX
-        write_bytes(self.folder / _CURRENT, name.encode("ascii") + b"\n")
+        # Without this note the next append only begins another segment.
+        with contextlib.suppress(StoreError):
+            write_bytes(self.folder / _CURRENT, name.encode("ascii") + b"\n")
         return self.folder / name
 
 

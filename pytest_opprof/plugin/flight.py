@@ -12,13 +12,14 @@ from typing import Final
 import pytest
 
 from pytest_opprof.baselines.folder import FOLDER
+from pytest_opprof.baselines.keys import CRASHES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.recovery.death_report import told
 from pytest_opprof.recovery.deaths import death_of, write_trace
 from pytest_opprof.recovery.sessions import Note, is_leftover, left_sessions, project_of, remove
 
-_CRASHES: Final = FOLDER / "crashes"
+_CRASHES: Final = FOLDER / CRASHES
 _MOST_CRASHES: Final = 20  # traces that are kept
 _WORKER: Final = "PYTEST_XDIST_WORKER"
 

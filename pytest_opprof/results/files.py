@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Never, TypeVar
 
 from pytest_opprof.errors import DocumentError, StoreError
-from pytest_opprof.regular_files import NotRegularError, open_regular
+from pytest_opprof.regular_files import NotRegularError, is_device, open_regular, write_into_device
 from pytest_opprof.results.document import refusal, run_from_document, run_to_document
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.members import Document
@@ -40,6 +40,7 @@ _REASONS = {
     errno.ENOTDIR: "a part of its path is a file, not a folder. Choose another place",
     errno.EEXIST: "a part of its path is a file, not a folder. Choose another place",
     errno.EISDIR: "it is a folder. Choose another name",
+    errno.ENXIO: "it is a socket, or a pipe that nobody reads. Choose another place",
     errno.ENAMETOOLONG: "its name is too long. Choose a shorter one",
 }
 
@@ -137,6 +138,8 @@ def read_document(path: Path, contract: Contract) -> Document:
 def write_bytes(path: Path, data: bytes) -> None:
     """Write ``data`` to a file atomically: temporary file, fsync, rename, fsync of the folder.
 
+    A pipe or a device, such as /dev/null, is written to and not replaced.
+
     Raises:
         StoreError: It cannot be written; an existing file is unchanged.
     """
@@ -144,6 +147,9 @@ def write_bytes(path: Path, data: bytes) -> None:
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".opprof-{secrets.token_hex(8)}.tmp")
     with store_errors(path, "cannot be written", after="; an existing file is unchanged"):
+        if is_device(path):
+            write_into_device(path, data)
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with temporary.open("xb") as file:

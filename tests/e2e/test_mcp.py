@@ -235,7 +235,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("show_run", {"run": "a\x1b[31m"}, r"a\\x1b\[31m: there is no such file"),
     ("show_run", {"run": "corrupt.json"}, "corrupt.json: .* The file was not used"),
     ("show_run", {"run": "pytest.ini"}, "pytest.ini: .* The file was not used"),
-    ("show_run", {"run": "folder"}, "folder cannot be read: it is a folder"),
+    ("show_run", {"run": "folder"}, "folder: it is a folder, and no baseline 'folder' in"),
     ("show_run", {"run": "/etc/passwd"}, "'/etc/passwd' is outside the project /.*/project: only its own"),
     ("show_run", {"run": "../project-reports/1.json"}, "is outside the project"),
     ("show_run", {"run": "link.json"}, "'link.json' is outside the project"),

@@ -55,8 +55,9 @@ def test_runs_of_several_environments_are_named_apart(
 ) -> None:
     another = Environment(fingerprint={"python": "3.12"})
     store.save("main", replace(run_of(2, hours=1), environment=another), collected=NOBODY)
-    assert told(capsys, "show", "main@0000000", code=2) == [
-        f"opprof: main@0000000 has runs of 2 environments. Name one: main@0000000_{FAMILY}, main@0000000_py3.12"
+    commit = f"main@{2:040x}"
+    assert told(capsys, "show", commit, code=2) == [
+        f"opprof: {commit} has runs of 2 environments. Name one: {commit}_{FAMILY}, {commit}_py3.12"
     ]
     assert told(capsys, "show", "main@0000000_py3.12")[0].startswith("main@0000000")
     assert told(capsys, "remove", "main@0000000_py3.12") == [f"removed .opprof/main/{2:040x}_py3.12.json"]
@@ -196,6 +197,21 @@ def test_remove_takes_a_name_or_a_commit(store: Archive, capsys: pytest.CaptureF
     told(capsys, "remove", "release-1")
     assert store.names() == ("main",)
     told(capsys, "remove", "release-1", code=6)
+
+
+def test_remove_refuses_the_beginning_of_several_commits(
+    store: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = "1" * 40, "12" * 20
+    for commit, dirty in ((one, False), (one, True), (other, False)):
+        run = replace(run_of(5), commit=Commit(id=commit, dirty=dirty))
+        store.save("main", run, collected=NOBODY)
+    before = store.entries("main")
+    assert main(["baseline", "remove", "main@1"]) == 2
+    assert capsys.readouterr().err == f"opprof: main@1 is not unique. Name one: main@{other}, main@{one}\n"
+    assert store.entries("main") == before
+    assert len(told(capsys, "remove", "main@11")) == 2, "of one commit, clean and dirty"
+    assert len(store.entries("main")) == len(before) - 2
 
 
 def test_prune_keeps_the_newest_and_known_commits(

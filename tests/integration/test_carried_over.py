@@ -23,8 +23,8 @@ def commit(store: Archive) -> str:
     return git(store.folder, "rev-parse", "HEAD")
 
 
-def save(store: Archive, of: str, *tests: TestResult, hours: int) -> Saved:
-    run = replace(run_of(1, *tests, hours=hours), commit=Commit(id=of, dirty=False))
+def save(store: Archive, of: str, *tests: TestResult, hours: int, dirty: bool = False) -> Saved:
+    run = replace(run_of(1, *tests, hours=hours), commit=Commit(id=of, dirty=dirty))
     return store.save("main", run, collected=NOBODY)
 
 
@@ -39,6 +39,13 @@ def test_tests_come_from_the_nearest_ancestor(store: Archive) -> None:
     saved = save(store, first, A, hours=3)
     assert origins(saved) == {B.node_id: old[:7]}
     assert saved.notes == (f"1 test that did not run kept from main@{old[:7]}",)
+
+
+def test_tests_come_from_the_clean_run_of_a_commit(store: Archive) -> None:
+    first, second = commit(store), commit(store)
+    save(store, first, A, B, hours=1)
+    save(store, first, A, B, hours=2, dirty=True)
+    assert save(store, second, A, hours=3).notes == (f"1 test that did not run kept from main@{first[:7]}",)
 
 
 def test_without_a_run_of_an_ancestor_the_latest_is_taken_and_named(store: Archive) -> None:

@@ -97,6 +97,18 @@ def test_strange_ref_is_skipped_and_never_written(tmp_path: Path, kind: str) -> 
     assert git(folder, "rev-parse", "main") == tip
 
 
+def test_ref_without_a_run_is_no_baseline(tmp_path: Path) -> None:
+    """Somebody pushed a branch there: git push origin HEAD:refs/opprof/main."""
+    store = clone(tmp_path, "a")
+    git(tmp_path / "a", "commit", "-q", "--allow-empty", "-m", "x")
+    git(tmp_path / "a", "update-ref", "refs/opprof/main", "HEAD")
+    with pytest.raises(MissingBaselineError, match=r"no baseline 'main' in git: \(it is empty\)"):
+        resolve_baseline(store, "main", repository=tmp_path / "a", now=NOW, here=run_of(1).environment)
+    assert store.names() == ()
+    store.save("main", run_of(1), collected=NOBODY)
+    assert store.names() == ("main",)
+
+
 def test_run_times_are_known_without_reading_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = clone(tmp_path, "a")
     for number in (1, 2):

@@ -184,6 +184,25 @@ def test_branch_at_origin_counts(project: Project, tmp_path: Path) -> None:
     assert "(merge-base, " in found.label
 
 
+@pytest.mark.parametrize("here", ["behind", "ahead"])
+def test_nearer_of_a_branch_here_and_at_origin_counts(project: Project, tmp_path: Path, here: str) -> None:
+    """Who fetches, and branches off origin/main, seldom moves a main of their own."""
+    first = project.commit("one")
+    clone = tmp_path / "clone"
+    project.git("clone", "-q", str(project.folder), str(clone))
+    checkout = Project(clone)
+    second = (checkout if here == "ahead" else project).commit("two")
+    for commit in (first, second):
+        checkout.save("main", commit)
+    checkout.git("fetch", "-q")
+    checkout.git("switch", "-q", "--no-track", "-c", "topic", "main" if here == "ahead" else "origin/main")
+    tip = checkout.commit("topic")
+    found = checkout.resolve("main")
+    assert found.label == f"main@{second[:7]} (merge-base, 18 days old)"
+    assert Git(clone).branch_point(tip, "main") == second
+    assert Git(clone).branch_point(tip, "main~0") == (second if here == "ahead" else first), "a revision here"
+
+
 def test_shallow_clone_says_so(project: Project, tmp_path: Path) -> None:
     first = project.commit("one")
     project.commit("two")
@@ -221,6 +240,21 @@ def test_dirty_runs_count_and_are_reported(project: Project) -> None:
     found = project.resolve("main")
     assert found.run.title == f"main@{commit[:7]}+dirty"
     assert found.notes == (f"main@{commit[:7]}+dirty was measured with uncommitted changes",)
+
+
+def test_clean_run_of_a_commit_comes_before_a_later_dirty_one(project: Project) -> None:
+    commit = project.commit("one")
+    project.save("main", commit)
+    project.save("main", commit, dirty=True)
+    for found in (
+        project.resolve("main").run,
+        project.resolve("HEAD").run,
+        find_run("main", store=project.store),
+    ):
+        assert found.title == f"main@{commit[:7]}"
+    project.save("main", project.commit("two"), dirty=True)
+    title = f"main@{project.git('rev-parse', 'HEAD')[:7]}+dirty"
+    assert find_run("main", store=project.store).title == title, "of another commit, it is the newest"
 
 
 def test_unborn_branch_takes_the_latest(project: Project) -> None:
@@ -266,22 +300,6 @@ def test_invalid_revisions_have_no_baseline(project: Project, wanted: str) -> No
         project.resolve(wanted)
 
 
-def test_head_describes_the_checkout(project: Project, tmp_path: Path) -> None:
-    assert Git(project.folder).head() is None
-    commit = project.commit("one")
-    assert Git(project.folder).head() == Commit(id=commit, dirty=False, branch="main")
-    (project.folder / "untracked").write_text("")
-    (project.folder / "file.txt").write_text("changed")
-    project.git("switch", "-q", "--detach")
-    assert Git(project.folder).head() == Commit(id=commit, dirty=True, branch=None)
-
-
-def test_unknown_state_counts_as_dirty(project: Project) -> None:
-    commit = project.commit("one")
-    (project.folder / ".git" / "index").write_bytes(b"damaged")
-    assert Git(project.folder).head() == Commit(id=commit, dirty=True, branch="main")
-
-
 def test_no_commit_is_missing_if_git_fails(
     project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,13 +337,9 @@ def test_imported_counts_are_chosen_last(project: Project) -> None:
     assert [one.relation for one in found] == ["merge-base", "latest"]
 
 
-def test_missing_folder_is_a_problem_not_a_crash(tmp_path: Path) -> None:
-    git = Git(tmp_path / "none")
-    assert "is not a folder" in git.problem
-    assert git.head() is None
-
-
-def test_command_takes_files_names_and_commits(project: Project, tmp_path: Path) -> None:
+def test_command_takes_files_names_and_commits(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = project.commit("one")
     second = project.commit("two")
     project.save("main", first)
@@ -337,6 +351,12 @@ def test_command_takes_files_names_and_commits(project: Project, tmp_path: Path)
     assert latest is not None
     assert chosen is not None
     assert (latest.id, chosen.id) == (second, first)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "main").mkdir()
+    assert find_run("main", store=project.store).commit == latest, "not the folder"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(MissingBaselineError, match="folder: it is a folder, and no baseline 'folder' in"):
+        find_run("folder", store=project.store)
     for text in ("nothing", "main@ffff", "main@", "nothing@1", "x" * 5_000):
         with pytest.raises(MissingBaselineError, match=f"{text}: there is no such file, and no baseline"):
             find_run(text, store=project.store)

@@ -55,12 +55,15 @@ def test_pipe_in_the_store_blocks_nobody(store: Archive, name: str) -> None:
     assert len(store.entries("main")) == 3
 
 
-def test_traces_are_not_a_baseline(store: Archive, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["ab", "crashes", "traces"])
+def test_our_other_folders_are_not_baselines(store: Archive, tmp_path: Path, name: str) -> None:
     store.save("main", run_of(1), collected=NOBODY)
-    traces = tmp_path / ".opprof" / "traces"
-    traces.mkdir()
-    (traces / "test_x.json.gz").write_bytes(b"")
-    assert store.names() == ("main",)
+    other = tmp_path / ".opprof" / name
+    other.mkdir()
+    (other / "test_x.json.gz").write_bytes(b"")
+    assert (store.names(), store.entries(name)) == (("main",), ())
+    with pytest.raises(UsageError, match="is none of ab, crashes, traces"):
+        store.save(name, run_of(1), collected=NOBODY)
 
 
 def test_store_ignores_itself_in_git(store: Archive, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from support.documents.stores import git
 
 from pytest_opprof.baselines.git import Git
+from pytest_opprof.results.run import Commit
 
 
 @pytest.mark.parametrize(
@@ -18,3 +19,31 @@ def test_fetch_remote_is_chosen(tmp_path: Path, remotes: tuple[str, ...], taken:
     for remote in remotes:
         git(tmp_path, "remote", "add", remote, f"https://example.org/{remote}.git")
     assert Git(tmp_path).remote == taken
+
+
+def test_head_describes_the_checkout(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    assert Git(tmp_path).head() is None
+    (tmp_path / "file.txt").write_text("one")
+    git(tmp_path, "add", "file.txt")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert Git(tmp_path).head() == Commit(id=commit, dirty=False, branch="main")
+    (tmp_path / "untracked").write_text("")
+    (tmp_path / "file.txt").write_text("changed")
+    git(tmp_path, "switch", "-q", "--detach")
+    assert Git(tmp_path).head() == Commit(id=commit, dirty=True, branch=None)
+
+
+def test_unknown_state_counts_as_dirty(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
+    (tmp_path / ".git" / "index").write_bytes(b"damaged")
+    head = Git(tmp_path).head()
+    assert head == Commit(id=git(tmp_path, "rev-parse", "HEAD"), dirty=True, branch="main")
+
+
+def test_missing_folder_is_a_problem_not_a_crash(tmp_path: Path) -> None:
+    git = Git(tmp_path / "none")
+    assert "is not a folder" in git.problem
+    assert git.head() is None

@@ -3,6 +3,7 @@
 import gzip
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,26 @@ def test_replaced_file_keeps_mode_and_link(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert target.read_bytes() == b"after"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_pipe_is_written_into(tmp_path: Path) -> None:
+    """A device or pipe is not replaced: as root, a file could replace /dev/null."""
+    pipe, more_than_a_pipe_holds = tmp_path / "pipe", b"x" * 2**21
+    os.mkfifo(pipe)
+    with pytest.raises(StoreError, match="cannot be written: it is a socket, or a pipe that nobody reads"):
+        write_bytes(pipe, b"x")
+    read: list[bytes] = []
+    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "rb") as file:
+        reader = threading.Thread(target=lambda: read.append(file.read()))
+        # It is opened for writing before the reader starts, which else would find the end at once.
+        with pipe.open("wb"):
+            reader.start()
+            write_bytes(pipe, more_than_a_pipe_holds)
+        reader.join()
+    assert read == [more_than_a_pipe_holds]
+    assert [(path, stat.S_ISFIFO(path.stat().st_mode)) for path in tmp_path.iterdir()] == [(pipe, True)]
 
 
 def test_messages_show_paths_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
