@@ -13,6 +13,7 @@ from pytest_opprof.report.rows import value_text
 from pytest_opprof.report.section import failure_section
 from pytest_opprof.report.summary import Judged, Summary, TestSummary
 from pytest_opprof.report.text import cut_end, escaped
+from pytest_opprof.results.names import parts_of
 from pytest_opprof.units import NS_IN_S
 
 _WIDTH = 120
@@ -44,8 +45,8 @@ def junit(comparison: Judged) -> str:
 
 
 def _case(test: TestSummary, *, baseline: str | None) -> ET.Element:
-    file, _, name = test.node_id.partition("::")
-    *classes, last = (name or file).split("::")
+    file, *names = parts_of(test.node_id)
+    *classes, last = names or [file]
     module = file.removesuffix(".py").replace("/", ".")
     case = ET.Element(
         "testcase",

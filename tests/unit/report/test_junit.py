@@ -65,3 +65,12 @@ def test_unrun_tests_are_skipped_and_classnames_complete() -> None:
     assert skipped is not None
     assert skipped.get("message") == "the test ended as failed"
     assert case.get("classname") == "tests.test_model.TestModel"
+
+
+def test_parameters_stay_in_the_name() -> None:
+    run = simple_run(named("TestModel::test_op[aten::add]", {"aten::add": 1}))
+    (case,) = cases(compared(None, run)).values()
+    assert (case.get("classname"), case.get("name")) == (
+        "tests.test_model.TestModel",
+        "test_op[aten::add]",
+    )
