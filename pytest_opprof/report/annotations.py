@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pytest_opprof.compare.common_cause import CommonCause, common_causes
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.report.causes import ACCEPT, RAISE_LIMIT, acceptance, cause_title, names_of
+from pytest_opprof.report.causes import RAISE_LIMIT, acceptance, accepting, cause_title, names_of
 from pytest_opprof.report.summary import Judged, Summary, TestSummary
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
 
@@ -68,7 +68,10 @@ def github_annotations(comparison: Judged, *, folders: Folders | None = None) ->
     folders = folders or Folders()
     summary = Summary.of(comparison)
     causes = common_causes(summary.exact)
-    found = [*(_of_cause(one, folders) for one in causes), *_of_reasons(summary, causes, folders)]
+    found = [
+        *(_of_cause(one, folders, accept=accepting(summary)) for one in causes),
+        *_of_reasons(summary, causes, folders),
+    ]
     lines: list[str] = []
     for kind in ("error", "warning"):
         all_of_kind = [one for one in found if _kind(one.verdict) == kind]
@@ -87,12 +90,12 @@ def _kind(verdict: Verdict) -> str:
     return "warning" if verdict is Verdict.INCONCLUSIVE else "error"
 
 
-def _of_cause(cause: CommonCause, folders: Folders) -> _Annotation:
+def _of_cause(cause: CommonCause, folders: Folders, *, accept: str) -> _Annotation:
     """At the line that runs more ops; at the first test's file if it is unknown."""
     first = cause.tests[0]
     assert first.verdict is not None, "a test that has a cause has a verdict"
     told = list(map(_cut, (cause_title(cause), names_of(cause.tests, most=_MOST_NAMES))))
-    steps = filter(None, (acceptance(cause, ACCEPT), RAISE_LIMIT if first.broken_limits else ""))
+    steps = filter(None, (acceptance(cause, accept), RAISE_LIMIT if first.broken_limits else ""))
     told += [f"intended? {cut_end(escaped(step), width=_MOST_COMMAND)}" for step in steps]
     lines = filter(None, (one.change.line for one in cause.beginnings))
     place = next((line for line in lines if line.is_certain), None)

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from pytest_opprof.compare.common_cause import Beginning, CommonCause
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import value_text
-from pytest_opprof.report.summary import TestSummary
+from pytest_opprof.report.summary import Summary, TestSummary
 from pytest_opprof.report.text import Line, Style, columns, escaped, wrapped
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import counted, listed
@@ -33,6 +34,24 @@ def cause_title(cause: CommonCause) -> str:
 def names_of(tests: Sequence[TestComparison | TestSummary], *, most: int = _MOST_NAMES) -> str:
     """The names of tests, without their file if that is clear: ``test_a, test_b and 3 more``."""
     return listed(list(short_names([test.node_id for test in tests]).values()), most=most)
+
+
+def again(summary: Summary, test: TestSummary | None = None) -> str:
+    """The command that measures and compares a test again, or all; empty for a test that is gone."""
+    if test is not None and test.verdict is Verdict.MISSING:
+        return ""
+    base, tests = summary.exact.base, [test.node_id] if test is not None else []
+    if base is None:
+        return shlex.join(["pytest", *tests])
+    name = base.name or "NAME"
+    if summary.times is not None:
+        return shlex.join(["opprof", "ab", name, *tests])
+    return f"{shlex.join(['pytest', *tests])} --opprof-baseline={shlex.quote(name)}"
+
+
+def accepting(summary: Summary) -> str:
+    """The command that accepts failures, up to what it accepts: an A/B is in no project's last comparison."""
+    return ACCEPT if summary.times is None else f"{ACCEPT} --comparison FILE"
 
 
 def acceptance(cause: CommonCause, accept: str) -> str:

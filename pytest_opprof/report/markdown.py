@@ -7,11 +7,11 @@ get shorter, and if that is not enough the first lines say how many are missing.
 from __future__ import annotations
 
 import itertools
-import shlex
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.report.causes import accepting, again
 from pytest_opprof.report.markdown_causes import cause_in_markdown
 from pytest_opprof.report.markdown_folds import Fold, folds_of
 from pytest_opprof.report.markdown_text import (
@@ -147,7 +147,7 @@ def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[st
     lines: list[str] = []
     told: set[str] = set()
     for cause in causes[:_MOST_CAUSES]:
-        part = cause_in_markdown(cause, source=source)
+        part = cause_in_markdown(cause, accept=accepting(summary), source=source)
         room -= size("\n".join(part)) + 1
         if room < 0:
             break
@@ -156,9 +156,9 @@ def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[st
     shown = sum(cause.tests[0].node_id in told for cause in causes)
     if lines and shown < len(causes):
         lines += [f"... and {counted(len(causes) - shown, 'more cause')}", ""]
-    base = summary.exact.base
-    if lines and base is not None:
-        see = name_in_code(f"pytest --opprof-baseline={shlex.quote(base.name or 'NAME')}", width=4_000)
+    if lines and summary.exact.base is not None:
+        command = again(summary) + (" -o FILE" if summary.times else "")
+        see = name_in_code(command, width=4_000)
         lines += [f"Run {see} before you accept: the numbers are those of the last run.", ""]
     return lines, told
 

@@ -12,7 +12,7 @@ from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.blocks import Block, advice_on, blocks_of
-from pytest_opprof.report.causes import ACCEPT, acceptance, cause_words, test_totals
+from pytest_opprof.report.causes import acceptance, cause_words, test_totals
 from pytest_opprof.report.markdown_text import (
     link,
     name_in_code,
@@ -31,10 +31,11 @@ _INDENT = "&emsp;"
 _HEADERS = ("op", "base", "head", "change")
 
 
-def cause_in_markdown(cause: CommonCause, *, source: str | None) -> list[str]:
+def cause_in_markdown(cause: CommonCause, *, accept: str, source: str | None) -> list[str]:
     """A cause: the block of its first test, its tests, and the command that accepts it.
 
     Args:
+        accept: See `causes.acceptance`.
         source: The address below which the head's files lie; None for no links to lines.
     """
     lines = []
@@ -47,7 +48,7 @@ def cause_in_markdown(cause: CommonCause, *, source: str | None) -> list[str]:
     else:
         lines[0] = f"**Cause {cause.number}**: {lines[0]}"
     lines += [_tests(cause), ""]
-    if command := acceptance(cause, ACCEPT):
+    if command := acceptance(cause, accept):
         lines += [f"intended? {name_in_code(command, width=4_000)}", ""]
     return lines
 

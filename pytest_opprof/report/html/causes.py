@@ -8,7 +8,7 @@ from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import Block, BlockRow, advice_on, blocks_of, title_of
-from pytest_opprof.report.causes import ACCEPT, acceptance, cause_words, test_totals
+from pytest_opprof.report.causes import acceptance, accepting, cause_words, test_totals
 from pytest_opprof.report.rows import numbers_of
 from pytest_opprof.report.summary import Summary
 
@@ -25,7 +25,7 @@ def page_causes(summary: Summary) -> list[dict[str, Any]]:
                 {"number": numbers[test.node_id], "name": name, "total": total}
                 for test, (name, total) in zip(cause.tests, test_totals(cause.tests), strict=True)
             ],
-            "command": acceptance(cause, ACCEPT),
+            "command": acceptance(cause, accepting(summary)),
         }
         for cause in common_causes(summary.exact)
     ]

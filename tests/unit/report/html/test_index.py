@@ -31,6 +31,11 @@ def test_unrun_tests_are_not_called_measured() -> None:
     assert [(row["verdict"], row["otherwise"]) for row in rows] == [(None, "measured"), (None, "not run")]
 
 
+def test_cause_of_an_ab_is_accepted_from_its_file() -> None:
+    (cause,) = page_index(Summary.of(slower()))["causes"]
+    assert cause["command"].startswith("opprof accept --comparison FILE tests/test_a.py::test_0")
+
+
 def test_ab_has_the_quartiles() -> None:
     found = slower()
     index = page_index(Summary.of(found))
