@@ -7,7 +7,7 @@ get shorter, and if that is not enough the first lines say how many are missing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_opprof.compare.common_cause import common_causes
@@ -125,10 +125,10 @@ def _page(
     foot = [" · ".join(linked)] if linked else []
     # Room for the sentences that count what is missing.
     room = limit - size("\n".join([*head, *foot])) - 4 * size(rest) - 200
-    causes, told = _causes(summary, source=links.source, room=room // 2)
+    names = short_names([test.node_id for test in summary.tests])
+    causes, told = _causes(summary, names, source=links.source, room=room // 2)
     room -= size("\n".join(causes)) + 1
     lead, more = _ordered(summary, told=told)
-    names = short_names([test.node_id for test in summary.tests])
     table, missing = _table(lead, more, names=names, room=room)
     room -= size("\n".join(table)) + 1
     folds, omitted = _fitting(folds_of(summary, shown=[*lead, *more]), room=room)
@@ -137,7 +137,9 @@ def _page(
     return "\n".join([*head, *alarm, *causes, *table, *folds, *cut, *foot]).rstrip("\n") + "\n"
 
 
-def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[str], set[str]]:
+def _causes(
+    summary: Summary, names: Mapping[str, str], *, source: str | None, room: int
+) -> tuple[list[str], set[str]]:
     """The causes of failures, each with the command that accepts it, numbered as everywhere.
 
     Returns:
@@ -147,7 +149,7 @@ def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[st
     lines: list[str] = []
     told: set[str] = set()
     for cause in causes[:_MOST_CAUSES]:
-        part = cause_in_markdown(cause, accept=accepting(summary), source=source)
+        part = cause_in_markdown(cause, names, accept=accepting(summary), source=source)
         room -= size("\n".join(part)) + 1
         if room < 0:
             break

@@ -9,12 +9,14 @@ from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import Block, BlockRow, advice_on, blocks_of, title_of
 from pytest_opprof.report.causes import acceptance, accepting, cause_words, test_totals
+from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import numbers_of
 from pytest_opprof.report.summary import Summary
 
 
 def page_causes(summary: Summary) -> list[dict[str, Any]]:
     """The causes of failures, each with the blocks of its first test."""
+    names = short_names([test.node_id for test in summary.tests])
     numbers = {test.node_id: number for number, test in enumerate(summary.tests)}
     return [
         {
@@ -23,7 +25,7 @@ def page_causes(summary: Summary) -> list[dict[str, Any]]:
             "blocks": block_data(cause.tests[0]) if cause.tests[0].verdict is Verdict.REGRESSED else [],
             "tests": [
                 {"number": numbers[test.node_id], "name": name, "total": total}
-                for test, (name, total) in zip(cause.tests, test_totals(cause.tests), strict=True)
+                for test, (name, total) in zip(cause.tests, test_totals(cause.tests, names), strict=True)
             ],
             "command": acceptance(cause, accepting(summary)),
         }
