@@ -170,6 +170,31 @@ def test_printing_shows_collapsed_rows(browser: Browser, tmp_path: Path) -> None
     tab.close()
 
 
+def test_a_closed_test_leaves_no_tables(tab: Tab) -> None:
+    def tables() -> int:
+        kind = tab.ask("Runtime.evaluate", expression="HTMLTableElement.prototype")["result"]["objectId"]
+        found = tab.ask("Runtime.queryObjects", prototypeObjectId=kind)["objects"][
+            "objectId"
+        ]  # collects garbage
+        asked = tab.ask(
+            "Runtime.callFunctionOn",
+            objectId=found,
+            functionDeclaration="function () { return this.length; }",
+            returnByValue=True,
+        )
+        return int(asked["result"]["value"])
+
+    def back() -> None:
+        tab.run("history.back()")
+        tab.wait("document.querySelector('[aria-label=Tests]')")
+
+    before = tables()
+    for _ in range(2):
+        open_test(tab, WORSE)
+        back()
+    assert tables() == before
+
+
 def test_an_ab_shows_each_process(browser: Browser, tmp_path: Path) -> None:
     tab = Tab(browser)
     tab.open(written(tmp_path, html_report(slower())))
