@@ -10,7 +10,7 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import Block, BlockRow, advice_on, blocks_of, title_of
 from pytest_opprof.report.causes import acceptance, accepting, cause_words, test_totals
 from pytest_opprof.report.overview import short_names
-from pytest_opprof.report.rows import numbers_of
+from pytest_opprof.report.rows import means_of, numbers_of
 from pytest_opprof.report.summary import Summary
 
 
@@ -57,5 +57,6 @@ def _row(row: BlockRow) -> dict[str, Any]:
         "caller": change.caller,
         "depth": row.depth,
         **numbers_of(change),
+        **means_of(change),
         "words": row.words,
     }

@@ -16,7 +16,7 @@ from pytest_opprof.report.html.causes import block_data
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
 from pytest_opprof.report.html.trends import MetricTrend
-from pytest_opprof.report.rows import numbers_of, unit_of, value_text
+from pytest_opprof.report.rows import means_of, numbers_of, unit_of, value_text
 from pytest_opprof.report.summary import Summary, TestSummary
 from pytest_opprof.results.document import result_to_document
 from pytest_opprof.results.run import TestResult
@@ -87,9 +87,7 @@ def _change(change: Change) -> dict[str, Any]:
         "family": about.family,
         "worse": about.worse,
         **numbers_of(change),
-        "before": change.base.mean if change.base else 0,
-        "now": change.head.mean if change.head else 0,
-        "rise": change.rise,
+        **means_of(change),
         "verdict": change.verdict,
         "cause": change.cause,
         "reason": change.reason,
@@ -102,6 +100,7 @@ def _limit(limit: LimitResult) -> dict[str, Any]:
         "path": limit.path,
         "limit": limit.limit,
         "measured": measured,
+        "value": None if limit.value is None else limit.value.mean,
         "verdict": limit.verdict,
         "reason": limit.reason,
     }

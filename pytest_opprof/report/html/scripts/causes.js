@@ -28,7 +28,7 @@ function blockView(block, { title = "h4", show = null } = {}) {
     block.text ? make("p", { class: "code source" }, block.text) : null,
     plainTable(`Ops of ${block.title}`, titles, block.rows.map((row) => ({
       cells: [causeOp(row, show), row.base, row.head, row.change, row.words],
-      values: [row.name, row.base, row.head, row.change, row.words],
+      values: [row.name, row.before, row.now, row.rise, row.words],
     })), { numbers: ["base", "head", "change"] }),
     block.advice ? make("p", {}, block.advice) : null);
 }
