@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.compare.common_cause import CommonCause
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import Block, BlockRow, advice_on, blocks_of, title_of
@@ -13,8 +14,10 @@ from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import means_of, numbers_of
 from pytest_opprof.report.summary import Summary
 
+_MOST_TESTS = 20  # the list of all tests shows the others
 
-def page_causes(summary: Summary) -> list[dict[str, Any]]:
+
+def page_causes(causes: Sequence[CommonCause], summary: Summary) -> list[dict[str, Any]]:
     """The causes of failures, each with the blocks of its first test."""
     names = short_names([test.node_id for test in summary.tests])
     numbers = {test.node_id: number for number, test in enumerate(summary.tests)}
@@ -25,11 +28,13 @@ def page_causes(summary: Summary) -> list[dict[str, Any]]:
             "blocks": block_data(cause.tests[0]) if cause.tests[0].verdict is Verdict.REGRESSED else [],
             "tests": [
                 {"number": numbers[test.node_id], "name": name, "total": total}
-                for test, (name, total) in zip(cause.tests, test_totals(cause.tests, names), strict=True)
+                for test, (name, total) in zip(shown, test_totals(shown, names), strict=True)
             ],
+            "more": len(cause.tests) - len(shown),
             "command": acceptance(cause, accepting(summary)),
         }
-        for cause in common_causes(summary.exact)
+        for cause in causes
+        for shown in [cause.tests[:_MOST_TESTS]]
     ]
 
 
