@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import shutil
 import time
@@ -190,11 +189,10 @@ def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
     """The path of a test's pair, the command that shows it, and ``missing`` if the base has no trace."""
     sides = [side for side in SIDES if pairs.path(node_id, side).exists()]
     which = "{" + ",".join(sides) + "}" if len(sides) > 1 else sides[0]
-    name = node_id.rpartition("::")[2]
-    quoted = name if re.fullmatch(r"[0-9A-Za-z_.-]+", name) else f"'{trace_stem(node_id)}'"
-    folder = shown(pairs.folder)
+    # The stem, which stays the only one: another test of this name may get a pair later.
+    stem, folder = trace_stem(node_id), shown(pairs.folder)
     where = f" --traces={shlex.quote(folder)}" if pairs.is_named else ""
-    told = f"{folder}/{trace_stem(node_id)}.{which}{SUFFIX}   (opprof view {quoted}{where})"
+    told = f"{folder}/{stem}.{which}{SUFFIX}   (opprof view {stem}{where})"
     return told if "base" in sides else f"{told}; {missing}"
 
 

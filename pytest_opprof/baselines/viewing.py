@@ -12,7 +12,7 @@ from typing import Final
 from pytest_opprof.baselines.traces import SIDES, SUFFIX, SavedTraces
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.results.files import read_head, shown, store_errors
-from pytest_opprof.results.names import DIGEST_OF_STEM, canonical_node_id, trace_stem
+from pytest_opprof.results.names import DIGEST_OF_STEM, canonical_node_id, parts_of, trace_stem
 from pytest_opprof.results.run import Run
 from pytest_opprof.wording import listed
 
@@ -101,8 +101,10 @@ def viewable_by_name(folder: Path, name: str) -> Viewable:
         UsageError: There is none, or there are several.
         StoreError: The folder cannot be read.
     """
-    stem = trace_stem(canonical_node_id(name))
-    plain = stem.rpartition("-")[0]
+    node_id = canonical_node_id(name)
+    stem = trace_stem(node_id)
+    # A name may lack its file: "test_op[aten::add]".
+    plain = trace_stem(f"::{node_id}").rpartition("-")[0]
     tests = viewable_tests(folder)
     exact = [one for one in tests if one.test in {stem, name}]
     names = [(one.test.rpartition("-")[0], one) for one in tests]
@@ -139,7 +141,7 @@ def viewable_like(tests: list[Viewable], text: str, *, folder: Path) -> Viewable
     Raises:
         UsageError: There is none, or there are several.
     """
-    exact = [one for one in tests if text in {one.test, one.test.rpartition("::")[2]}]
+    exact = [one for one in tests if text in {one.test, parts_of(one.test)[-1]}]
     return _only(exact or [one for one in tests if text in one.test], tests, text, folder)
 
 

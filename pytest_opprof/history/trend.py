@@ -25,6 +25,7 @@ from pytest_opprof.metrics import (
     parse_path,
 )
 from pytest_opprof.results.merge import differences
+from pytest_opprof.results.names import parts_of
 from pytest_opprof.results.run import Environment
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.wording import listed
@@ -105,7 +106,7 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
         raise UsageError(f"{text!r} matches {listed(found, most=_NAMED_AT_MOST)}: give a longer part")
     if not tests:
         raise UsageError(f"{where} is empty. Record tests with pytest --opprof-save=NAME")
-    names = {test.rpartition("::")[2]: test for test in reversed(tests)} | {test: test for test in tests}
+    names = {parts_of(test)[-1]: test for test in reversed(tests)} | {test: test for test in tests}
     near = difflib.get_close_matches(text, names, n=1, cutoff=0.5)
     hint = f"did you mean {names[near[0]]!r}?" if near else f"it has {len(tests)} tests, such as {tests[0]!r}"
     raise UsageError(f"{where} has no test {text!r} ({hint})")

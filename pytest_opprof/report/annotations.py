@@ -5,13 +5,14 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_opprof.compare.common_cause import CommonCause, common_causes
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.report.causes import ACCEPT, RAISE_LIMIT, acceptance, cause_title, names_of
+from pytest_opprof.report.causes import RAISE_LIMIT, acceptance, accepting, cause_title, names_of
+from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.summary import Judged, Summary, TestSummary
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
 
@@ -68,7 +69,11 @@ def github_annotations(comparison: Judged, *, folders: Folders | None = None) ->
     folders = folders or Folders()
     summary = Summary.of(comparison)
     causes = common_causes(summary.exact)
-    found = [*(_of_cause(one, folders) for one in causes), *_of_reasons(summary, causes, folders)]
+    names = short_names([test.node_id for test in summary.tests])
+    found = [
+        *(_of_cause(one, names, folders, accept=accepting(summary)) for one in causes),
+        *_of_reasons(summary, causes, names, folders),
+    ]
     lines: list[str] = []
     for kind in ("error", "warning"):
         all_of_kind = [one for one in found if _kind(one.verdict) == kind]
@@ -87,12 +92,12 @@ def _kind(verdict: Verdict) -> str:
     return "warning" if verdict is Verdict.INCONCLUSIVE else "error"
 
 
-def _of_cause(cause: CommonCause, folders: Folders) -> _Annotation:
+def _of_cause(cause: CommonCause, names: Mapping[str, str], folders: Folders, *, accept: str) -> _Annotation:
     """At the line that runs more ops; at the first test's file if it is unknown."""
     first = cause.tests[0]
     assert first.verdict is not None, "a test that has a cause has a verdict"
-    told = list(map(_cut, (cause_title(cause), names_of(cause.tests, most=_MOST_NAMES))))
-    steps = filter(None, (acceptance(cause, ACCEPT), RAISE_LIMIT if first.broken_limits else ""))
+    told = list(map(_cut, (cause_title(cause), names_of(cause.tests, names, most=_MOST_NAMES))))
+    steps = filter(None, (acceptance(cause, accept), RAISE_LIMIT if first.broken_limits else ""))
     told += [f"intended? {cut_end(escaped(step), width=_MOST_COMMAND)}" for step in steps]
     lines = filter(None, (one.change.line for one in cause.beginnings))
     place = next((line for line in lines if line.is_certain), None)
@@ -101,7 +106,9 @@ def _of_cause(cause: CommonCause, folders: Folders) -> _Annotation:
     return _Annotation(verdict=first.verdict, tests=cause.tests, told=told, file=file, line=line)
 
 
-def _of_reasons(summary: Summary, causes: Sequence[CommonCause], folders: Folders) -> Iterator[_Annotation]:
+def _of_reasons(
+    summary: Summary, causes: Sequence[CommonCause], names: Mapping[str, str], folders: Folders
+) -> Iterator[_Annotation]:
     """Failures without a numbered cause: a failed measurement, or a time of an A/B."""
     caused = {test.node_id for cause in causes for test in cause.tests}
     groups: dict[tuple[Verdict, str], list[TestSummary]] = {}
@@ -111,7 +118,7 @@ def _of_reasons(summary: Summary, causes: Sequence[CommonCause], folders: Folder
     for (verdict, reason), tests in groups.items():
         slower = tests[0].times.cause if tests[0].times is not None else ""
         said = "; ".join(filter(None, (slower, reason)))
-        told = list(map(_cut, (said, names_of(tests, most=_MOST_NAMES))))
+        told = list(map(_cut, (said, names_of(tests, names, most=_MOST_NAMES))))
         yield _Annotation(verdict=verdict, tests=tests, told=told, file=_file(tests[0], folders))
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_opprof.compare.common_cause import Beginning, CommonCause
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import value_text
-from pytest_opprof.report.summary import TestSummary
+from pytest_opprof.report.summary import Summary, TestSummary
 from pytest_opprof.report.text import Line, Style, columns, escaped, wrapped
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import counted, listed
@@ -30,9 +30,33 @@ def cause_title(cause: CommonCause) -> str:
     return f"cause {cause.number}, {counted(many, 'test')}: {cause_words(cause)}"
 
 
-def names_of(tests: Sequence[TestComparison | TestSummary], *, most: int = _MOST_NAMES) -> str:
-    """The names of tests, without their file if that is clear: ``test_a, test_b and 3 more``."""
-    return listed(list(short_names([test.node_id for test in tests]).values()), most=most)
+def names_of(
+    tests: Sequence[TestComparison | TestSummary], names: Mapping[str, str], *, most: int = _MOST_NAMES
+) -> str:
+    """The names of tests: ``test_a, test_b and 3 more``.
+
+    Args:
+        names: The `short_names` of the whole comparison: two causes may have tests of one name.
+    """
+    return listed([names[test.node_id] for test in tests], most=most)
+
+
+def again(summary: Summary, test: TestSummary | None = None) -> str:
+    """The command that measures and compares a test again, or all; empty for a test that is gone."""
+    if test is not None and test.verdict is Verdict.MISSING:
+        return ""
+    base, tests = summary.exact.base, [test.node_id] if test is not None else []
+    if base is None:
+        return shlex.join(["pytest", *tests])
+    name = base.name or "NAME"
+    if summary.times is not None:
+        return shlex.join(["opprof", "ab", name, *tests])
+    return f"{shlex.join(['pytest', *tests])} --opprof-baseline={shlex.quote(name)}"
+
+
+def accepting(summary: Summary) -> str:
+    """The command that accepts failures, up to what it accepts: an A/B is in no project's last comparison."""
+    return ACCEPT if summary.times is None else f"{ACCEPT} --comparison FILE"
 
 
 def acceptance(cause: CommonCause, accept: str) -> str:
@@ -75,10 +99,13 @@ def intentions(causes: Sequence[CommonCause], accept: str) -> dict[str, str]:
     return told
 
 
-def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None) -> Iterator[Line]:
+def cause_lines(
+    causes: Sequence[CommonCause], names: Mapping[str, str], *, width: int, accept: str | None
+) -> Iterator[Line]:
     """Each cause with its tests and its command, and one command for all of them.
 
     Args:
+        names: See `names_of`.
         accept: See `acceptance`; None if no command knows this comparison.
     """
     commands = 0
@@ -87,7 +114,7 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
         first, more, others = cause_title(cause).partition("; ")
         lines = wrapped(others, width=width, first=escaped(first + more)) or [escaped(first)]
         yield from (Line(line, Style.BAD) for line in lines)
-        yield from map(Line, _test_lines(cause.tests, width=width))
+        yield from map(Line, _test_lines(cause.tests, names, width=width))
         command = acceptance(cause, accept) if accept else ""
         if command:
             commands += 1
@@ -97,9 +124,9 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
         yield Line(escaped(f'all of it intended? {accept} --all --reason "..."'))
 
 
-def _test_lines(tests: Sequence[TestComparison], *, width: int) -> list[str]:
+def _test_lines(tests: Sequence[TestComparison], names: Mapping[str, str], *, width: int) -> list[str]:
     """``test_step 1056 (+10)``: each test of a cause with its number of ops, and the rise."""
-    cells = [(escaped(name), total) for name, total in test_totals(tests[:_MOST_NAMES])]
+    cells = [(escaped(name), total) for name, total in test_totals(tests[:_MOST_NAMES], names)]
     widest = max(columns(name) for name, _ in cells)
     lines = []
     for name, total in cells:
@@ -112,9 +139,12 @@ def _test_lines(tests: Sequence[TestComparison], *, width: int) -> list[str]:
     return lines
 
 
-def test_totals(tests: Sequence[TestComparison]) -> list[tuple[str, str]]:
-    """Each test's name and risen total: ``1056 ops (+10)``; empty if none rose."""
-    names = short_names([test.node_id for test in tests])
+def test_totals(tests: Sequence[TestComparison], names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Each test's name and risen total: ``1056 ops (+10)``; empty if none rose.
+
+    Args:
+        names: See `names_of`.
+    """
     return [(names[test.node_id], _total(test)) for test in tests]
 
 

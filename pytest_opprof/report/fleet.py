@@ -85,7 +85,7 @@ def _difference_lines(found: FleetDifference, *, rows: int, width: int) -> Itera
     for op in found.failures:
         on = f" on {op.ranks} of {counted(found.ranks, 'rank')}" if op.ranks else ""
         counts = f" ({_range(op.base)} → {_range(op.head)} a step)" if op.base != op.head else ""
-        yield Line(f"FAILED: {escaped(op.name)}: {op.reason}{on}{counts}", Style.BAD)
+        yield Line(f"FAILED: {escaped(op.name)}: {escaped(op.reason)}{on}{counts}", Style.BAD)
     if not found.problems and not found.failures:
         yield Line("passed", Style.GOOD)
 

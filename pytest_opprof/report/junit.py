@@ -8,11 +8,12 @@ from xml.etree import ElementTree as ET
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import TOTALS, Family
-from pytest_opprof.report.causes import ACCEPT, test_acceptance
+from pytest_opprof.report.causes import accepting, test_acceptance
 from pytest_opprof.report.rows import value_text
 from pytest_opprof.report.section import failure_section
 from pytest_opprof.report.summary import Judged, Summary, TestSummary
 from pytest_opprof.report.text import cut_end, escaped
+from pytest_opprof.results.names import parts_of
 from pytest_opprof.units import NS_IN_S
 
 _WIDTH = 120
@@ -28,9 +29,9 @@ def junit(comparison: Judged) -> str:
     characters, are written as escapes.
     """
     summary = Summary.of(comparison)
-    baseline = summary.exact.base.name if summary.exact.base else None
+    accept = accepting(summary)
     suite = ET.Element("testsuite", name="opprof", tests=str(len(summary.tests)))
-    cases = [_case(test, baseline=baseline) for test in summary.tests]
+    cases = [_case(test, accept=accept) for test in summary.tests]
     for kind in ("failure", "error", "skipped"):
         found = sum(case.find(kind) is not None for case in cases)
         suite.set({"failure": "failures", "error": "errors"}.get(kind, kind), str(found))
@@ -43,9 +44,9 @@ def junit(comparison: Judged) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 
 
-def _case(test: TestSummary, *, baseline: str | None) -> ET.Element:
-    file, _, name = test.node_id.partition("::")
-    *classes, last = (name or file).split("::")
+def _case(test: TestSummary, *, accept: str) -> ET.Element:
+    file, *names = parts_of(test.node_id)
+    *classes, last = names or [file]
     module = file.removesuffix(".py").replace("/", ".")
     case = ET.Element(
         "testcase",
@@ -62,13 +63,13 @@ def _case(test: TestSummary, *, baseline: str | None) -> ET.Element:
         tag = "error" if test.verdict is Verdict.ERROR else "failure"
         message = cut_end(escaped(f"{test.verdict.label}: {test.reason}"), width=_MOST_TEXT)
         outcome = ET.SubElement(case, tag, type=f"opprof.{test.verdict}", message=message)
-        outcome.text = "\n".join(_told(test, baseline=baseline))
+        outcome.text = "\n".join(_told(test, accept=accept))
     elif not test.did_run:
         ET.SubElement(case, "skipped", message=cut_end(escaped(test.reason), width=_MOST_TEXT))
     return case
 
 
-def _told(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
+def _told(test: TestSummary, *, accept: str) -> Iterator[str]:
     """The time of an A/B, and the section of the exact gates."""
     for row in test.rows:
         if row.metric == "time":
@@ -78,8 +79,8 @@ def _told(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
         yield escaped(test.reason)
     else:
         # Each case is read alone, so it has its own test's command.
-        intended = test_acceptance(test.node_id, ACCEPT)
-        yield from failure_section(test.exact, baseline=baseline, width=_WIDTH, intended=intended)
+        intended = test_acceptance(test.node_id, accept)
+        yield from failure_section(test.exact, baseline=None, width=_WIDTH, intended=intended)
 
 
 def properties_of(test: TestComparison, *, verdict: Verdict | None) -> list[tuple[str, str]]:

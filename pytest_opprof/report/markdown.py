@@ -7,11 +7,11 @@ get shorter, and if that is not enough the first lines say how many are missing.
 from __future__ import annotations
 
 import itertools
-import shlex
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.report.causes import accepting, again
 from pytest_opprof.report.markdown_causes import cause_in_markdown
 from pytest_opprof.report.markdown_folds import Fold, folds_of
 from pytest_opprof.report.markdown_text import (
@@ -125,10 +125,10 @@ def _page(
     foot = [" · ".join(linked)] if linked else []
     # Room for the sentences that count what is missing.
     room = limit - size("\n".join([*head, *foot])) - 4 * size(rest) - 200
-    causes, told = _causes(summary, source=links.source, room=room // 2)
+    names = short_names([test.node_id for test in summary.tests])
+    causes, told = _causes(summary, names, source=links.source, room=room // 2)
     room -= size("\n".join(causes)) + 1
     lead, more = _ordered(summary, told=told)
-    names = short_names([test.node_id for test in summary.tests])
     table, missing = _table(lead, more, names=names, room=room)
     room -= size("\n".join(table)) + 1
     folds, omitted = _fitting(folds_of(summary, shown=[*lead, *more]), room=room)
@@ -137,7 +137,9 @@ def _page(
     return "\n".join([*head, *alarm, *causes, *table, *folds, *cut, *foot]).rstrip("\n") + "\n"
 
 
-def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[str], set[str]]:
+def _causes(
+    summary: Summary, names: Mapping[str, str], *, source: str | None, room: int
+) -> tuple[list[str], set[str]]:
     """The causes of failures, each with the command that accepts it, numbered as everywhere.
 
     Returns:
@@ -147,7 +149,7 @@ def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[st
     lines: list[str] = []
     told: set[str] = set()
     for cause in causes[:_MOST_CAUSES]:
-        part = cause_in_markdown(cause, source=source)
+        part = cause_in_markdown(cause, names, accept=accepting(summary), source=source)
         room -= size("\n".join(part)) + 1
         if room < 0:
             break
@@ -156,9 +158,9 @@ def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[st
     shown = sum(cause.tests[0].node_id in told for cause in causes)
     if lines and shown < len(causes):
         lines += [f"... and {counted(len(causes) - shown, 'more cause')}", ""]
-    base = summary.exact.base
-    if lines and base is not None:
-        see = name_in_code(f"pytest --opprof-baseline={shlex.quote(base.name or 'NAME')}", width=4_000)
+    if lines and summary.exact.base is not None:
+        command = again(summary) + (" -o FILE" if summary.times else "")
+        see = name_in_code(command, width=4_000)
         lines += [f"Run {see} before you accept: the numbers are those of the last run.", ""]
     return lines, told
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.blocks import Block, advice_on, blocks_of
-from pytest_opprof.report.causes import ACCEPT, acceptance, cause_words, test_totals
+from pytest_opprof.report.causes import acceptance, cause_words, test_totals
 from pytest_opprof.report.markdown_text import (
     link,
     name_in_code,
@@ -31,10 +31,14 @@ _INDENT = "&emsp;"
 _HEADERS = ("op", "base", "head", "change")
 
 
-def cause_in_markdown(cause: CommonCause, *, source: str | None) -> list[str]:
+def cause_in_markdown(
+    cause: CommonCause, names: Mapping[str, str], *, accept: str, source: str | None
+) -> list[str]:
     """A cause: the block of its first test, its tests, and the command that accepts it.
 
     Args:
+        names: See `causes.names_of`.
+        accept: See `causes.acceptance`.
         source: The address below which the head's files lie; None for no links to lines.
     """
     lines = []
@@ -46,8 +50,8 @@ def cause_in_markdown(cause: CommonCause, *, source: str | None) -> list[str]:
         lines += [f"**Cause {cause.number}**: {sentence_in_code(cause_words(cause))}", ""]
     else:
         lines[0] = f"**Cause {cause.number}**: {lines[0]}"
-    lines += [_tests(cause), ""]
-    if command := acceptance(cause, ACCEPT):
+    lines += [_tests(cause, names), ""]
+    if command := acceptance(cause, accept):
         lines += [f"intended? {name_in_code(command, width=4_000)}", ""]
     return lines
 
@@ -86,8 +90,8 @@ def _location(line: CallLine, *, source: str | None) -> str:
     return link(shown, f"{source}{quote(str(path))}" + (f"#L{line.number}" if line.number else ""))
 
 
-def _tests(cause: CommonCause) -> str:
-    totals = test_totals(cause.tests[:_MOST_TESTS])
+def _tests(cause: CommonCause, names: Mapping[str, str]) -> str:
+    totals = test_totals(cause.tests[:_MOST_TESTS], names)
     told = [" ".join(filter(None, (name_in_code(name), total))) for name, total in totals]
     more = len(cause.tests) - _MOST_TESTS
     return ", ".join(told) + (f" and {counted(more, 'more test')}" if more > 0 else "")

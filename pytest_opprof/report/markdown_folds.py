@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.report.causes import RAISE_LIMIT
+from pytest_opprof.report.causes import RAISE_LIMIT, again
 from pytest_opprof.report.markdown_text import (
     fold,
     name_in_code,
@@ -70,16 +69,15 @@ def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
         shown: The rows that the page has already.
     """
     known = set(map(id, shown))
-    name = summary.exact.base.name if summary.exact.base else None
     for test in summary.tests:
         if test.is_failing:
-            yield _why(test, known=known, baseline=name)
+            yield _why(test, summary, known=known)
     yield from _others(summary, known=known)
     yield from _all_tests(summary)
     yield _environment(summary)
 
 
-def _why(test: TestSummary, *, known: set[int], baseline: str | None) -> Fold:
+def _why(test: TestSummary, summary: Summary, *, known: set[int]) -> Fold:
     """One failing test: the whole reason, its other rows, its advisories, what to do next."""
     others = [row for row in test.rows if id(row) not in known]
     head = [sentence_in_code(test.reason, width=1_000), ""] if test.reason else []
@@ -100,17 +98,15 @@ def _why(test: TestSummary, *, known: set[int], baseline: str | None) -> Fold:
         ),
         *(f"- advisory: {sentence_in_code(advisory)}" for advisory in advisories[:_MOST_ADVISORIES]),
         *([f"- ... and {counted(untold, 'more advisory', 'more advisories')}"] if untold > 0 else []),
-        *(f"- {step}" for step in _next_steps(test, baseline=baseline)),
+        *(f"- {step}" for step in _next_steps(test, summary)),
     ]
     assert test.verdict is not None, "a test that fails has a verdict"
     title = f"{name_in_summary(test.node_id)} {test.verdict.label}"
     return Fold(title=title, head=head, count=len(rows), rows=rows, tail=tail)
 
 
-def _next_steps(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
-    quoted = shlex.quote(test.node_id)
-    if baseline:
-        command = f"pytest {quoted} --opprof-baseline={shlex.quote(baseline)}"
+def _next_steps(test: TestSummary, summary: Summary) -> Iterator[str]:
+    if command := again(summary, test):
         yield f"see it again: {name_in_code(command, width=4_000)}"
     if any(row.metric == "limit" and row.verdict is Verdict.REGRESSED for row in test.failing_rows):
         yield f"intended? {RAISE_LIMIT}"

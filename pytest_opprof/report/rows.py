@@ -106,6 +106,12 @@ def numbers_of(change: Change) -> dict[str, str]:
     }
 
 
+def means_of(change: Change) -> dict[str, float]:
+    """What `numbers_of` says, as numbers that order a table: ``before``, ``now`` and ``rise``."""
+    before, now = (side.mean if side else 0 for side in (change.base, change.head))
+    return {"before": before, "now": now, "rise": change.rise}
+
+
 def _side_text(change: Change, samples: Samples | None) -> str:
     """One side of a change; for the background, which has no steps, the mean of a step, rounded up."""
     if change.background and samples is not None:

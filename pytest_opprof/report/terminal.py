@@ -170,16 +170,17 @@ def summary_lines(
         return [last]
     causes = common_causes(comparison)
     unheld = _uncompared(comparison, verbosity=verbosity)
+    names = short_names([test.node_id for test in comparison.tests])
     if verbosity < 0:
-        failed = (Line(escaped(f"{cause_title(one)}: {names_of(one.tests)}"), Style.BAD) for one in causes)
-        return [*failed, *_changed(comparison), *unheld, last]
+        failed = [escaped(f"{cause_title(one)}: {names_of(one.tests, names)}") for one in causes]
+        return [*(Line(text, Style.BAD) for text in failed), *_changed(comparison), *unheld, last]
     shown = [test for test in comparison.tests if test.verdict is not None or is_measured(test)]
     measured = [test for test in shown if test.verdict is None]
     in_table = shown if verbosity > 0 else measured[:_MOST_MEASURED]
     lines = table_of_tests(in_table, *overview(in_table), width=width) if in_table else []
     if (more := len(measured) - len(in_table)) > 0:
         lines.append(Line(f"... and {more} more measured (-v shows all)", Style.DIM))
-    told = list(cause_lines(causes, width=width, accept=accept))
+    told = list(cause_lines(causes, names, width=width, accept=accept))
     if told:
         title = Line(escaped(_causes_title(causes, comparison)), Style.BOLD)
         told = [*([Line("")] if lines else []), title, Line(""), *told, Line("")]

@@ -31,6 +31,18 @@ def canonical_node_id(node_id: str) -> str:
     return bounded(node_id, length=MAX_NODE_ID)
 
 
+def parts_of(node_id: str) -> list[str]:
+    """A test's file, its classes, and its own name. Parameters may have a ``::`` that separates nothing.
+
+    >>> parts_of("tests/test_a.py::TestB::test_op[aten::add]")
+    ['tests/test_a.py', 'TestB', 'test_op[aten::add]']
+    """
+    file, colons, rest = node_id.partition("::")
+    path, bracket, parameters = rest.partition("[")
+    *classes, name = path.split("::")
+    return [file, *classes, f"{name}{bracket}{parameters}"] if colons else [file]
+
+
 def bounded(text: str, *, length: int) -> str:
     """``text`` in at most ``length`` characters; a digest of all of it replaces the rest."""
     if len(text) <= length:
@@ -53,6 +65,6 @@ def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
 
 def trace_stem(node_id: str) -> str:
     """The prefix of a test's trace files: ``test_encoder_step-9f3c0a61e2d4``."""
-    plain = re.sub(r"[^0-9A-Za-z_.-]+", "_", node_id.rpartition("::")[2])[:_LONGEST_STEM]
+    plain = re.sub(r"[^0-9A-Za-z_.-]+", "_", parts_of(node_id)[-1])[:_LONGEST_STEM]
     digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_OF_STEM]
     return f"{plain}-{digest}"

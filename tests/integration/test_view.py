@@ -22,7 +22,7 @@ from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.names import trace_stem
 
-X, Y = "t.py::test_x", "u.py::test_y[a/b]"
+X, Y, Z = "t.py::test_x", "u.py::test_y[a/b]", "u.py::test_op[aten::add]"
 # The files of each kind, and the one op in each.
 FILES = {
     f"{trace_stem(X)}.base.json.gz": "base of x",
@@ -30,6 +30,8 @@ FILES = {
     f"{trace_stem(X)}.json.gz": "asked for of x",
     f"{trace_stem(Y)}.cycle0.json.gz": "cycle of y",
     f"{trace_stem('v.py::test_x')}.json.gz": "of another x",
+    f"{trace_stem(Z)}.json.gz": "op of z",
+    f"{trace_stem('u.py::test_op[prims::add]')}.json.gz": "another op of z",
     "notes.txt": "no trace",
 }
 Shown = Callable[..., set[str]]
@@ -97,6 +99,8 @@ def test_regressed_test_shows_base_and_head(shown: Shown) -> None:
         (["v.py::test_x"], {"of another x"}),
         (["test_y"], {"cycle of y"}),
         (["_y[a"], {"cycle of y"}),
+        (["test_op[aten::add]"], {"op of z"}),
+        ([Z], {"op of z"}),
         (["test_y[a/b]", "--side=head"], {"cycle of y"}),
         (["run.json", "--test=test_x", "--side=base"], {"base of x"}),
         (["run.json", "--test=test_y"], {"cycle of y"}),
@@ -119,7 +123,7 @@ def test_traces_may_lie_elsewhere(shown: Shown, folder: Path) -> None:
 def test_the_tests_that_have_traces_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["view"]) == 0
     listed = capsys.readouterr().out.splitlines()
-    assert listed[-1] == "3 tests have traces in .opprof/traces: opprof view TEST"
+    assert listed[-1] == "5 tests have traces in .opprof/traces: opprof view TEST"
     assert f"{trace_stem(X)}: base, head" in listed
     assert main(["view", "run.json"]) == 0
     assert capsys.readouterr().out.splitlines() == [

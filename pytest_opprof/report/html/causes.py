@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.compare.common_cause import CommonCause
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import Block, BlockRow, advice_on, blocks_of, title_of
-from pytest_opprof.report.causes import ACCEPT, acceptance, cause_words, test_totals
-from pytest_opprof.report.rows import numbers_of
+from pytest_opprof.report.causes import acceptance, accepting, cause_words, test_totals
+from pytest_opprof.report.overview import short_names
+from pytest_opprof.report.rows import means_of, numbers_of
 from pytest_opprof.report.summary import Summary
 
+_MOST_TESTS = 20  # the list of all tests shows the others
 
-def page_causes(summary: Summary) -> list[dict[str, Any]]:
+
+def page_causes(causes: Sequence[CommonCause], summary: Summary) -> list[dict[str, Any]]:
     """The causes of failures, each with the blocks of its first test."""
+    names = short_names([test.node_id for test in summary.tests])
     numbers = {test.node_id: number for number, test in enumerate(summary.tests)}
     return [
         {
@@ -23,11 +28,13 @@ def page_causes(summary: Summary) -> list[dict[str, Any]]:
             "blocks": block_data(cause.tests[0]) if cause.tests[0].verdict is Verdict.REGRESSED else [],
             "tests": [
                 {"number": numbers[test.node_id], "name": name, "total": total}
-                for test, (name, total) in zip(cause.tests, test_totals(cause.tests), strict=True)
+                for test, (name, total) in zip(shown, test_totals(shown, names), strict=True)
             ],
-            "command": acceptance(cause, ACCEPT),
+            "more": len(cause.tests) - len(shown),
+            "command": acceptance(cause, accepting(summary)),
         }
-        for cause in common_causes(summary.exact)
+        for cause in causes
+        for shown in [cause.tests[:_MOST_TESTS]]
     ]
 
 
@@ -55,5 +62,6 @@ def _row(row: BlockRow) -> dict[str, Any]:
         "caller": change.caller,
         "depth": row.depth,
         **numbers_of(change),
+        **means_of(change),
         "words": row.words,
     }

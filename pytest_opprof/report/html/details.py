@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
 from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.data_loss import calls_outside_tree, losses_of_test
-from pytest_opprof.report.causes import ACCEPT, test_acceptance
+from pytest_opprof.report.causes import accepting, again, test_acceptance
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.html.causes import block_data
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
 from pytest_opprof.report.html.trends import MetricTrend
-from pytest_opprof.report.rows import numbers_of, unit_of, value_text
-from pytest_opprof.report.summary import TestSummary
+from pytest_opprof.report.rows import means_of, numbers_of, unit_of, value_text
+from pytest_opprof.report.summary import Summary, TestSummary
 from pytest_opprof.results.document import result_to_document
 from pytest_opprof.results.run import TestResult
 
 
 def test_details(
-    test: TestSummary, *, times: Mapping[str, Any] | None, trends: Sequence[MetricTrend], baseline: str | None
+    test: TestSummary, summary: Summary, *, times: Mapping[str, Any] | None, trends: Sequence[MetricTrend]
 ) -> dict[str, Any]:
     """Everything that a page shows of a test once it is opened.
 
     Args:
         times: Its times in an A/B's document; None without one.
         trends: Its metrics over the runs of a history.
-        baseline: The name of the base; None without one.
     """
     exact = test.exact
     return {
@@ -39,7 +38,7 @@ def test_details(
         "otherwise": otherwise(test),
         "reason": exact.reason if exact and times else test.reason,
         "causes": [] if exact is None else block_data(exact),
-        "commands": [] if exact is None or not test.is_failing else _commands(exact, baseline=baseline),
+        "commands": _commands(test, summary) if test.is_failing else [],
         "changes": [] if exact is None else _changes(exact),
         "limits": [] if exact is None else [_limit(limit) for limit in exact.limits],
         "advisories": [] if exact is None else exact.advisories,
@@ -63,13 +62,11 @@ def _side(side: TestResult | None) -> Mapping[str, Any] | None:
     }
 
 
-def _commands(test: TestComparison, *, baseline: str | None) -> list[str]:
+def _commands(test: TestSummary, summary: Summary) -> list[str]:
     """The commands to see it again, and to accept it."""
-    against = f" --opprof-baseline={shlex.quote(baseline)}" if baseline else ""
-    commands = [f"pytest {shlex.quote(test.node_id)}{against}"]
-    if test.regressed:
-        commands.append(test_acceptance(test.node_id, ACCEPT))
-    return commands
+    can_be_accepted = test.verdict is Verdict.MISSING or (test.exact is not None and test.exact.regressed)
+    accept = test_acceptance(test.node_id, accepting(summary)) if can_be_accepted else ""
+    return list(filter(None, (again(summary, test), accept)))
 
 
 def _changes(test: TestComparison) -> list[dict[str, Any]]:
@@ -90,9 +87,7 @@ def _change(change: Change) -> dict[str, Any]:
         "family": about.family,
         "worse": about.worse,
         **numbers_of(change),
-        "before": change.base.mean if change.base else 0,
-        "now": change.head.mean if change.head else 0,
-        "rise": change.rise,
+        **means_of(change),
         "verdict": change.verdict,
         "cause": change.cause,
         "reason": change.reason,
@@ -105,6 +100,7 @@ def _limit(limit: LimitResult) -> dict[str, Any]:
         "path": limit.path,
         "limit": limit.limit,
         "measured": measured,
+        "value": None if limit.value is None else limit.value.mean,
         "verdict": limit.verdict,
         "reason": limit.reason,
     }

@@ -7,7 +7,7 @@ import html
 from pytest_opprof.report.fleet import fleet_lines
 from pytest_opprof.report.html.packing import columns, script_json
 from pytest_opprof.report.html.policy import policy, script_text, style_text
-from pytest_opprof.report.text import Line, Style
+from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.results.fleet import Fleet, FleetSummary, fleet_to_document
 
 _WIDTH = 120
@@ -48,7 +48,7 @@ def fleet_page(found: Fleet) -> str:
         data = {"difference": document}
     style, script = style_text(), script_text(("dom", "units", "fleet"))
     return _PAGE.format(
-        title=html.escape(title),
+        title=html.escape(escaped(title)),
         lines="\n".join(map(_markup, fleet_lines(found, rows=rows, width=_WIDTH))),
         data=script_json(data),
         style=style,

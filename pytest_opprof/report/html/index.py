@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.timing.comparison import TestTimes
 from pytest_opprof.metrics import OP_METRICS, TOTAL_SELF_CPU_TIME, TOTALS, Metric
 from pytest_opprof.report.html.causes import page_causes
@@ -15,16 +16,21 @@ from pytest_opprof.results.run import TestResult
 
 def page_index(summary: Summary) -> dict[str, Any]:
     """The data of a page's script before a test is opened."""
+    causes = common_causes(summary.exact)
+    cause_of = {test.node_id: cause.number for cause in causes for test in cause.tests}
     exact = [test.exact for test in summary.tests if test.exact is not None]
     columns = [metric.name for metric in (*summary_metrics(exact), TOTAL_SELF_CPU_TIME)]
     return {
         "has_base": summary.exact.base is not None,
         "has_times": summary.times is not None,
-        "causes": page_causes(summary),
+        "causes": page_causes(causes, summary),
         "columns": columns,
         "totals": _metrics(TOTALS),
         "op_metrics": _metrics(OP_METRICS),
-        "tests": [_row(test, number=number, columns=columns) for number, test in enumerate(summary.tests)],
+        "tests": [
+            _row(test, number=number, columns=columns) | {"cause": cause_of.get(test.node_id)}
+            for number, test in enumerate(summary.tests)
+        ],
     }
 
 

@@ -83,9 +83,9 @@ def _packed(summary: Summary, history: Mapping[str, Sequence[MetricTrend]]) -> I
     for test in summary.tests:
         details = test_details(
             test,
+            summary,
             times=times.get(test.node_id),
             trends=history.get(test.node_id, ()),
-            baseline=summary.exact.base.name if summary.exact.base else None,
         )
         yield packed_json(details)
 

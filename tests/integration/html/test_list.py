@@ -1,9 +1,14 @@
 """The list of tests of the HTML report, in a browser."""
 
+from pathlib import Path
+
+from support.documents.compared import compared, named
+from support.documents.strategies import simple_run
 from support.html.pages import NEW, OTHER, SAME, WORSE
-from support.html.report_tabs import fill_in, shown_tests, texts
+from support.html.report_tabs import fill_in, shown_tests, texts, written
 
 from benchmarks.browser import Browser, Tab
+from pytest_opprof.report.html.page import html_report
 
 
 def test_the_list_begins_with_the_failures(tab: Tab) -> None:
@@ -19,6 +24,28 @@ def test_causes_stand_above_the_tests_and_lead_to_them(tab: Tab) -> None:
     tab.click(".common .of-cause a")
     tab.wait("document.activeElement.id === 'opened'")
     assert WORSE in texts(tab, "h2")[0]
+
+
+def test_list_shows_all_tests_of_a_cause(browser: Browser, tmp_path: Path) -> None:
+    failing = [f"test_{at}" for at in range(25)]
+    base, head = (
+        simple_run(
+            *(named(name, {"aten::mul": count}) for name in failing),
+            named("test_add", {"aten::add": count}),
+            named("test_same", {"aten::mul": 1}),
+        )
+        for count in (1, 2)
+    )
+    tab = Tab(browser)
+    tab.open(written(tmp_path, html_report(compared(base, head))))
+    causes = texts(tab, ".common h3")
+    assert causes == ["Cause 1", "Cause 2"]
+    assert texts(tab, ".of-cause li")[20:] == ["and 5 more", "test_add 2 ops (+1)"]
+    tab.click(".of-cause button")
+    assert texts(tab, ".controls [role=status]") == ["25 of 27 tests"]
+    assert {name.rpartition("::")[2] for name in shown_tests(tab)} == set(failing)
+    assert tab.run("document.activeElement.value") == "cause 1"
+    tab.close()
 
 
 def test_a_heading_sorts_and_says_so(tab: Tab) -> None:

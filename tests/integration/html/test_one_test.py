@@ -1,17 +1,21 @@
 """One test of the HTML report, opened in a browser."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.documents.compared import compared, slower
+from support.documents.compared import cloning, compared, slower
 from support.documents.strategies import calling, simple_run, simple_test
 from support.html.pages import WORSE
 from support.html.report_tabs import boxes, fill_in, open_test, rows_of, texts, written
 
 from benchmarks.browser import Browser, Tab
 from benchmarks.made_comparison import made_comparison
+from pytest_opprof.compare.comparison import LimitResult
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.html.page import html_report
 from pytest_opprof.results.run import CaptureStats
+from pytest_opprof.results.samples import Samples
 
 
 def test_changed_cells_have_reasons(tab: Tab) -> None:
@@ -48,6 +52,42 @@ def test_an_op_of_a_cause_leads_to_its_box(tab: Tab) -> None:
     assert tab.run("document.activeElement.textContent") == "+ empty"
     assert texts(tab, ".flame .boxinfo")[0].startswith("aten::empty · calls 0 → 5 (+5)")
     assert float(tab.run("document.activeElement.style.width").rstrip("%")) >= 10
+
+
+def test_causes_and_limits_are_sorted_by_value(browser: Browser, tmp_path: Path) -> None:
+    comparison = cloning()
+    (test,) = comparison.tests
+    sizes = (900 << 10, 1200 << 10, 30 << 10)
+    changes = tuple(
+        replace(
+            test.changes[1],
+            op=f"aten::op{at}",
+            metric="cpu_memory",
+            head=Samples.constant(size, steps=3),
+        )
+        for at, size in enumerate(sizes)
+    )
+    limits = tuple(
+        LimitResult(
+            path=f"aten::op{at}.cpu_memory",
+            limit="<= 1 KiB",
+            value=Samples.constant(size, steps=3),
+            verdict=Verdict.REGRESSED,
+        )
+        for at, size in enumerate(sizes)
+    )
+    found = replace(test, changes=changes, limits=limits)
+    tab = Tab(browser)
+    tab.open(written(tmp_path, html_report(replace(comparison, tests=(found,)))) + "#test-0")
+    tab.wait("document.querySelector('article')")
+    sorted_sizes = ["1.2 MiB", "900.0 KiB", "30.0 KiB"]
+    for label, title in (("Ops of Called by the test", "head"), ("Limits", "measured")):
+        tab.run(
+            f"""[...document.querySelectorAll('[aria-label="{label}"] thead button')].find(
+                (one) => one.textContent === '{title}').click()"""
+        )
+        assert [row[2] for row in rows_of(tab, label)] == sorted_sizes
+    tab.close()
 
 
 def test_a_command_is_copied(browser: Browser, small: str) -> None:
@@ -168,6 +208,31 @@ def test_printing_shows_collapsed_rows(browser: Browser, tmp_path: Path) -> None
     tab.run("dispatchEvent(new Event('beforeprint'))")
     assert shown == 40 < len(rows_of(tab, "Ops"))
     tab.close()
+
+
+def test_a_closed_test_leaves_no_tables(tab: Tab) -> None:
+    def tables() -> int:
+        kind = tab.ask("Runtime.evaluate", expression="HTMLTableElement.prototype")["result"]["objectId"]
+        found = tab.ask("Runtime.queryObjects", prototypeObjectId=kind)["objects"][
+            "objectId"
+        ]  # collects garbage
+        asked = tab.ask(
+            "Runtime.callFunctionOn",
+            objectId=found,
+            functionDeclaration="function () { return this.length; }",
+            returnByValue=True,
+        )
+        return int(asked["result"]["value"])
+
+    def back() -> None:
+        tab.run("history.back()")
+        tab.wait("document.querySelector('[aria-label=Tests]')")
+
+    before = tables()
+    for _ in range(2):
+        open_test(tab, WORSE)
+        back()
+    assert tables() == before
 
 
 def test_an_ab_shows_each_process(browser: Browser, tmp_path: Path) -> None:

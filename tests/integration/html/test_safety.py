@@ -78,7 +78,7 @@ def test_a_copied_command_is_the_shown_one(browser: Browser, tmp_path: Path) -> 
     tab.ask("Page.bringToFront")
     tab.click("article .command button")
     tab.wait("document.querySelector('article .command [role=status]').textContent")
-    assert tab.run("navigator.clipboard.readText()") == f"pytest '{escaped(evil)}'"
+    assert tab.run("navigator.clipboard.readText()") == f"pytest '{escaped(evil)}' --opprof-baseline=NAME"
     tab.close()
 
 

@@ -11,6 +11,7 @@ from pytest_opprof.compare.comparison import CallLine, Change, Comparison
 from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.timing.comparison import TimeComparison
 from pytest_opprof.compare.timing.judge import compare_times
+from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Measurement, MeasurementStatus, Run, TestResult, TreeNode
 
 NOW = datetime(2026, 1, 3, tzinfo=UTC)
@@ -102,6 +103,22 @@ def slower() -> TimeComparison:
 
     confirmation = runs(again[0], MAIN, first=1), runs(again[1], HEAD, first=1)
     return compare_times(runs(base, MAIN), runs(head, HEAD, count=3), confirmation=confirmation)
+
+
+def gone() -> Comparison:
+    """A test of the baseline that no longer exists, in a file that has another."""
+    stays = named("test_stays", {"aten::mul": 1})
+    base = simple_run(named("test_gone", {"aten::mul": 1}), stays, name="main", commit=MAIN)
+    head = simple_run(stays, commit=HEAD)
+    collected = Collected(node_ids=frozenset({stays.node_id}), whole_paths=frozenset({"tests/test_model.py"}))
+    return compare_runs(base, head, created=NOW, opprof_version="0.1.0", collected=collected)
+
+
+def against(base: str, comparison: TimeComparison) -> TimeComparison:
+    """An A/B whose base the user named so."""
+    exact = comparison.exact
+    assert exact.base is not None
+    return replace(comparison, exact=replace(exact, base=replace(exact.base, name=base)))
 
 
 def regressions(many: int, *, ops: int = 1, stem: str = "aten::item") -> Comparison:

@@ -89,6 +89,7 @@ def test_tests_without_a_verdict_share_an_annotation_for_each_reason() -> None:
 
 def test_a_slower_test_is_shown_with_its_op() -> None:
     found = commands(github_annotations(slower()))
+    assert "intended? opprof accept --comparison FILE tests/test_a.py::test_0" in found[0].message
     assert [one.message.splitlines()[0].partition(":")[0] for one in found] == ["cause 1, 1 test", "aten"]
     assert "; slower by " in found[1].message
 

@@ -58,6 +58,12 @@ def test_an_ab_has_the_time_of_a_step() -> None:
     assert (failure.text or "").startswith("time 4.00 ms -> 4.37 ms (+9.4 %): slower by 9.4 %")
 
 
+def test_failures_of_an_ab_are_accepted_from_its_file() -> None:
+    failure = cases(slower())["test_0"].find("failure")
+    assert failure is not None
+    assert "\nintended? opprof accept --comparison FILE tests/test_a.py::test_0" in (failure.text or "")
+
+
 def test_unrun_tests_are_skipped_and_classnames_complete() -> None:
     failed = named("TestModel::test_step[a]", {}, outcome=Outcome.FAILED)
     (case,) = cases(compared(None, simple_run(failed))).values()
@@ -65,3 +71,12 @@ def test_unrun_tests_are_skipped_and_classnames_complete() -> None:
     assert skipped is not None
     assert skipped.get("message") == "the test ended as failed"
     assert case.get("classname") == "tests.test_model.TestModel"
+
+
+def test_parameters_stay_in_the_name() -> None:
+    run = simple_run(named("TestModel::test_op[aten::add]", {"aten::add": 1}))
+    (case,) = cases(compared(None, run)).values()
+    assert (case.get("classname"), case.get("name")) == (
+        "tests.test_model.TestModel",
+        "test_op[aten::add]",
+    )

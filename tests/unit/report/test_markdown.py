@@ -3,7 +3,17 @@
 from dataclasses import replace
 
 import pytest
-from support.documents.compared import cloning, compared, mixed, named, regressions, slower, without_a_number
+from support.documents.compared import (
+    against,
+    cloning,
+    compared,
+    gone,
+    mixed,
+    named,
+    regressions,
+    slower,
+    without_a_number,
+)
 from support.documents.strategies import simple_run
 from support.html.rendered import comments, elements, pages, tables, text_of
 
@@ -118,6 +128,21 @@ def test_function_without_a_line_is_linked_to_its_file() -> None:
             "src/model.py",
             "https://forge.example/blob/5d6e7f8/src/model.py",
         )
+
+
+def test_missing_test_is_not_run_again() -> None:
+    for page in pages(markdown_comment(gone())):
+        assert "intended? opprof accept tests/test_model.py::test_gone" in text_of(page)
+        assert "see it again" not in text_of(page)
+
+
+def test_ab_is_run_again_as_an_ab() -> None:
+    for page in pages(markdown_comment(against("HEAD~3", slower()))):
+        text = text_of(page)
+        assert "see it again: opprof ab 'HEAD~3' tests/test_a.py::test_1" in text
+        assert "intended? opprof accept --comparison FILE tests/test_a.py::test_0" in text
+        assert "Run opprof ab 'HEAD~3' -o FILE before you accept" in text
+        assert "--opprof-baseline" not in text
 
 
 def test_caller_supplies_the_links() -> None:

@@ -28,7 +28,7 @@ function blockView(block, { title = "h4", show = null } = {}) {
     block.text ? make("p", { class: "code source" }, block.text) : null,
     plainTable(`Ops of ${block.title}`, titles, block.rows.map((row) => ({
       cells: [causeOp(row, show), row.base, row.head, row.change, row.words],
-      values: [row.name, row.base, row.head, row.change, row.words],
+      values: [row.name, row.before, row.now, row.rise, row.words],
     })), { numbers: ["base", "head", "change"] }),
     block.advice ? make("p", {}, block.advice) : null);
 }
@@ -62,8 +62,8 @@ function commandSection({ commands }) {
   return section("Next", ...commands.map(commandLine));
 }
 
-/** Why tests fail, above the list of them: each cause once, with the tests that have it. */
-function causeList() {
+/** Why tests fail, above the list of them: each cause once, with the first tests that have it; `showAll` has the list show all. */
+function causeList(showAll) {
   if (!index.causes.length) {
     return null;
   }
@@ -71,6 +71,7 @@ function causeList() {
     make("h3", {}, `Cause ${cause.number}`, cause.blocks.length ? null : make("span", {}, `: ${cause.words}`)),
     cause.blocks.map((block) => blockView(block)),
     make("ul", { class: "of-cause" }, cause.tests.map(({ number, name, total }) =>
-      make("li", {}, make("a", { class: "code", href: `#test-${number}` }, name), total ? ` ${total}` : null))),
+      make("li", {}, make("a", { class: "code", href: `#test-${number}` }, name), total ? ` ${total}` : null)),
+      cause.more ? make("li", {}, make("button", { type: "button", click: () => showAll(cause) }, `and ${cause.more} more`)) : null),
     cause.command ? commandLine(cause.command) : null)));
 }

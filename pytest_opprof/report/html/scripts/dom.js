@@ -60,7 +60,12 @@ function badge(verdict, otherwise = "") {
 /** A labelled field that calls back at each change of its text. */
 function searchField(label, changed) {
   const input = make("input", { type: "search", autocomplete: "off", spellcheck: "false", input: () => changed(input.value) });
-  return { element: make("label", { class: "field" }, make("span", {}, label), input), input };
+  const fill = (text) => {
+    input.value = text;
+    changed(text);
+    input.focus();
+  };
+  return { element: make("label", { class: "field" }, make("span", {}, label), input), input, fill };
 }
 
 /** One of several values, as radio buttons under a common label. */

@@ -55,7 +55,7 @@ class TestList {
     this.table = new DataTable({ label: "Tests", columns: listColumns(), rows: this.rows });
     this.count = make("span", { role: "status" });
     this.field = searchField("Filter tests", (text) => { this.text = text.toLowerCase(); this.apply(); });
-    this.element = make("div", {}, causeList(), make("h2", {}, "Tests"),
+    this.element = make("div", {}, causeList((cause) => this.field.fill(`cause ${cause.number}`)), make("h2", {}, "Tests"),
       make("div", { class: "controls" }, this.field.element, this.verdicts(), this.count), this.table.element);
     this.apply();
   }
@@ -81,7 +81,7 @@ class TestList {
 
   apply() {
     this.table.filter((row) => (!this.chosen.size || this.chosen.has(verdictOf(row))) &&
-      (row.node_id.toLowerCase().includes(this.text) || row.worst.toLowerCase().includes(this.text)));
+      (this.text === `cause ${row.cause}` || row.node_id.toLowerCase().includes(this.text) || row.worst.toLowerCase().includes(this.text)));
     this.count.textContent = `${this.table.count} of ${this.rows.length} tests`;
   }
 }

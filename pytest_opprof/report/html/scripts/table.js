@@ -1,6 +1,12 @@
 // A table that sorts by each of its columns and shows the rows that a filter lets through.
 
 const MOST_ROWS = 500;
+// By element, so that a table that was shown before lives no longer than its element.
+const TABLES = new WeakMap();
+
+window.addEventListener("beforeprint", () => {
+  document.querySelectorAll(".rows").forEach((element) => TABLES.get(element).fill(Infinity));
+});
 
 /**
  * @param label What the table is, for those who cannot see it.
@@ -17,11 +23,11 @@ class DataTable {
     this.wanted = () => true;
     this.body = make("tbody");
     this.more = make("button", { type: "button", class: "more", click: () => this.showMore() });
-    this.element = make("div", {},
+    this.element = make("div", { class: "rows" },
       make("div", { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
         make("table", {}, this.head(), this.body)),
       this.more);
-    window.addEventListener("beforeprint", () => this.fill(Infinity));
+    TABLES.set(this.element, this);
     this.fill(most);
   }
 

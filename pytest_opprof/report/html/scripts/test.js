@@ -26,7 +26,7 @@ function changeSection(test) {
 function limitSection({ limits }) {
   return limits.length ? section("Limits", plainTable("Limits", ["limit", "allowed", "measured", "verdict", "reason"],
     limits.map((limit) => ({ cells: [limit.path, limit.limit, limit.measured, badge(limit.verdict), limit.reason],
-      values: [limit.path, limit.limit, limit.measured, limit.verdict, limit.reason] })), { long: ["reason"] })) : null;
+      values: [limit.path, limit.limit, limit.value, limit.verdict, limit.reason] })), { numbers: ["measured"], long: ["reason"] })) : null;
 }
 
 function advisorySection({ advisories }) {

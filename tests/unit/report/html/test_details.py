@@ -1,17 +1,17 @@
 """A page's data of one test."""
 
-from support.documents.compared import cloning, compared, mixed, named
+from support.documents.compared import against, cloning, compared, gone, mixed, named, slower
 from support.documents.strategies import simple_run
 
-from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.report.html.details import test_details as details
-from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.results.run import CaptureStats, TreeNode
 
 
-def details_of(comparison: Comparison, name: str) -> dict[str, object]:
-    (test,) = (one for one in Summary.of(comparison).tests if one.node_id.endswith(f"::{name}"))
-    return details(test, times=None, trends=(), baseline="main")
+def details_of(judged: Judged, name: str) -> dict[str, object]:
+    summary = Summary.of(judged)
+    (test,) = (one for one in summary.tests if one.node_id.endswith(f"::{name}"))
+    return details(test, summary, times=None, trends=())
 
 
 def test_changes_have_both_values_and_totals_come_last() -> None:
@@ -39,6 +39,20 @@ def test_cause_has_line_ops_and_command() -> None:
         "pytest tests/test_model.py::test_step --opprof-baseline=main",
         'opprof accept tests/test_model.py::test_step --reason "..."',
     ]
+
+
+def test_missing_test_can_only_be_accepted() -> None:
+    accept = 'opprof accept tests/test_model.py::test_gone --reason "..."'
+    assert details_of(gone(), "test_gone")["commands"] == [accept]
+
+
+def test_ab_is_run_again_and_accepted_from_its_file() -> None:
+    judged = against("HEAD~3", slower())
+    assert details_of(judged, "test_0")["commands"] == [
+        "opprof ab 'HEAD~3' tests/test_a.py::test_0",
+        'opprof accept --comparison FILE tests/test_a.py::test_0 --reason "..."',
+    ]
+    assert details_of(judged, "test_1")["commands"] == ["opprof ab 'HEAD~3' tests/test_a.py::test_1"]
 
 
 def test_limits_are_shown_kept_or_broken() -> None:

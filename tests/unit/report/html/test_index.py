@@ -1,6 +1,6 @@
 """The list of a page's tests."""
 
-from support.documents.compared import compared, mixed, named, slower
+from support.documents.compared import compared, mixed, named, regressions, slower
 from support.documents.strategies import cuda_test, simple_run
 
 from pytest_opprof.report.html.index import page_index
@@ -29,6 +29,27 @@ def test_unrun_tests_are_not_called_measured() -> None:
     run = simple_run(named("ran", {"aten::mul": 1}), named("failed", {}, outcome=Outcome.FAILED))
     rows = page_index(Summary.of(compared(None, run)))["tests"]
     assert [(row["verdict"], row["otherwise"]) for row in rows] == [(None, "measured"), (None, "not run")]
+
+
+def test_cause_lists_its_first_tests() -> None:
+    index = page_index(Summary.of(regressions(25)))
+    (cause,) = index["causes"]
+    assert [test["name"] for test in cause["tests"]] == [f"test_{at}" for at in range(20)]
+    assert cause["more"] == 5
+    assert [row["cause"] for row in index["tests"]] == [1] * 25
+
+
+def test_tests_without_a_failure_have_no_cause() -> None:
+    rows = page_index(Summary.of(mixed()))["tests"]
+    assert {row["node_id"].rpartition("::")[2]: row["cause"] for row in rows if row["cause"]} == {
+        "worse": 1,
+        "limited": 2,
+    }
+
+
+def test_cause_of_an_ab_is_accepted_from_its_file() -> None:
+    (cause,) = page_index(Summary.of(slower()))["causes"]
+    assert cause["command"].startswith("opprof accept --comparison FILE tests/test_a.py::test_0")
 
 
 def test_ab_has_the_quartiles() -> None:

@@ -1,0 +1,51 @@
+"""Causes in every report."""
+
+import re
+
+import pytest
+from support.documents.compared import compared
+from support.documents.strategies import simple_run, simple_test
+from support.html.rendered import pages, text_of
+
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.report.annotations import github_annotations
+from pytest_opprof.report.html.index import page_index
+from pytest_opprof.report.markdown import markdown_comment
+from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.terminal import summary_lines
+
+
+@pytest.fixture
+def two_files() -> Comparison:
+    """Two causes, whose tests have the same names in different files."""
+
+    def run(count: int) -> list[dict[str, int]]:
+        return [{"aten::mul": count, "aten::add": 1}, {"aten::mul": 1, "aten::add": count}]
+
+    base, head = (
+        simple_run(
+            *(
+                simple_test(counts, node_id=f"{file}.py::{name}")
+                for file, counts in zip("ab", run(count), strict=True)
+                for name in ("test_step", "test_eval")
+            ),
+            name="main",
+        )
+        for count in (1, 2)
+    )
+    return compared(base, head)
+
+
+def test_names_of_tests_are_unique_in_all_causes(two_files: Comparison) -> None:
+    reports = [
+        "\n".join(line.text for line in summary_lines(two_files, width=100)),
+        "\n".join(line.text for line in summary_lines(two_files, width=100, verbosity=-1)),
+        github_annotations(two_files),
+        *map(text_of, pages(markdown_comment(two_files))),
+        " ".join(
+            test["name"] for cause in page_index(Summary.of(two_files))["causes"] for test in cause["tests"]
+        ),
+    ]
+    for text in reports:
+        assert all(test.node_id in text for test in two_files.tests)
+        assert re.findall(r"(?<!::)test_(?:step|eval)", text) == []
