@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import add_store, store_of
@@ -14,11 +14,15 @@ from pytest_opprof.metrics import matches
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pytest_opprof.compare.comparison import Comparison
+    from pytest_opprof.compare.comparison import TestComparison
+    from pytest_opprof.compare.timing.comparison import TestTimes
+    from pytest_opprof.report.summary import Judged
     from pytest_opprof.report.text import Line
-    from pytest_opprof.results.run import Run
+    from pytest_opprof.results.run import Run, TestResult
+
+_Test = TypeVar("_Test", "TestResult", "TestComparison", "TestTimes")
 
 HELP = "print the op tables of a run, or a comparison"
 EXAMPLE = "opprof show main --test test_step --rows 20"
@@ -53,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     """
     from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.baselines.resolve import find_run, is_path
-    from pytest_opprof.compare.document import read_comparison
     from pytest_opprof.compare.last import last_comparison
+    from pytest_opprof.compare.timing.document import read_judged
     from pytest_opprof.report.causes import ACCEPT
     from pytest_opprof.report.fleet import fleet_lines
     from pytest_opprof.results.files import parse, read_bytes
@@ -69,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         document = parse(read_bytes(path), where=args.run)
         if contract_of(document, where=args.run) is Contract.COMPARISON:
             accept = f"{ACCEPT} --comparison {shlex.quote(args.run)}"
-            _print_comparison(read_comparison(path), args, accept=accept)
+            _print_comparison(read_judged(path), args, accept=accept)
             return 0
         if fleet := read_fleet(path):
             print_lines(fleet_lines(fleet, rows=args.rows, width=width()))
@@ -79,22 +83,35 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _print_comparison(comparison: Comparison, args: argparse.Namespace, *, accept: str) -> None:
-    """Print a comparison whole, or the sections of the tests that `--test` selects."""
+def _print_comparison(judged: Judged, args: argparse.Namespace, *, accept: str) -> None:
+    """Print a comparison whole, or what it says of the tests that `--test` selects."""
+    from pytest_opprof.compare.comparison import Comparison
+    from pytest_opprof.report.ab import ab_lines, ab_test_lines
     from pytest_opprof.report.terminal import comparison_lines, section_lines
 
-    if args.test is None:
-        print_lines(comparison_lines(comparison, width=width(), accept=accept, show=""))
-        return
-    tests = [test for test in comparison.tests if is_like(test.node_id, args.test)]
-    if not tests:
-        raise _no_such_test(args, len(comparison.tests))
-    print_lines(section_lines(tests, comparison, width=width(), accept=accept, show="")[1:])
+    if isinstance(judged, Comparison):
+        if args.test is None:
+            print_lines(comparison_lines(judged, width=width(), accept=accept, show=""))
+            return
+        tests = _tests_like(judged.tests, args)
+        print_lines(section_lines(tests, judged, width=width(), accept=accept, show="")[1:])
+    elif args.test is None:
+        print_lines(ab_lines(judged, width=width()))
+    else:
+        print_lines(ab_test_lines(_tests_like(judged.tests, args), judged, width=width()))
 
 
-def _no_such_test(args: argparse.Namespace, tests: int) -> UsageError:
-    searched = args.run or "the last comparison"
-    return UsageError(f"{searched} has no test like {args.test!r} ({counted(tests, 'test')})")
+def _tests_like(tests: Sequence[_Test], args: argparse.Namespace) -> list[_Test]:
+    """The tests that `--test` selects.
+
+    Raises:
+        UsageError: There is none.
+    """
+    found = [test for test in tests if args.test is None or is_like(test.node_id, args.test)]
+    if args.test and not found:
+        searched = args.run or "the last comparison"
+        raise UsageError(f"{searched} has no test like {args.test!r} ({counted(len(tests), 'test')})")
+    return found
 
 
 def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
@@ -107,9 +124,7 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
     from pytest_opprof.report.terminal import rank_lines, result_title, run_title
 
     columns = args.columns.split(",") if args.columns else None
-    tests = [test for test in found.tests if args.test is None or is_like(test.node_id, args.test)]
-    if args.test and not tests:
-        raise _no_such_test(args, len(found.tests))
+    tests = _tests_like(found.tests, args)
     yield run_title(found)
     for test in tests:
         yield ""

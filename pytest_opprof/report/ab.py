@@ -33,14 +33,16 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
         lines.append(Line(f"... and {folded} more without a change (-v shows all)", Style.DIM))
     for test in shown:
         if test.verdict not in QUIET or (verbosity > 0 and test.reason):
-            lines += _reason(test, width=width)
-            # The exact gates' results for the same processes, op by op.
-            exact = comparison.exact.test(test.node_id)
-            changes = [] if exact is None else change_lines(exact, width=width - len(_INDENT))
-            lines += [Line(f"{_INDENT}{change}") for change in changes]
+            lines += _told(test, comparison, width=width)
     style = Style.WARN if comparison.control.flagged else Style.PLAIN
     control = f"control (base against base): {control_in_words(comparison)}"
     return [*lines, *(Line(line, style) for line in wrapped(control, width=width, cuts=True)), last]
+
+
+def ab_test_lines(tests: Sequence[TestTimes], comparison: TimeComparison, *, width: int) -> list[Line]:
+    """Some tests of an A/B: their rows, then why each has its verdict."""
+    told = (_told(test, comparison, width=width) for test in tests if test.reason)
+    return [*_table(tests, width=width), *(line for lines in told for line in lines)]
 
 
 def _shown(tests: Sequence[TestTimes], *, verbosity: int) -> tuple[list[TestTimes], int]:
@@ -67,6 +69,10 @@ def _label(test: TestTimes | Row) -> str:
     return test.verdict.label if test.verdict else "not run"
 
 
-def _reason(test: TestTimes, *, width: int) -> list[Line]:
+def _told(test: TestTimes, comparison: TimeComparison, *, width: int) -> list[Line]:
+    """A test's reason, and the exact gates' results for the same processes, op by op."""
     told = f"{test.node_id}: {_label(test)}: {test.reason}"
-    return [Line(line, VERDICT_STYLES[test.verdict]) for line in wrapped(told, width=width, cuts=True)]
+    lines = [Line(line, VERDICT_STYLES[test.verdict]) for line in wrapped(told, width=width, cuts=True)]
+    exact = comparison.exact.test(test.node_id)
+    changes = [] if exact is None else change_lines(exact, width=width - len(_INDENT))
+    return [*lines, *(Line(f"{_INDENT}{change}") for change in changes)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.documents.compared import slower
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
@@ -18,7 +19,9 @@ from pytest_opprof.capture.injection import library_path
 from pytest_opprof.cli.main import COMMANDS, GROUPS, main, whole_parser
 from pytest_opprof.compare.document import read_comparison
 from pytest_opprof.compare.last import keep_last
+from pytest_opprof.compare.timing.document import write_time_comparison
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.ab import ab_lines
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Run
@@ -100,6 +103,18 @@ def test_show_prints_comparisons(project: Path, capsys: pytest.CaptureFixture[st
     compared = capsys.readouterr().out
     assert main(["show", "c.json"]) == 0
     assert capsys.readouterr().out == compared
+
+
+def test_show_prints_an_ab_as_ab_does(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = slower()
+    write_time_comparison(Path("ab.json"), found)
+    assert main(["show", "ab.json"]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines() == [line.text for line in ab_lines(found, width=100)]
+    assert "REGRESSED" in told
+    assert main(["show", "ab.json", "--test", found.tests[0].node_id]) == 0
+    assert set(capsys.readouterr().out.splitlines()) < set(told.splitlines())
+    assert main(["show", "ab.json", "--test", "nothing like it"]) == 2
 
 
 def test_show_prints_the_last_comparison(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
