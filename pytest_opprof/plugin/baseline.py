@@ -20,7 +20,7 @@ from pytest_opprof.compare.gates import Gates
 from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
 from pytest_opprof.compare.varying import varying_note
 from pytest_opprof.errors import MissingBaselineError, OpprofError
-from pytest_opprof.plugin.certify import certify
+from pytest_opprof.plugin.certify import Certified
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.traces import SessionTraces
@@ -95,14 +95,16 @@ def save_run(
     options: Options,
     run: Run,
     *,
+    certified: Certified,
     collected: Collected,
     folder: Path,
     gates_of: Callable[[TestResult], Gates],
     traces: SessionTraces,
 ) -> list[str]:
-    """Certify a run in fresh processes, keep it, and drop the acceptances that it replaces.
+    """Keep a certified run, and drop the acceptances that it replaces.
 
     Args:
+        certified: The run's tests, as fresh processes confirmed them.
         folder: The project's ``.opprof``.
 
     Returns:
@@ -112,7 +114,6 @@ def save_run(
         OpprofError: The store cannot be written; it is unchanged.
     """
     assert options.save is not None
-    certified = certify(config, run, processes=options.save_processes)
     notes = [certified.note] if certified.note else []
     store = open_store(options.store, root=config.rootpath)
     saved = store.save(

@@ -19,6 +19,7 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.benchmark_files import machine_details
+from pytest_opprof.plugin.certify import certify
 from pytest_opprof.plugin.failing import fail_session, failures_of, listed_failures, name_causes
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import calls_no_test
@@ -95,7 +96,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     if is_cut_short and session.options.save:
         session.notes["nothing was saved: the session was cut short"] = None
     elif session.options.save:
-        is_saved = _save(session, run, session.comparison)
+        is_saved = _save(session, run, session.comparison, its=its)
     _remember(session, run, is_saved=is_saved)
     session.failures += failures_of(session, session.comparison)
     name_causes(config.stash[FAILED], session.comparison)
@@ -211,8 +212,8 @@ def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:
         session.failures.append(str(error))
 
 
-def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
-    """Keep a run as a baseline, without regressed tests: they are not an example to follow.
+def _save(session: OpprofSession, run: Run, comparison: Comparison, *, its: pytest.Session) -> bool:
+    """Certify a run and keep it as a baseline, without regressed tests: they are not an example to follow.
 
     Returns:
         Whether it succeeded.
@@ -224,10 +225,20 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
         replace(test, outcome=Outcome.FAILED) if test.node_id in regressed else test for test in run.tests
     )
     try:
+        certified = certify(
+            session.config, replace(run, tests=tests), processes=session.options.save_processes
+        )
+    except KeyboardInterrupt:
+        # pytest catches none in this hook: its own results would be lost.
+        session.notes["nothing was saved: the certification was interrupted"] = None
+        its.exitstatus, its.shouldstop = pytest.ExitCode.INTERRUPTED, "opprof was interrupted"
+        return False
+    try:
         saved = save_run(
             session.config,
             session.options,
-            replace(run, tests=tests),
+            run,
+            certified=certified,
             collected=session.collected,
             folder=session.folder,
             gates_of=session.policy.gates_of,

@@ -156,6 +156,29 @@ def test_failed_second_process_is_reported_and_run_saved(project: Project, what:
     assert [test.processes for test in run.tests] == [1]
 
 
+def test_interrupted_certification_saves_nothing_and_lets_pytest_end(project: Project) -> None:
+    what = "import os, signal; os.kill(os.getppid(), signal.SIGINT); signal.pause()"
+    project.write("conftest.py", SECOND.format(what=what))
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+
+        @pytest.mark.profile
+        def test_it(): pass
+
+        def test_plain(): assert False
+        """,
+    )
+    session = project.pytest("--opprof-save=main")
+    assert session.exit_code == pytest.ExitCode.INTERRUPTED
+    assert "opprof: nothing was saved: the certification was interrupted" in session.told
+    assert project.stored() == []
+    assert session.outcomes == {"test_it": "passed", "test_plain": "failure"}
+    session.lines.fnmatch_lines(["*= FAILURES =*", "!* opprof was interrupted !*", "*1 failed, 1 passed*"])
+    assert "Traceback" not in session.stdout + session.stderr
+
+
 def test_no_second_process_without_measured_tests(project: Project) -> None:
     project.write("conftest.py", SECOND.format(what="raise pytest.UsageError('not twice')"))
     project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pytest.skip('no')\n")
