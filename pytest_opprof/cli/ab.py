@@ -100,7 +100,7 @@ def _add_options_of_times(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, judge, print, write.
+    """Measure, judge, write, print.
 
     Raises:
         OpprofError: A side cannot be measured, or the comparison cannot be written.
@@ -135,10 +135,12 @@ def run(args: argparse.Namespace) -> int:
     )
     with terminated_as_interrupted():
         comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.given, is_quiet=verbosity < 0))
-    # Print before writing: if the file cannot be written, the long measurement is not lost.
-    print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
-    if args.output is not None:
-        write_time_comparison(args.output, comparison)
+    # Neither a file that cannot be written nor a reader that goes away loses the long measurement.
+    try:
+        if args.output is not None:
+            write_time_comparison(args.output, comparison)
+    finally:
+        print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
     return int(any(fail_on.fails(test.verdict) for test in comparison.tests))
 
 

@@ -13,6 +13,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display
 
 from pytest_opprof.cli.capture_options import capture_options
+from pytest_opprof.cli.output import print_lines
 from pytest_opprof.cli.recorded import Start, add_recording_options, table_lines, write_and_compare
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.report.text import Line
@@ -107,5 +108,10 @@ def _show(args: argparse.Namespace, recorded: profile, *, passed: bool, start: S
         lines = table_lines(args, recorded, name=_NAME)
         text = "\n".join(line.text if isinstance(line, Line) else line for line in lines)
         display({"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}, raw=True)
-    if comparison := write_and_compare(args, recorded, name=_NAME, passed=passed, start=start):
+    told: list[Line | str] = []
+    try:
+        comparison = write_and_compare(args, recorded, name=_NAME, passed=passed, start=start, told=told)
+    finally:
+        print_lines(told)
+    if comparison:
         display(NotebookComparison(comparison))

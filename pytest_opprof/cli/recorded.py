@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.capture_options import add_capture_options
-from pytest_opprof.cli.output import print_lines
 from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.report.text import Line, Style, escaped
 
@@ -100,15 +99,22 @@ def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> li
 
 
 def write_and_compare(
-    args: argparse.Namespace, recorded: profile, *, name: str, passed: bool, start: Start
+    args: argparse.Namespace,
+    recorded: profile,
+    *,
+    name: str,
+    passed: bool,
+    start: Start,
+    told: list[Line | str],
 ) -> Comparison | None:
-    """Write the requested files, print their paths, and return the comparison if one was requested.
+    """Write the requested files, and return the comparison if one was requested.
 
     Args:
         args: The options of `add_recording_options`.
         recorded: A profile of one cycle.
         name: The name of the run's test.
         passed: Whether the code succeeded; otherwise its numbers are not judged.
+        told: Gets a line for each file.
 
     Raises:
         OpprofError: A file cannot be written, or the runs cannot be compared.
@@ -116,7 +122,7 @@ def write_and_compare(
     with contextlib.chdir(start.folder):
         if args.trace is not None:
             recorded.export_chrome_trace(args.trace)
-            print_lines([f"trace: {args.trace}   (opprof trace show, or ui.perfetto.dev)"])
+            told.append(f"trace: {args.trace}   (opprof trace show, or ui.perfetto.dev)")
         if args.output is None and args.compare is None:
             return None
         from pytest_opprof.cli.comparison import compare_run
@@ -129,7 +135,7 @@ def write_and_compare(
         )
         if args.output is not None:
             write_run(args.output, made)
-            print_lines([f"run: {args.output}   (opprof show, opprof compare)"])
+            told.append(f"run: {args.output}   (opprof show, opprof compare)")
         if args.compare is None:
             return None
         return compare_run(args.compare, made, store=args.store, gates=[], renames=[])

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program, then print and write the recording.
+    """Run the program, then write and print the recording.
 
     Raises:
         SystemExit: The program raised it with a code other than 0.
@@ -60,10 +60,14 @@ def run(args: argparse.Namespace) -> int:
     code = 0
     if os.getpid() == process:  # else this is a child that the program forked
         _reopen_stdout()
-        print_lines(table_lines(args, recorded, name=program.label))
-        comparison = write_and_compare(
-            args, recorded, name=program.label, passed=_is_good(raised), start=start
-        )
+        told = table_lines(args, recorded, name=program.label)
+        # Neither a reader that goes away nor a file that cannot be written loses the other.
+        try:
+            comparison = write_and_compare(
+                args, recorded, name=program.label, passed=_is_good(raised), start=start, told=told
+            )
+        finally:
+            print_lines(told)
         code = _judged(comparison, start) if comparison else 0
     return code if _is_good(raised) else _end_as(raised)
 

@@ -182,6 +182,29 @@ def test_interrupted_program_still_gets_its_table(folder: Path) -> None:
     assert done.stderr.endswith("KeyboardInterrupt\n")
 
 
+def test_a_reader_that_goes_away_loses_no_file(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "pytest_opprof", "run", "--trace=t.json", "-o", "run.json", "quiet.py"]
+    (folder / "quiet.py").write_text("sorted([2, 1])\n")
+    try:
+        done = subprocess.run(
+            command, cwd=folder, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
+    assert read_run(folder / "run.json").tests[0].node_id == "quiet.py"
+    assert json.loads((folder / "t.json").read_text())["traceEvents"]
+
+
+def test_a_file_that_cannot_be_written_loses_no_table(folder: Path) -> None:
+    done = opprof(folder, "--trace=t.json", "-o", "package", "fib.py")
+    assert done.returncode == 5
+    assert rows(done.stdout)["fib.py: <module>"] == "1"
+    assert "trace: t.json" in done.stdout
+
+
 def test_a_child_that_was_forked_prints_no_table(folder: Path) -> None:
     (folder / "forks.py").write_text(
         "import os, sys\nif os.fork() == 0: sys.exit(0)\nprint(os.waitstatus_to_exitcode(os.wait()[1]))\n"
