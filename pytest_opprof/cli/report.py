@@ -70,10 +70,11 @@ def run(args: argparse.Namespace) -> int:
     if text is None:
         comparison = comparison_of(args)
         text = _page_with_history(comparison, args) if args.history else render(comparison)
+    data = text.encode("utf-8")
     if args.output == _PRINTED:
-        sys.stdout.write(text)
+        sys.stdout.buffer.write(data)  # a file's bytes: the terminal's encoding would change them
     else:
-        write_bytes(args.output, text.encode("utf-8"))
+        write_bytes(args.output, data)
     return 0
 
 

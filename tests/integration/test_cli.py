@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -252,6 +253,20 @@ def test_ascii_terminal_sees_escapes(project: Path) -> None:
     told = opprof("show", "names.json", env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)})
     assert told.returncode == 0
     assert "\\u65e5\\u672c" in told.stdout
+
+
+@pytest.mark.parametrize("kind", ["html", "junit", "markdown"])
+def test_printed_report_is_the_same_in_every_encoding(project: Path, kind: str) -> None:
+    write_run(Path("names.json"), simple_run(simple_test({"日本": 1}, node_id="t.py::test_日本")))
+    main(["compare", "names.json", "names.json", "-o", "c.json"])
+    main(["report", "c.json", f"--format={kind}", "-o", "report"])
+    printed = subprocess.run(
+        [sys.executable, "-m", "pytest_opprof", "report", "c.json", f"--format={kind}"],
+        stdout=subprocess.PIPE,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert printed.stdout == Path("report").read_bytes()
 
 
 def test_hostile_error_is_escaped(project: Path) -> None:
