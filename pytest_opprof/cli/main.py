@@ -15,8 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import TextIO
 
-from pytest_opprof.errors import OpprofError, UsageError
+from pytest_opprof.errors import OpprofError, StoreError, UsageError
 
 GROUPS = {
     "set up": ("init", "doctor", "prepare", "env"),
@@ -45,21 +46,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments after the program's name (default: those of this process).
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _make_printable()
     try:
+        _make_usable()
         code = _run(arguments)
-        # Flush here: at exit nobody could catch a broken pipe.
+        # Flush here: at exit nobody could catch an error.
         sys.stdout.flush()
     except OpprofError as error:
-        print(f"opprof: {_harmless(str(error))}", file=sys.stderr)
+        _say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("opprof: interrupted", file=sys.stderr)
+        _say("interrupted")
         return _SIGNALLED + signal.SIGINT
     except BrokenPipeError:
-        # As in `opprof show run.json | head`: Python would report it again when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # As in `opprof show run.json | head`.
+        _drop(sys.stdout)
         return _SIGNALLED + _SIGPIPE
+    except OSError as error:
+        # Often stdout's own, of a full disk.
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop(sys.stdout)
+        _say(str(error))
+        return StoreError.exit_code
     return code
 
 
@@ -175,19 +184,37 @@ def _module(name: str) -> ModuleType:
     return importlib.import_module(f"pytest_opprof.cli.{name.replace('-', '_')}")
 
 
-def _harmless(message: str) -> str:
-    """Escape a message's control characters: it may quote an untrusted file."""
+def _say(message: str) -> None:
+    """Print an error, with its control characters escaped: it may quote an untrusted file."""
     from pytest_opprof.report.text import escaped
 
-    return "\n".join(map(escaped, message.splitlines()))
+    text = "\n".join(map(escaped, message.splitlines()))
+    try:
+        print(f"opprof: {text}", file=sys.stderr)
+    except OSError:
+        _drop(sys.stderr)
 
 
-def _make_printable() -> None:
-    """Print escapes for characters that the terminal lacks, instead of failing."""
+def _make_usable() -> None:
+    """Print escapes for characters that the terminal lacks, instead of failing; stand in for closed streams.
+
+    Raises:
+        StoreError: Standard output is closed: the next file that is opened would get what is printed.
+    """
+    # Python has None for a closed stream.
+    sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115  # it stays
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115  # it stays
+    if not sys.stdout:
+        raise StoreError("standard output is closed. To print nothing, send it to /dev/null")
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _drop(stream: TextIO) -> None:
+    """Drop what a stream could not write: Python would report it again when it closes the stream."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

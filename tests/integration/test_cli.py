@@ -248,6 +248,26 @@ def test_closed_pipe_prints_no_traceback(project: Path) -> None:
     assert told.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("redirected", "why"),
+    [
+        (">/dev/full", "[Errno 28] No space left on device"),
+        (">&-", "standard output is closed. To print nothing, send it to /dev/null"),
+        (">/dev/null 2>&- <&-", None),
+        (">/dev/full 2>&1", None),
+    ],
+)
+@pytest.mark.parametrize("file", ["base.json", "big.json"])
+def test_unwritable_output_is_no_failed_gate(
+    project: Path, file: str, redirected: str, why: str | None
+) -> None:
+    write_run(Path("big.json"), simple_run(*(simple_test({"a": 1}, node_id=f"t::{i}") for i in range(500))))
+    command = f"{sys.executable} -m pytest_opprof show {file} {redirected}"
+    told = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert told.returncode == (0 if "/dev/null" in redirected else 5)
+    assert told.stderr == (f"opprof: {why}\n" if why else "")
+
+
 def test_ascii_terminal_sees_escapes(project: Path) -> None:
     write_run(Path("names.json"), simple_run(simple_test({"日本": 1})))
     told = opprof("show", "names.json", env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)})
