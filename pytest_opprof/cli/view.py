@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
 import tempfile
 import webbrowser
@@ -83,10 +85,11 @@ def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ..
     from pytest_opprof.results.files import parse, read_bytes, read_run
     from pytest_opprof.results.schema import Contract, contract_of
 
+    where = [f"--traces={args.traces}"] if args.traces else []
     if args.target is None:
-        return _listed(viewing.viewable_tests(folder), folder, command="opprof view")
+        return _listed(viewing.viewable_tests(folder), folder, command=["opprof", "view", *where])
     path = Path(args.target)
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113  # pathlib raises if a node id is too long for a file's name
         return viewing.viewable_by_name(folder, args.target).of(side)
     if not viewing.is_document(path):
         return (path,)
@@ -97,15 +100,17 @@ def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ..
         tests = viewing.viewable_of_run(folder, read_run(path))
     if args.test is not None:
         return viewing.viewable_like(tests, args.test, folder=folder).of(side)
-    return _listed(tests, folder, command=f"opprof view {args.target} --test")
+    return _listed(tests, folder, command=["opprof", "view", *where, args.target, "--test"])
 
 
-def _listed(tests: list[Viewable], folder: Path, *, command: str) -> tuple[()]:
+def _listed(tests: list[Viewable], folder: Path, *, command: list[str]) -> tuple[()]:
     from pytest_opprof.results.files import shown
 
     print_lines(escaped(f"{one.test}: {', '.join(one.files)}") for one in tests)
     many = "1 test has" if len(tests) == 1 else f"{len(tests) or 'no'} tests have"
-    print_lines([escaped(f"{many} traces in {shown(folder)}" + (f": {command} TEST" if tests else ""))])
+    print_lines(
+        [escaped(f"{many} traces in {shown(folder)}" + (f": {shlex.join(command)} TEST" if tests else ""))]
+    )
     return ()
 
 

@@ -114,6 +114,12 @@ def test_named_trace_is_shown(shown: Shown, arguments: list[str], ops: set[str])
     assert shown(*arguments) == ops
 
 
+def test_a_long_node_id_is_shown(shown: Shown, folder: Path) -> None:
+    long = f"t.py::test_z[{'z' * 300}]"
+    (folder / ".opprof" / "traces" / f"{trace_stem(long)}.json.gz").write_bytes(packed("of z"))
+    assert shown(long) == {"of z"}
+
+
 def test_traces_may_lie_elsewhere(shown: Shown, folder: Path) -> None:
     (folder / ".opprof" / "traces").rename(folder / "artifact")
     assert shown("test_y[a/b]", "--traces=artifact") == {"cycle of y"}
@@ -131,6 +137,13 @@ def test_the_tests_that_have_traces_are_listed(capsys: pytest.CaptureFixture[str
         f"{Y}: head",
         "2 tests have traces in .opprof/traces: opprof view run.json --test TEST",
     ]
+    Path("run.json").rename("a run.json")
+    assert main(["view", "a run.json", "--traces=.opprof/traces"]) == 0
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .endswith(": opprof view --traces=.opprof/traces 'a run.json' --test TEST")
+    )
     assert main(["view", "--traces=missing"]) == 0
     assert capsys.readouterr().out == "no tests have traces in missing\n"
 
