@@ -85,8 +85,9 @@ def _without_other_projects(files: Sequence[SessionFile]) -> list[SessionFile]:
     others = counted(len(files) - len(own), "session file")
     if len(own) == len(files):
         return own
-    if not sys.stdin.isatty():
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         print_lines([f"skipped {others} of other projects: --all reads them too"])
         return own
-    answer = input(f"Read {others} of other projects too? [y/N] ")
-    return list(files) if answer.strip().lower() in {"y", "yes"} else own
+    # stdout may be a file. At the end of input the line is empty: no.
+    print(f"Read {others} of other projects too? [y/N] ", end="", file=sys.stderr, flush=True)
+    return list(files) if sys.stdin.readline().strip().lower() in {"y", "yes"} else own

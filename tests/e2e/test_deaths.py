@@ -120,7 +120,11 @@ def test_recover_leaves_other_projects_alone(project: Project, sessions: Path, t
     assert not list(sessions.iterdir())
 
 
-@pytest.mark.parametrize(("answer", "is_taken"), [("y\n", True), ("\n", False)], ids=["yes", "no"])
+@pytest.mark.parametrize(
+    ("answer", "is_taken"),
+    [("y\n", True), ("\n", False), ("\x04", False)],
+    ids=["yes", "no", "end of input"],
+)
 def test_recover_asks_on_a_terminal(
     project: Project, sessions: Path, tmp_path: Path, answer: str, is_taken: bool
 ) -> None:
@@ -130,6 +134,18 @@ def test_recover_asks_on_a_terminal(
     assert "Read 1 session file of other projects too? [y/N]" in shown
     assert ("reading 1 of 1" in shown, "test_dies did not end" in shown) == (is_taken, is_taken)
     assert bool(list(sessions.iterdir())) is not is_taken
+    assert "Traceback" not in shown
+
+
+def test_recover_asks_where_the_user_sees_it(project: Project, sessions: Path, tmp_path: Path) -> None:
+    dying(project)
+    project.pytest()
+    code = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]], stdout=open('told', 'w'))"
+    other = Project(tmp_path / "other")
+    shown = other.on_a_terminal("-c", code, *RECOVER, str(sessions), types="y\n")
+    assert "Read 1 session file of other projects too? [y/N]" in shown
+    told = (other.folder / "told").read_text()
+    assert told.startswith("test_it.py::test_dies did not end")
 
 
 def test_controller_reports_a_death_at_once(project: Project, sessions: Path) -> None:
