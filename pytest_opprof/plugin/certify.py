@@ -104,8 +104,11 @@ def _told(config: pytest.Config, text: str, *, total: int) -> Iterator[Callable[
         yield None
         return
 
+    # A line that wraps is not drawn over, but once more.
+    width = config.get_terminal_writer().fullwidth - 1
+
     def draw(ended: int) -> None:
-        reporter.rewrite(f"opprof: {bar(ended, total)} {text}", erase=True)
+        reporter.rewrite(f"opprof: {bar(ended, total)} {text}"[:width], erase=True)
 
     draw(0)
     try:

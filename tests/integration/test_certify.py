@@ -1,5 +1,7 @@
 """A saved baseline is measured again in a fresh process, whatever options the first one had."""
 
+import re
+
 import pytest
 from e2e.project import INI, Project
 
@@ -241,3 +243,6 @@ def test_a_save_shows_how_many_tests_it_has_certified(project: Project) -> None:
     assert f"\ropprof: {text}" in shown
     assert shown.index(f"\ropprof: {text}") > shown.rindex(f"] {text}")
     assert stored(project).tests[0].processes == 2
+    narrow = "import os, pytest; os.environ['COLUMNS'] = '60'; pytest.main(['--opprof-save=main'])"
+    lines = re.split(r"[\r\n]+", project.on_a_terminal("-c", narrow))
+    assert {len(line) for line in lines if line.startswith("opprof: [")} == {59}
