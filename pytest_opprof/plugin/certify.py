@@ -39,6 +39,8 @@ _HASH_SEED: Final = "PYTHONHASHSEED"
 _DOCUMENT: Final = "run.json"
 _ENDED: Final = "ended"
 _ALL_LOOKS_S: Final = 30.0  # all second looks of a session together
+# Python's, pytest's own and its users'; other lines may follow these.
+_ERRORS: Final = ("Fatal Python error: ", "INTERNALERROR> ", "ERROR: ")
 _LOOK_S: Final = 0.2  # between two updates of the progress
 _WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some
 _ALONE: Final = "not certified: --opprof-save-processes=1 starts no process to confirm what this one measured"
@@ -250,9 +252,10 @@ class _FreshProcess:
         code = self.process.wait(timeout_s)
         if (document := self.folder / _DOCUMENT).exists():
             return read_run(document)
-        texts = [(self.folder / name).read_text(errors="replace").strip() for name in ("err", "out")]
-        said = next(filter(None, texts), "it printed nothing").splitlines()
-        raise MeasurementError(f"process {self.number} ended with exit code {code}: {said[-1]}")
+        texts = ((self.folder / name).read_text(errors="replace") for name in ("out", "err"))
+        said = [line for text in texts for line in text.splitlines() if line.strip()]
+        why = [line for line in said if line.startswith(_ERRORS)] or said or ["it printed nothing"]
+        raise MeasurementError(f"process {self.number} ended with exit code {code}: {why[-1]}")
 
 
 @contextlib.contextmanager

@@ -143,8 +143,17 @@ SECOND = """\
         ("raise pytest.UsageError('not twice')", "exit code 4: ERROR: not twice"),
         ("import os; os._exit(3)", "exit code 3: it printed nothing"),
         ("import os; os.kill(os.getpid(), 9)", "exit code -9: it printed nothing"),
+        (
+            "import faulthandler, os; faulthandler.enable(); os.abort()",
+            "exit code -6: Fatal Python error: Aborted",
+        ),
+        (
+            "import sys, types; print('hint', file=sys.stderr); "
+            "config.pluginmanager.register(types.SimpleNamespace(pytest_collection=lambda: 1 / 0))",
+            "exit code 3: INTERNALERROR> ZeroDivisionError: division by zero",
+        ),
     ],
-    ids=["refused", "left", "killed"],
+    ids=["refused", "left", "killed", "crashed", "internal error"],
 )
 def test_failed_second_process_is_reported_and_run_saved(project: Project, what: str, why: str) -> None:
     project.write("conftest.py", SECOND.format(what=what))
