@@ -36,7 +36,8 @@ SEGMENT_BYTES = 4 * 1024 * 1024
 _LOCK = ".lock"
 _READERS_WAIT_S = 5.0
 _LONGEST_NAME = 255
-# Names this machine's current segment. It is not copied with segments, so no two machines append to one.
+# Names the current segment, and the folder by its lock file. A copy of the folder has another lock file, so
+# it begins a segment of its own, and the segments of both can be put together.
 _CURRENT = ".current"
 _GITIGNORE = b"*\n"
 _DEFINED = re.compile(rb'^\{"define":"([0-9a-f]{16})"', re.MULTILINE)
@@ -137,13 +138,14 @@ class HistoryLog:
             os.close(descriptor)
 
     def _current(self) -> Path:
-        """The segment to append to: this machine's last one, unless it is full or ends in half a line."""
+        """The segment to append to: this folder's last one, unless it is full or ends in half a line."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
             with open_regular(self.folder / _CURRENT) as file:
-                name = file.read(_LONGEST_NAME).decode("ascii").strip()
+                name, _, place = file.read(_LONGEST_NAME).decode("ascii").strip().partition("\n")
             path = self.folder / name
             if (
-                path.parent == self.folder
+                place == self._place()
+                and path.parent == self.folder
                 and name.endswith(SUFFIX)
                 and 0 < path.stat().st_size < SEGMENT_BYTES
             ):
@@ -155,8 +157,14 @@ class HistoryLog:
 
     def _new_segment(self) -> Path:
         name = secrets.token_hex(8) + SUFFIX
-        write_bytes(self.folder / _CURRENT, name.encode("ascii") + b"\n")
+        write_bytes(self.folder / _CURRENT, f"{name}\n{self._place()}\n".encode("ascii"))
         return self.folder / name
+
+    def _place(self) -> str:
+        """Tells this folder from its copies, whose files were made at another time."""
+        with store_errors(self.folder, "cannot be read"):
+            lock = (self.folder / _LOCK).stat()
+        return f"{lock.st_ino} {lock.st_ctime_ns}"
 
 
 def _each_once(segments: Sequence[Segment]) -> Iterator[RunRecord]:

@@ -1,6 +1,7 @@
 """The log: appended runs are there, whatever happened to earlier ones."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -75,13 +76,22 @@ def test_half_a_line_is_never_continued(tmp_path: Path) -> None:
     assert len(log.segments()) == 2
 
 
-def test_another_machines_segments_are_left_alone(tmp_path: Path) -> None:
+def test_copied_folders_never_continue_one_segment(tmp_path: Path) -> None:
     log = log_of(tmp_path, [1])
-    (theirs,) = log.segments()
-    (log.folder / ".current").unlink()  # it is not copied along
-    log.append([record_on_day(2)])
-    assert theirs in log.segments()
-    assert len(log.segments()) == 2
+    copies = [
+        HistoryLog(shutil.copytree(log.folder, tmp_path / name, copy_function=shutil.copy2)) for name in "ab"
+    ]
+    for day, each in enumerate([log, *copies], start=5):
+        each.append([record_on_day(day)])
+        each.append([record_on_day(day + 10)])
+    for copy in copies:
+        assert len(copy.segments()) == 2, "the copied one, and one of its own"
+        for segment in copy.segments():
+            shutil.copy(segment.path, tmp_path)
+    for segment in log.segments():
+        shutil.copy(segment.path, tmp_path)
+    days = (0, 5, 6, 7, 15, 16, 17)
+    assert sorted(runs_in(HistoryLog(tmp_path))) == [f"run{day:05}" for day in days]
 
 
 def test_compaction_keeps_each_run_once(tmp_path: Path) -> None:
