@@ -183,3 +183,13 @@ def test_definition_with_a_number_too_large_for_a_float_is_skipped(tmp_path: Pat
     log.append([replace(record, tests=((Definition.of(document), values),))])
     assert HistoryReader(log).tests() == []
     assert any("damaged lines skipped: 1" in note for note in notes(log))
+
+
+def test_a_run_that_is_saved_later_gets_its_names(tmp_path: Path) -> None:
+    log = HistoryLog(tmp_path / "history")
+    log.append(record_on_day(1, name=name) for name in (None, "main", "v1"))
+    reader = HistoryReader(log)
+    for name in ("main", "v1"):
+        assert len(reader.results(TEST, name=name)) == 1
+    (result,) = reader.results(TEST)
+    assert result.run.name == "main"
