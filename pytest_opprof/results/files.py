@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Never, TypeVar
 
-from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.errors import StoreError
 from pytest_opprof.regular_files import NotRegularError, open_regular
 from pytest_opprof.results.document import refusal, run_from_document, run_to_document
 from pytest_opprof.results.gc_paused import gc_paused
@@ -176,8 +176,7 @@ def read_bytes(path: Path) -> bytes:
         raise StoreError(f"{shown(path)}: {error.strerror}") from error
     except OSError as error:
         raise store_error(path, "cannot be read", error) from error
-    if len(data) > MAX_DOCUMENT_BYTES:
-        raise _too_large(shown(path))
+    check_size(len(data), where=shown(path))
     return data
 
 
@@ -240,19 +239,25 @@ def unpacked(data: bytes, *, where: str) -> bytes:
         DocumentError: It is damaged, or too large for a document.
     """
     if not data.startswith(_GZIP_MAGIC):
+        check_size(len(data), where=where)
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             plain = file.read(MAX_DOCUMENT_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise refusal(where, "the gzip data is damaged or cut off") from error
-    if len(plain) > MAX_DOCUMENT_BYTES:
-        raise _too_large(where)
+    check_size(len(plain), where=where)
     return plain
 
 
-def _too_large(where: str) -> DocumentError:
-    return refusal(where, f"this is larger than {MAX_DOCUMENT_BYTES // (1024 * 1024)} MiB unpacked")
+def check_size(size: int, *, where: str) -> None:
+    """Refuse more bytes than any document has.
+
+    Raises:
+        DocumentError: They are more.
+    """
+    if size > MAX_DOCUMENT_BYTES:
+        raise refusal(where, f"this is larger than {MAX_DOCUMENT_BYTES // (1024 * 1024)} MiB unpacked")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -98,6 +98,8 @@ def test_bomb_is_refused_at_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "big.json").write_bytes(b" " * 2**21)
     with pytest.raises(DocumentError, match="larger than 1 MiB unpacked"):
         read_run(tmp_path / "big.json")
+    with pytest.raises(DocumentError, match="larger than 1 MiB unpacked"):
+        parse(b" " * 2**21, where="big.json")
 
 
 def test_too_large_a_run_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
