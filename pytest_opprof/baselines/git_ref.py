@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 from pytest_opprof.addresses import shown
 from pytest_opprof.baselines.git import Git, run_git
 from pytest_opprof.baselines.keys import LONG_AGO, created_in, entry_of, is_key
-from pytest_opprof.baselines.store import Change, Entry
+from pytest_opprof.baselines.store import Change, Changed, Entry
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.results.files import check_size
 
@@ -107,7 +107,7 @@ class GitRefStore:
             check_size(size, where=entry.place)
         return tuple(self.ask("cat-file", "blob", part) for part in entry.parts)
 
-    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         """Apply ``plan``, from the ref's present value to a new one in one step."""
         for _ in range(_MOST_TRIES):
             old = self._tip(name)
@@ -123,7 +123,7 @@ class GitRefStore:
                 )
                 created[blob] = created_in(put.data) or LONG_AGO
             if self._moved(name, old, files, created):
-                return tuple(self._place(name, put.key) for put in change.puts)
+                return Changed(places=tuple(self._place(name, put.key) for put in change.puts))
         raise StoreError(f"{self.uri}: other processes kept changing {self.ref(name)}. Run again")
 
     def ask(self, *arguments: str, given: bytes = b"") -> bytes:
