@@ -21,6 +21,7 @@ from pytest_opprof.regular_files import NotRegularError, open_regular
 from pytest_opprof.results.document import refusal, run_from_document, run_to_document
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.members import Document
+from pytest_opprof.results.names import MAX_TESTS
 from pytest_opprof.results.run import Run
 from pytest_opprof.results.schema import Contract, validate
 
@@ -28,6 +29,7 @@ _Item = TypeVar("_Item")
 
 # The most bytes of an unpacked document. A bomb is refused here, wherever it would end.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
+IN_PARTS = "Profile fewer tests, or a part at a time, each with its own --opprof-json and --opprof-save"
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_SUFFIX = ".gz"
 
@@ -114,13 +116,15 @@ def document_to_bytes(document: Document, contract: Contract, *, where: str) -> 
 
     Raises:
         DocumentError: The schema refuses it.
-        StoreError: It is too large.
+        StoreError: It is too large, or has too many tests.
     """
+    if contract is Contract.RUN and (tests := len(document["tests"])) > MAX_TESTS:
+        raise StoreError(f"{where}: not written: {tests} tests are more than {MAX_TESTS}. {IN_PARTS}")
     validate(document, contract, where=where)
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     data = text.encode("ascii") + b"\n"
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise StoreError(f"{where}: not written: {len(data)} bytes are too many. Profile fewer tests")
+        raise StoreError(f"{where}: not written: {len(data)} bytes are too many. {IN_PARTS}")
     return data
 
 
