@@ -176,12 +176,13 @@ class Archive:
         if left_out == len(run.tests):
             return Saved(place=None, run=replace(run, tests=()), notes=(*notes, "nothing was saved"))
         saving = _Saving(archive=self, run=run, collected=collected, stored=run)
-        (place,) = self.store.change(self.kept_as(name), saving.plan)
+        changed = self.store.change(self.kept_as(name), saving.plan)
+        (place,) = changed.places
         if run.commit is None:
             notes.append("there is no commit, so the run is stored under its time")
         elif run.commit.dirty:
             notes.append("the work tree has uncommitted changes, so the run is stored as '-dirty'")
-        return Saved(place=place, run=saving.stored, notes=(*notes, *saving.notes))
+        return Saved(place=place, run=saving.stored, notes=(*notes, *saving.notes, *changed.notes))
 
     def remove(self, name: str, *, is_meant: Callable[[Entry], bool]) -> tuple[Entry, ...]:
         """Remove and return runs of a name.
@@ -265,8 +266,8 @@ class Archive:
                 drops=tuple(entry for entry in others if entry.key in old),
             )
 
-        self.store.change(self.kept_as(name), plan)
-        return notes
+        changed = self.store.change(self.kept_as(name), plan)
+        return [*notes, *changed.notes]
 
 
 @dataclass(slots=True, kw_only=True)

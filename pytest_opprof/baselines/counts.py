@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from pytest_opprof.baselines.directory import listed, locked
 from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED, entry_of
-from pytest_opprof.baselines.store import Change, Entry
+from pytest_opprof.baselines.store import Change, Changed, Entry
 from pytest_opprof.errors import UsageError
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import ROW_METRICS, TOTALS, Family
@@ -62,7 +62,7 @@ class CountsStore:
         """The file of an entry."""
         return tuple(read_bytes(self.folder / part) for part in entry.parts)
 
-    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         """Apply ``plan`` while no other process writes; of several runs the newest is kept."""
         path = self._path(name)
         with store_errors(self.folder, "cannot be written"):
@@ -76,7 +76,7 @@ class CountsStore:
             elif change.drops:
                 with store_errors(path, "cannot be removed"):
                     path.unlink(missing_ok=True)
-        return tuple(shown(path) for _ in change.puts)
+        return Changed(places=tuple(shown(path) for _ in change.puts))
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{quote(name, safe=' ')}{_SUFFIX}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from pytest_opprof.baselines.keys import HEAD_BYTES, LONG_AGO, created_in, entry_of
-from pytest_opprof.baselines.store import Change, Entry, Put
+from pytest_opprof.baselines.store import Change, Changed, Entry, Put
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.locks import hold, opened
 from pytest_opprof.results.files import read_bytes, read_head, shown, store_errors, write_bytes
@@ -56,7 +56,7 @@ class DirectoryStore:
         """The file of an entry."""
         return tuple(read_bytes(self._folder(entry.name) / part) for part in entry.parts)
 
-    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         """Apply ``plan`` while no other process writes."""
         folder = self._folder(name)
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
@@ -67,7 +67,7 @@ class DirectoryStore:
                     self._remove(folder / f"{entry.key}{suffix}")
             with contextlib.suppress(OSError):
                 folder.rmdir()  # only if it is empty
-        return places
+        return Changed(places=places)
 
     def _write(self, folder: Path, put: Put) -> str:
         path, other = (folder / f"{put.key}{suffix}" for suffix in _SUFFIXES)

@@ -20,8 +20,9 @@ from urllib.parse import quote, unquote
 from pytest_opprof.addresses import shown
 from pytest_opprof.baselines.git import Git, run_git
 from pytest_opprof.baselines.keys import LONG_AGO, created_in, entry_of, is_key
-from pytest_opprof.baselines.store import Change, Entry
-from pytest_opprof.errors import StoreError
+from pytest_opprof.baselines.store import Change, Changed, Entry
+from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.results.files import check_size
 
 REFS = "refs/opprof/"
 _SUFFIX = ".json"
@@ -104,9 +105,11 @@ class GitRefStore:
 
     def read(self, entry: Entry) -> tuple[bytes, ...]:
         """The blob of an entry."""
+        for size in self._sizes(entry.parts).values():
+            check_size(size, where=entry.place)
         return tuple(self.ask("cat-file", "blob", part) for part in entry.parts)
 
-    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         """Apply ``plan``, from the ref's present value to a new one in one step."""
         for _ in range(_MOST_TRIES):
             old = self._tip(name)
@@ -122,7 +125,7 @@ class GitRefStore:
                 )
                 created[blob] = created_in(put.data) or LONG_AGO
             if self._moved(name, old, files, created):
-                return tuple(self._place(name, put.key) for put in change.puts)
+                return Changed(places=tuple(self._place(name, put.key) for put in change.puts))
         raise StoreError(f"{self.uri}: other processes kept changing {self.ref(name)}. Run again")
 
     def ask(self, *arguments: str, given: bytes = b"") -> bytes:
@@ -189,21 +192,28 @@ class GitRefStore:
         return found
 
     def _created(self, blobs: Iterable[str]) -> dict[str, datetime]:
-        """When each blob's run was measured, by the blobs themselves; one process for all."""
-        asked = "".join(f"{blob}\n" for blob in blobs).encode()
-        printed = self.ask("cat-file", "--batch", given=asked) if asked else b""
+        """When each blob's run was measured, by the blobs themselves."""
         created: dict[str, datetime] = {}
-        start = 0
-        while start < len(printed):
-            end = printed.index(b"\n", start)
-            blob, kind, *size = printed[start:end].decode().split(" ")
+        # One at a time, because all together may be more than the memory.
+        for blob, size in self._sizes(blobs).items():
+            created[blob] = LONG_AGO
+            with contextlib.suppress(DocumentError):
+                check_size(size, where=blob)
+                created[blob] = created_in(self.ask("cat-file", "blob", blob)) or LONG_AGO
+        return created
+
+    def _sizes(self, blobs: Iterable[str]) -> dict[str, int]:
+        asked = "".join(f"{blob}\n" for blob in blobs).encode()
+        printed = self.ask("cat-file", "--batch-check", given=asked) if asked else b""
+        sizes = {}
+        for line in printed.decode().splitlines():
+            blob, kind, *size = line.split(" ")
             if not size:
                 raise StoreError(
                     f"{self.uri}: the object {blob} is {kind}: the repository is damaged. Run git fsck"
                 )
-            created[blob] = created_in(printed[end + 1 : end + 1 + int(size[0])]) or LONG_AGO
-            start = end + 1 + int(size[0]) + 1
-        return created
+            sizes[blob] = int(size[0])
+        return sizes
 
     def _printed(self, *arguments: str, given: bytes) -> str:
         return self.ask(*arguments, given=given).decode().strip()

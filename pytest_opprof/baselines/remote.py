@@ -14,14 +14,14 @@ import gzip
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
 from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.keys import LONG_AGO, entry_of, is_key
-from pytest_opprof.baselines.store import Change, Entry, Put
+from pytest_opprof.baselines.store import Change, Changed, Entry, Put
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
 from pytest_opprof.results.document import refusal
@@ -32,6 +32,7 @@ _TIME = "%Y%m%dT%H%M%S%f"
 _DIGITS = 16
 # Protocols that write an object atomically. For others, a file is written beside, then renamed.
 _WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
+_UNCHANGED = "The store is unchanged"
 _S3 = ("s3:", "s3a:")
 # How often a reader looks again for a run that others have just moved.
 _MOST_TRIES = 10
@@ -126,24 +127,26 @@ class RemoteStore:
             entry = next((one for one in self.entries(entry.name) if one.key == entry.key), entry)
         raise StoreError(f"{entry.place} cannot be read: it is no longer there")
 
-    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         """Write new objects first, and only then remove those they replace."""
         entries = {entry.key: entry for entry in self.entries(name)}
         change = plan(tuple(entries.values()))
-        written = [self._written(name, put) for put in change.puts]
+        written: list[str] = []
+        for put in change.puts:
+            written.append(self._written(name, put, after="Some runs are written" if written else _UNCHANGED))
         replaced = [entries[put.key] for put in change.puts if put.key in entries]
-        for entry in (*replaced, *change.drops):
-            for part in entry.parts:
-                if part not in written:
-                    self._remove(f"{self._folder(name)}/{part}")
-        return tuple(f"{self._place}/{quote(name, safe='')}/{part}" for part in written)
+        old = [part for entry in (*replaced, *change.drops) for part in entry.parts if part not in written]
+        notes = self._remove(name, old, is_saved=bool(written))
+        return Changed(
+            places=tuple(f"{self._place}/{quote(name, safe='')}/{part}" for part in written), notes=notes
+        )
 
-    def _written(self, name: str, put: Put) -> str:
+    def _written(self, name: str, put: Put, *, after: str) -> str:
         data = gzip.compress(put.data, mtime=0)
         created = put.created.astimezone(UTC)
         part = f"{put.key}.{created:{_TIME}}Z.{_digest(data)}.json.gz"
         path = f"{self._folder(name)}/{part}"
-        with self._asked("cannot be written", is_needed=True):
+        with self._asked("cannot be written", is_needed=True, after=after):
             if self._is_whole:
                 self._filesystem.pipe_file(path, data)
             else:
@@ -162,10 +165,23 @@ class RemoteStore:
             raise refusal(entry.place, "its bytes differ from the saved ones: it is damaged or cut off")
         return data
 
-    def _remove(self, path: str) -> None:
-        # Somebody else may have joined, and removed, the same object.
-        with contextlib.suppress(FileNotFoundError), self._asked("cannot be removed"):
-            self._filesystem.rm_file(path)
+    def _remove(self, name: str, parts: Sequence[str], *, is_saved: bool) -> tuple[str, ...]:
+        """Remove objects; after a save, those that cannot be removed only get a note."""
+        after = "The next save tries again" if is_saved else _UNCHANGED
+        try:
+            for part in parts:
+                # Somebody else may have joined, and removed, the same object.
+                with (
+                    contextlib.suppress(FileNotFoundError),
+                    self._asked("has objects that cannot be removed", after=after),
+                ):
+                    self._filesystem.rm_file(f"{self._folder(name)}/{part}")
+                after = after if is_saved else "Some of them are removed"
+        except StoreError as error:
+            if not is_saved:
+                raise
+            return (f"the run is saved, but {error}",)
+        return ()
 
     def _listed(self, folder: str) -> list[str]:
         # fsspec's cache of a listing would hide newer objects.
@@ -176,7 +192,7 @@ class RemoteStore:
         return []
 
     @contextlib.contextmanager
-    def _asked(self, what: str, *, is_needed: bool = False) -> Iterator[None]:
+    def _asked(self, what: str, *, is_needed: bool = False, after: str = _UNCHANGED) -> Iterator[None]:
         """Turn each library's exceptions into one sentence; a missing object is left to the caller."""
         try:
             yield
@@ -184,7 +200,7 @@ class RemoteStore:
             if isinstance(error, FileNotFoundError) and not is_needed:
                 raise
             said = _said(error, uri=self._address)
-            raise StoreError(f"{self.uri} {what}: {said}. The store is unchanged") from error
+            raise StoreError(f"{self.uri} {what}: {said}. {after}") from error
 
     def _folder(self, name: str) -> str:
         return f"{self._root}/{quote(name, safe='')}"

@@ -75,6 +75,19 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """The result of a change.
+
+    Attributes:
+        places: Where each put is now, in the order of the puts.
+        notes: Sentences on replaced and dropped runs that stay.
+    """
+
+    places: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
     """The result of a save.
 
@@ -120,12 +133,9 @@ class BaselineStore(Protocol):
             StoreError: One cannot be read.
         """
 
-    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         """Apply ``plan`` to the present entries, so that no other writer's run is lost.
 
-        Returns:
-            Where each put is now, in the order of the puts.
-
         Raises:
-            StoreError: The store cannot be written; it is unchanged.
+            StoreError: The store cannot be written; it is unchanged, or the message says what is done.
         """

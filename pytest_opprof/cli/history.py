@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if args.sources:
         print_lines(_imported(log, args.sources))
     elif args.compact:
-        print(f"{log.compact()} runs in {len(log.segments())} files")
+        print_lines(_compacted(log))
     elif args.test is None:
         raise UsageError("name a test: opprof history TEST")
     if args.test is not None:
@@ -90,6 +90,16 @@ def run(args: argparse.Namespace) -> int:
             print(f"opprof: {note}", file=sys.stderr)
         _print(trends, args)
     return 0
+
+
+def _compacted(log: HistoryLog) -> Iterator[Line | str]:
+    from pytest_opprof.report.text import escaped
+    from pytest_opprof.results.files import shown
+
+    done = log.compact()
+    yield f"{done.runs} runs in {len(log.segments()) - len(done.kept)} files"
+    for path in done.kept:
+        yield escaped(f"{shown(path)}: left alone, because a part of it cannot be read")
 
 
 def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:

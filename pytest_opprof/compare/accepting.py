@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 
 from pytest_opprof.baselines.accepted import Acceptance
@@ -63,6 +64,7 @@ def accepted_of(
 
     Args:
         metric: The gate, such as ``ops.count``; None for all failed gates.
+        created: Now. An entry gets a later time if the baseline has one on its subject: of another clock.
 
     Raises:
         UsageError: No reason, no such test, or nothing in it regressed; it says what did.
@@ -84,7 +86,7 @@ def accepted_of(
         commit=head.commit,
     )
     if test.verdict is Verdict.MISSING and metric is None:
-        return (new(op=None, metric=None, value=None),)
+        return (_unspent(new(op=None, metric=None, value=None), test.base),)
     failed = _failed_gates(test)
     if not failed:
         raise UsageError(f"{node_id}: {_why_nothing(test)}")
@@ -93,15 +95,25 @@ def accepted_of(
         told = _near(metric, failed) or others
         raise UsageError(f"{metric!a} is not a gate of {node_id} that failed in the last comparison{told}")
     return tuple(
-        new(
-            op=change.op,
-            metric=change.metric,
-            value=change.head.high if change.head else 0,
-            base=change.base.high if change.base else 0,
+        _unspent(
+            new(
+                op=change.op,
+                metric=change.metric,
+                value=change.head.high if change.head else 0,
+                base=change.base.high if change.base else 0,
+            ),
+            test.base,
         )
         for path, change in failed.items()
         if metric in {None, path}
     )
+
+
+def _unspent(entry: Acceptance, before: TestResult | None) -> Acceptance:
+    """The entry, later than the baseline's on its subject: the clock that made that one may be fast."""
+    if before is None or not entry.is_spent(before):
+        return entry
+    return replace(entry, created=before.accepted[entry.path] + timedelta(seconds=1))
 
 
 def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -> str:

@@ -53,8 +53,8 @@ def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Fou
         for run in _runs(path, notes):
             if run.run_id in known:
                 passed_over.add(run.run_id)
-            else:
-                runs.setdefault(run.run_id, run)
+            elif run.run_id not in runs or runs[run.run_id].name is None:
+                runs[run.run_id] = run
     ordered = sorted(runs.values(), key=lambda run: run.created)
     records = tuple(
         record_of(run, committed=git.committed(run.commit.id) if run.commit else None) for run in ordered

@@ -171,9 +171,11 @@ def _value(trend: Trend, point: Point) -> str:
 def _change(trend: Trend, at: int) -> str:
     """The change since the last run with a value; empty if there is none."""
     now = trend.samples[at]
+    if now is None:  # nothing to search for, and in a long history the search takes long
+        return ""
     earlier = (trend.samples[before] for before in range(at - 1, -1, -1))
     before = next((samples for samples in earlier if samples is not None), None)
-    if now is None or before is None or now == before:
+    if before is None or now == before:
         return ""
     return format_change(round(now.mean - before.mean), unit=trend.path.metric.unit)
 

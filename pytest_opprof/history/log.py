@@ -24,7 +24,7 @@ from pathlib import Path
 
 from pytest_opprof.baselines.directory import writing
 from pytest_opprof.errors import StoreError
-from pytest_opprof.history.entries import definitions_of, read_entries, records_of
+from pytest_opprof.history.entries import RunEntry, definitions_of, read_entries, records_of
 from pytest_opprof.history.record import Definition, RunRecord
 from pytest_opprof.locks import hold
 from pytest_opprof.regular_files import AT_ONCE, BINARY, open_regular
@@ -37,7 +37,8 @@ SEGMENT_BYTES = 4 * 1024 * 1024
 _LOCK = ".lock"
 _READERS_WAIT_S = 5.0
 _LONGEST_NAME = 255
-# Names this machine's current segment. It is not copied with segments, so no two machines append to one.
+# Names the current segment, and the folder by its lock file. A copy of the folder has another lock file, so
+# it begins a segment of its own, and the segments of both can be put together.
 _CURRENT = ".current"
 _GITIGNORE = b"*\n"
 _DEFINED = re.compile(rb'^\{"define":"([0-9a-f]{16})"', re.MULTILINE)
@@ -50,6 +51,19 @@ class Segment:
     path: Path
     size: int
     modified_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """The result of a compaction.
+
+    Attributes:
+        runs: How many runs were written.
+        kept: Segments that were left alone, because a line or a result in them cannot be read.
+    """
+
+    runs: int
+    kept: tuple[Path, ...] = ()
 
 
 class HistoryLog:
@@ -80,7 +94,12 @@ class HistoryLog:
         Raises:
             StoreError: A segment cannot be read.
         """
-        return _each_once(self.segments())
+        contents = _Contents(self.segments())
+        seen = set()
+        for record in contents.records(contents.segments):
+            if record.head.run_id not in seen:
+                seen.add(record.head.run_id)
+                yield record
 
     def append(self, records: Iterable[RunRecord]) -> int:
         """Add the runs that have tests, and count them.
@@ -91,25 +110,28 @@ class HistoryLog:
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             return self._write(records, to=self._current())
 
-    def compact(self) -> int:
-        """Rewrite the runs of all segments, each once, into segments of full size, and count them.
+    def compact(self) -> Compacted:
+        """Rewrite the runs of all whole segments, each once, into segments of full size.
 
-        If every CI job begins a segment, there are soon many, each with its own definitions.
+        If every CI job begins a segment, there are soon many, each with its own definitions. A damaged one
+        stays, because what cannot be read in it may be repaired from a copy.
 
         Raises:
             StoreError: The log cannot be read or written; it is unchanged.
         """
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
-            old = self.segments()
+            contents = _Contents(self.segments())
+            whole = [segment for segment in contents.segments if contents.is_whole(segment)]
             # If this is killed before the last unlink, some runs are there twice: readers count them once.
-            written = self._write(_each_once(old), to=self._new_segment()) if old else 0
-            for segment in old:
+            written = self._write(contents.records(whole), to=self._new_segment()) if whole else 0
+            for segment in whole:
                 with contextlib.suppress(FileNotFoundError):
                     segment.path.unlink()
-        return written
+            kept = tuple(segment.path for segment in contents.segments if segment not in whole)
+        return Compacted(runs=written, kept=kept)
 
     def _write(self, records: Iterable[RunRecord], *, to: Path) -> int:
-        added, writer = 0, _Writer(to)
+        added, writer = set(), _Writer(to)
         for record in records:
             if not record.tests:
                 continue
@@ -117,9 +139,9 @@ class HistoryLog:
                 writer.flush()
                 writer = _Writer(self._new_segment())
             writer.add(record)
-            added += 1
+            added.add(record.head.run_id)
         writer.flush()
-        return added
+        return len(added)
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
@@ -138,13 +160,14 @@ class HistoryLog:
             os.close(descriptor)
 
     def _current(self) -> Path:
-        """The segment to append to: this machine's last one, unless it is full or ends in half a line."""
+        """The segment to append to: this folder's last one, unless it is full or ends in half a line."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
             with open_regular(self.folder / _CURRENT) as file:
-                name = file.read(_LONGEST_NAME).decode("ascii").strip()
+                name, _, place = file.read(_LONGEST_NAME).decode("ascii").strip().partition("\n")
             path = self.folder / name
             if (
-                path.parent == self.folder
+                place == self._place()
+                and path.parent == self.folder
                 and name.endswith(SUFFIX)
                 and 0 < path.stat().st_size < SEGMENT_BYTES
             ):
@@ -158,20 +181,53 @@ class HistoryLog:
         name = secrets.token_hex(8) + SUFFIX
         # Without this note the next append only begins another segment.
         with contextlib.suppress(StoreError):
-            write_bytes(self.folder / _CURRENT, name.encode("ascii") + b"\n")
+            write_bytes(self.folder / _CURRENT, f"{name}\n{self._place()}\n".encode("ascii"))
         return self.folder / name
 
+    def _place(self) -> str:
+        """Tells this folder from its copies, whose files were made at another time."""
+        with store_errors(self.folder, "cannot be read"):
+            lock = (self.folder / _LOCK).stat()
+        return f"{lock.st_ino} {lock.st_ctime_ns}"
 
-def _each_once(segments: Sequence[Segment]) -> Iterator[RunRecord]:
-    known: dict[str, Definition] = {}
-    for segment in segments:
-        known.update(definitions_of(read_entries(segment.path).entries))
-    seen = set()
-    for segment in segments:
-        for record in records_of(read_entries(segment.path).entries, known):
-            if record.head.run_id not in seen:
-                seen.add(record.head.run_id)
-                yield record
+
+class _Contents:
+    """What segments define and need, read before their runs."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.segments = segments
+        self._known: dict[str, Definition] = {}
+        self._named: dict[Path, set[str]] = {}
+        self._damaged: set[Path] = set()
+        self._needed: dict[Path, set[str]] = {}
+        for segment in segments:
+            chunk = read_entries(segment.path)
+            if chunk.damaged:
+                self._damaged.add(segment.path)
+            self._known.update(definitions_of(chunk.entries))
+            runs = [entry for entry in chunk.entries if isinstance(entry, RunEntry)]
+            self._named[segment.path] = {run.head.run_id for run in runs if run.head.name is not None}
+            self._needed[segment.path] = {digest for run in runs for digest in (run.environment, *run.tests)}
+
+    def is_whole(self, segment: Segment) -> bool:
+        """Whether each line is read, and all results are defined somewhere.
+
+        Half a line at the end is a run that was never added.
+        """
+        return segment.path not in self._damaged and self._needed[segment.path] <= self._known.keys()
+
+    def records(self, segments: Sequence[Segment]) -> Iterator[RunRecord]:
+        """The runs of segments, once for each name that a run was saved under."""
+        # A run that is in a segment without its name, because it was saved later.
+        named = set[str]().union(*(self._named[each.path] for each in segments if self.is_whole(each)))
+        seen = set()
+        for segment in segments:
+            for record in records_of(read_entries(segment.path).entries, self._known):
+                head = record.head
+                is_renamed = head.name is None and head.run_id in named
+                if not is_renamed and (head.run_id, head.name) not in seen:
+                    seen.add((head.run_id, head.name))
+                    yield record
 
 
 class _Writer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pytest_opprof.history.entries import DefinitionEntry, RunEntry, read_entries
@@ -76,7 +76,8 @@ class HistoryReader:
         self._damaged: list[tuple[str, int]] = []
         self._lost = 0
         self._runs: list[tuple[RunHead, Environment]] = []
-        self._run_ids: set[str] = set()
+        self._indices: dict[str, int] = {}
+        self._saved_as: defaultdict[str, set[int]] = defaultdict(set)
         self._environments: dict[str, Environment] = {}
         self._counts: list[Counts] = []
         self._series: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
@@ -103,7 +104,7 @@ class HistoryReader:
 
     def run_ids(self) -> set[str]:
         """The ids of all runs."""
-        return self._run_ids
+        return set(self._indices)
 
     def results(self, node_id: str, *, name: str | None = None) -> Results:
         """A test's results in all runs, or in those that were saved under a name, oldest commit first."""
@@ -114,10 +115,13 @@ class HistoryReader:
             run, counted, length = packed[at : at + _HEADER]
             latest[run] = (self._counts[counted], packed[at + _HEADER : at + _HEADER + length])
             at += _HEADER + length
-        runs = [run for run in latest if name is None or self._runs[run][0].name == name]
+        runs = [run for run in latest if name is None or run in self._saved_as.get(name, ())]
         runs.sort(key=lambda run: self._runs[run][0].order)
+        heads = [self._runs[run] for run in runs]
+        if name is not None:
+            heads = [(replace(head, name=name), environment) for head, environment in heads]
         return Results(
-            [self._runs[run] for run in runs].__getitem__,
+            heads.__getitem__,
             [latest[run][0] for run in runs],
             [latest[run][1] for run in runs],
         )
@@ -133,8 +137,9 @@ class HistoryReader:
             if isinstance(entry, DefinitionEntry):
                 self._define(entry)
         for entry in chunk.entries:
-            if isinstance(entry, RunEntry) and entry.head.run_id not in self._run_ids:
+            if isinstance(entry, RunEntry):
                 self._add(entry)
+                self._name(entry.head)
 
     def _define(self, entry: DefinitionEntry) -> None:
         digest = entry.definition.digest
@@ -145,11 +150,13 @@ class HistoryReader:
             self._counts.append(entry.counts)
 
     def _add(self, entry: RunEntry) -> None:
+        if entry.head.run_id in self._indices:
+            return
         environment = self._environments.get(entry.environment)
         if environment is None:
             self._lost += len(entry.tests)
             return
-        self._run_ids.add(entry.head.run_id)
+        self._indices[entry.head.run_id] = len(self._runs)
         run, targets = len(self._runs), self._targets
         self._runs.append((entry.head, environment))
         # Only this loop runs millions of times.
@@ -159,3 +166,13 @@ class HistoryReader:
                 data.extend((run, counts, len(values), *values))
             else:
                 self._lost += 1
+
+    def _name(self, head: RunHead) -> None:
+        """Note what a run was saved as: it is in the log once for each name, and before it had one."""
+        if head.name is None or head.run_id not in self._indices:
+            return
+        at = self._indices[head.run_id]
+        self._saved_as[head.name].add(at)
+        known, environment = self._runs[at]
+        if known.name is None:
+            self._runs[at] = replace(known, name=head.name), environment

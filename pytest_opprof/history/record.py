@@ -21,6 +21,7 @@ from pytest_opprof.units import Unit
 DIGEST_LENGTH = 16
 # A test with recorded Python calls has thousands of rows; users ask for the costliest.
 _MAX_OPS = 1_000
+_LARGEST = 2**63 - 1
 _EXACT_OF_OPS = frozenset(name for name, metric in OP_METRICS.items() if metric.family is Family.EXACT)
 
 
@@ -143,7 +144,7 @@ def counts_from(document: Mapping[str, Any]) -> Counts:
     Raises:
         KeyError, TypeError, ValueError, AttributeError: It is something else.
     """
-    steps = int(document["steps"])
+    steps = _number(document["steps"])
     return Counts(
         node_id=str(document["node_id"]),
         steps=steps,
@@ -213,6 +214,14 @@ def _to_json(samples: Samples) -> int | list[int]:
 
 def _from_json(value: Any, *, steps: int) -> Samples:
     if isinstance(value, int):
-        return Samples.constant(value, steps=steps)
-    low, high, total = map(int, value)
+        return Samples.constant(_number(value), steps=steps)
+    low, high, total = map(_number, value)
     return replace(Samples.constant(low, steps=steps), high=high, total=total)
+
+
+def _number(value: Any) -> int:
+    """An integer that a float and a table's column can hold."""
+    number = int(value)
+    if abs(number) > _LARGEST:
+        raise ValueError("no metric is so large")
+    return number

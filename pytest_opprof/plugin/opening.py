@@ -29,7 +29,9 @@ from pytest_opprof.plugin.unmeasured import leave_undone, stand_aside
 from pytest_opprof.plugin.workers import Exchange, exchange_of
 from pytest_opprof.release import version
 from pytest_opprof.report.terminal import header_lines
+from pytest_opprof.results.files import IN_PARTS
 from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.names import MAX_TESTS, canonical_node_id
 from pytest_opprof.wording import listed
 
 _NOT_TIMED: Final = "no steps were timed: pytest-xdist runs other tests at the same time. Leave out -n"
@@ -55,6 +57,7 @@ def open_session(
     if is_measured_by_codspeed(config):
         _stand_aside(config)
         return
+    _refuse_too_many(config, chosen)
     _plan(config, chosen)
     collected = collected_by(config, marked)
     if ABSENCE is not None:
@@ -142,6 +145,14 @@ def leave_off(config: pytest.Config) -> None:
     """
     with _refusing(config):
         leave_undone(config, reason="opprof is off (--opprof=off, or opprof = off in the ini file)")
+
+
+def _refuse_too_many(config: pytest.Config, chosen: Sequence[pytest.Item]) -> None:
+    """End a session of more tests than can be kept now, not after hours."""
+    options = config.stash[OPTIONS]
+    tests = len({canonical_node_id(item.nodeid) for item in chosen}) if len(chosen) > MAX_TESTS else 0
+    if tests > MAX_TESTS and (options.json or options.save) and not calls_no_test(config):
+        _refuse(config, [f"opprof: a run has at most {MAX_TESTS} marked tests, not {tests}. {IN_PARTS}"])
 
 
 def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:

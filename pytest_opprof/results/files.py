@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Never, TypeVar
 
-from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.errors import StoreError
 from pytest_opprof.regular_files import NotRegularError, is_device, open_regular, write_into_device
 from pytest_opprof.results.document import refusal, run_from_document, run_to_document
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.members import Document
+from pytest_opprof.results.names import MAX_TESTS
 from pytest_opprof.results.run import Run
 from pytest_opprof.results.schema import Contract, validate
 
@@ -28,6 +29,7 @@ _Item = TypeVar("_Item")
 
 # The most bytes of an unpacked document. A bomb is refused here, wherever it would end.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
+IN_PARTS = "Profile fewer tests, or a part at a time, each with its own --opprof-json and --opprof-save"
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_SUFFIX = ".gz"
 
@@ -115,13 +117,15 @@ def document_to_bytes(document: Document, contract: Contract, *, where: str) -> 
 
     Raises:
         DocumentError: The schema refuses it.
-        StoreError: It is too large.
+        StoreError: It is too large, or has too many tests.
     """
+    if contract is Contract.RUN and (tests := len(document["tests"])) > MAX_TESTS:
+        raise StoreError(f"{where}: not written: {tests} tests are more than {MAX_TESTS}. {IN_PARTS}")
     validate(document, contract, where=where)
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     data = text.encode("ascii") + b"\n"
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise StoreError(f"{where}: not written: {len(data)} bytes are too many. Profile fewer tests")
+        raise StoreError(f"{where}: not written: {len(data)} bytes are too many. {IN_PARTS}")
     return data
 
 
@@ -182,8 +186,7 @@ def read_bytes(path: Path) -> bytes:
         raise StoreError(f"{shown(path)}: {error.strerror}") from error
     except OSError as error:
         raise store_error(path, "cannot be read", error) from error
-    if len(data) > MAX_DOCUMENT_BYTES:
-        raise _too_large(shown(path))
+    check_size(len(data), where=shown(path))
     return data
 
 
@@ -246,19 +249,25 @@ def unpacked(data: bytes, *, where: str) -> bytes:
         DocumentError: It is damaged, or too large for a document.
     """
     if not data.startswith(_GZIP_MAGIC):
+        check_size(len(data), where=where)
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             plain = file.read(MAX_DOCUMENT_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise refusal(where, "the gzip data is damaged or cut off") from error
-    if len(plain) > MAX_DOCUMENT_BYTES:
-        raise _too_large(where)
+    check_size(len(plain), where=where)
     return plain
 
 
-def _too_large(where: str) -> DocumentError:
-    return refusal(where, f"this is larger than {MAX_DOCUMENT_BYTES // (1024 * 1024)} MiB unpacked")
+def check_size(size: int, *, where: str) -> None:
+    """Refuse more bytes than any document has.
+
+    Raises:
+        DocumentError: They are more.
+    """
+    if size > MAX_DOCUMENT_BYTES:
+        raise refusal(where, f"this is larger than {MAX_DOCUMENT_BYTES // (1024 * 1024)} MiB unpacked")
 
 
 def _sync_folder(folder: Path) -> None:

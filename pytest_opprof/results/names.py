@@ -11,6 +11,7 @@ MAX_NAME = 1_024
 MAX_NODE_ID = 4_096
 MAX_TEXT = 4_096
 MAX_NOTES = 200
+MAX_TESTS = 20_000
 _DIGEST_LENGTH = 16
 _LONGEST_STEM = 80
 DIGEST_OF_STEM = 12  # two tests of a project never share it: 48 bits

@@ -32,6 +32,8 @@ _COUNTED = {
     "maxItems": "entries",
     "maxProperties": "keys",
 }
+# The validator takes no lone surrogate in a key, such as a path that is not UTF-8: these stand for them.
+_STAND_INS = {surrogate: 0xF0000 + surrogate for surrogate in range(0xD800, 0xE000)}
 _RELEASE = re.compile(r"[0-9]+(\.[0-9A-Za-z]+){0,5}")
 
 
@@ -91,8 +93,7 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
     _refuse_newer(document, contract, where=where)
     upgraded(document, version=contract.schema_version)
     try:
-        # It stops at the first error: all those of a hostile document may fill the memory.
-        _validator(contract).validate(document)
+        _validate(document, _validator(contract), where=where)
     except jsonschema_rs.ValidationError as found_error:
         error = _innermost(found_error)
         path = json_path(error.instance_path)
@@ -125,6 +126,18 @@ def _schema(contract: Contract) -> Document:
 def _validator(contract: Contract) -> jsonschema_rs.Draft202012Validator:
     schemas = jsonschema_rs.Registry([(_schema(each)["$id"], _schema(each)) for each in Contract])
     return jsonschema_rs.Draft202012Validator(_schema(contract), registry=schemas)
+
+
+def _validate(document: Document, validator: jsonschema_rs.Draft202012Validator, *, where: str) -> None:
+    # It stops at the first error: all those of a hostile document may fill the memory.
+    try:
+        validator.validate(document)
+    except UnicodeEncodeError:
+        text = json.dumps(document, ensure_ascii=False).translate(_STAND_INS)
+        copy = json.loads(text)
+        if json.dumps(copy, ensure_ascii=False) != text:
+            raise refusal(where, "two keys of an object differ only in surrogates") from None
+        validator.validate(copy)
 
 
 def _refuse_newer(document: Document, contract: Contract, *, where: str) -> None:

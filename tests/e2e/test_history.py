@@ -107,11 +107,13 @@ def test_older_runs_are_imported_once(repository: Project) -> None:
     assert len(points_of(repository)) == 2
 
 
-def test_run_that_is_saved_from_its_file_is_remembered(repository: Project) -> None:
-    session = repository.pytest()
-    for _ in range(2):
-        assert opprof(repository, "baseline", "save", "kept", str(session.document)).returncode == 0
+@pytest.mark.parametrize("history", ["saved", "all"])
+def test_run_that_is_saved_from_its_file_is_remembered(repository: Project, history: str) -> None:
+    session = repository.pytest(f"--opprof-history={history}")
+    for name in ("kept", "kept", "v1"):
+        assert opprof(repository, "baseline", "save", name, str(session.document)).returncode == 0
         assert [point["name"] for point in points_of(repository)] == ["kept"]
+        assert [point["name"] for point in points_of(repository, f"--name={name}")] == [name]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project, Session
 
+from pytest_opprof.results.names import MAX_TESTS
+
 CONFTEST = """\
     import collections, json, pytest
     CALLS = collections.Counter()
@@ -275,3 +277,19 @@ def test_unknown_torch_ops_are_refused_with_the_nearest(project: Project, torch_
             "(did you mean 'aten::clone.count'?)"
         )
     ]
+
+
+@pytest.mark.slow
+def test_more_tests_than_a_file_holds_are_refused_before_they_run(project: Project) -> None:
+    tests = f"""
+        import pytest
+
+        @pytest.mark.profile
+        @pytest.mark.parametrize("number", range({MAX_TESTS + 1}))
+        def test_it(number):
+            pass
+    """
+    project.write("test_it.py", tests)
+    session = project.pytest("-q", "--opprof-save=main", writes_run=False)
+    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
+    assert "a run has at most 20000 marked tests, not 20001. Profile fewer tests, or" in session.stderr

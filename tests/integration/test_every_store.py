@@ -10,7 +10,7 @@ from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines import archive as archive_module
 from pytest_opprof.baselines.archive import Archive
-from pytest_opprof.baselines.store import Change, Entry, Put
+from pytest_opprof.baselines.store import Change, Changed, Entry, Put
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_to_bytes
 from pytest_opprof.results.merge import Collected
@@ -299,7 +299,7 @@ def test_concurrent_save_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) 
     others = [run_of(1, B), run_of(2, B)]
     change = ours.store.change
 
-    def changed_meanwhile(name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+    def changed_meanwhile(name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         def later(entries: tuple[Entry, ...]) -> Change:
             while others:
                 theirs.save(name, others.pop(), collected=NOBODY)

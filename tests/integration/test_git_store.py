@@ -13,7 +13,8 @@ from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.git_ref import GitRefStore
 from pytest_opprof.baselines.git_remote import pull_refs, push_refs
 from pytest_opprof.baselines.resolve import resolve_baseline
-from pytest_opprof.errors import MissingBaselineError, StoreError, UsageError
+from pytest_opprof.errors import DocumentError, MissingBaselineError, StoreError, UsageError
+from pytest_opprof.results import files
 from pytest_opprof.results.run import Environment
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -123,13 +124,35 @@ def test_run_times_are_known_without_reading_runs(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(GitRefStore, "ask", noted)
     assert [entry.created for entry in store.entries("main")] == times == sorted(times, reverse=True)
-    assert ("cat-file", "--batch") not in asked
+    assert "blob" not in {word for words in asked for word in words}
     # A commit of an older release has no notes.
     tree = git(tmp_path / "a", "rev-parse", "refs/opprof/main^{tree}")
     commit = git(tmp_path / "a", "commit-tree", tree, "-m", "pytest-opprof: baselines of main")
     git(tmp_path / "a", "update-ref", "refs/opprof/main", commit)
     assert [entry.created for entry in store.entries("main")] == times
-    assert ("cat-file", "--batch") in asked
+    assert "blob" in {word for words in asked for word in words}
+
+
+def test_too_large_a_blob_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    tree = git(tmp_path / "a", "rev-parse", "refs/opprof/main^{tree}")
+    git(tmp_path / "a", "update-ref", "refs/opprof/main", git(tmp_path / "a", "commit-tree", tree, "-m", "x"))
+    (whole,) = store.entries("main")
+    monkeypatch.setattr(files, "MAX_DOCUMENT_BYTES", 100)
+    asked: list[str] = []
+    ask = GitRefStore.ask
+
+    def noted(self: GitRefStore, *arguments: str, given: bytes = b"") -> bytes:
+        asked.extend(arguments)
+        return ask(self, *arguments, given=given)
+
+    monkeypatch.setattr(GitRefStore, "ask", noted)
+    (entry,) = store.entries("main")
+    assert (entry.key, entry.created.year) == (whole.key, 1970)
+    with pytest.raises(DocumentError, match=rf"{key(1)}\.json: this is larger than"):
+        store.load(entry)
+    assert "blob" not in asked
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def left_behind(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> Archive:
     store = opened()
     store.save("main", run_of(1, A), collected=NOBODY)
     with monkeypatch.context() as killed:
-        killed.setattr(RemoteStore, "_remove", lambda self, path: None)
+        killed.setattr(RemoteStore, "_remove", lambda self, name, parts, is_saved: ())
         store.save("main", run_of(1, B, hours=1), collected=NOBODY)
     assert len(parts(store)) == 2
     return store
@@ -205,3 +205,48 @@ def test_library_s_own_errors_are_one_sentence(opened: MakeStore, monkeypatch: p
             with pytest.raises(StoreError, match=r"^memory://.*: 403 Forbidden\. The store is unchanged$"):
                 act()
     assert store.entries("main") == (entry,)
+
+
+def test_run_is_saved_though_the_replaced_object_stays(
+    opened: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Credentials that may write, and not remove."""
+    store = opened()
+    store.save("main", run_of(1, A), collected=NOBODY)
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise PermissionError("AccessDenied")
+
+    monkeypatch.setattr(remote(store)._filesystem, "rm_file", fail)
+    saved = store.save("main", run_of(1, B, hours=1), collected=NOBODY)
+    assert saved.place is not None
+    assert re.fullmatch(
+        r"the run is saved, but memory://.* has objects that cannot be removed: AccessDenied\. The next save .*",
+        saved.notes[-1],
+    )
+    assert len(parts(store)) == 2
+    assert {test.node_id for test in store.load(store.entries("main")[0]).tests} == {A.node_id, B.node_id}
+
+
+@pytest.mark.parametrize("method", ["rm_file", "pipe_file"])
+def test_message_says_that_a_part_is_done(
+    opened: MakeStore, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    store, other = opened(), open_store(f"memory://{secrets.token_hex(8)}", root=Path())
+    for number in (1, 2):
+        store.save("main", run_of(number), collected=NOBODY)
+    whole, calls = getattr(remote(store)._filesystem, method), []
+
+    def fail_later(*arguments: object, **options: object) -> object:
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise PermissionError("AccessDenied")
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(remote(store)._filesystem, method, fail_later)
+    acts: dict[str, Callable[[], object]] = {
+        "rm_file": lambda: store.remove("main", is_meant=lambda entry: True),
+        "pipe_file": lambda: other.take(store, ["main"]),
+    }
+    with pytest.raises(StoreError, match=r"AccessDenied\. Some (of them are removed|runs are written)$"):
+        acts[method]()

@@ -153,6 +153,17 @@ def test_change_within_tolerance_keeps_the_acceptance() -> None:
     assert found(peak(980), peak(2000), *entries).verdict is Verdict.REGRESSED
 
 
+@pytest.mark.parametrize("fast", [timedelta(0), timedelta(hours=1)], ids=["same_second", "an_hour"])
+def test_acceptance_is_later_than_that_of_a_fast_clock(fast: timedelta) -> None:
+    paths = dict.fromkeys(("ops.count", "aten::clone.count"), NOW + fast)
+    comparison = compared(replace(BASE, accepted=paths), HEAD)
+    document = comparison_to_document(comparison)
+    again = comparison_from_document(validate(document, Contract.COMPARISON, where="x"), where="x")
+    for each in (comparison, again):
+        test = found(replace(BASE, accepted=paths), HEAD, *accepted(each))
+        assert test.verdict is Verdict.ACCEPTED
+
+
 def test_acceptance_covers_only_its_test() -> None:
     entries = [replace(entry, test="tests/test_a.py::test_y") for entry in accepted(compared(BASE, HEAD))]
     assert found(BASE, HEAD, *entries).verdict is Verdict.REGRESSED

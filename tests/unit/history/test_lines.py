@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.documents.histories import log_of
@@ -61,6 +63,23 @@ def test_only_the_last_runs_are_shown(tmp_path: Path) -> None:
     assert "+1" in lines[-3], "a change is against the run before, shown or not"
     assert len(text_of(log, last=99)) > len(lines) + 25
     assert text_of(log, last=0)[-1].startswith("30 earlier runs")
+
+
+class Counted(list[Samples | None]):
+    """Samples that count how many of them are looked at one by one."""
+
+    looks = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(at)
+
+
+def test_runs_without_the_metric_are_looked_at_once(tmp_path: Path) -> None:
+    (trend, *_) = trends_of(log_of(tmp_path, [1] * 50))
+    samples = Counted([None] * len(trend))
+    list(trend_lines([replace(trend, samples=samples)], last=-1, width=120))
+    assert samples.looks <= 3 * len(trend)
 
 
 def test_lines_fit_the_terminal(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The log: appended runs are there, whatever happened to earlier ones."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from support.documents.histories import log_of, record_on_day
 from pytest_opprof.errors import StoreError
 from pytest_opprof.history import log as log_module
 from pytest_opprof.history.entries import RunEntry, read_entries
-from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.log import Compacted, HistoryLog
+from pytest_opprof.history.reader import HistoryReader
 
 
 def runs_in(log: HistoryLog) -> list[str]:
@@ -75,20 +77,29 @@ def test_half_a_line_is_never_continued(tmp_path: Path) -> None:
     assert len(log.segments()) == 2
 
 
-def test_another_machines_segments_are_left_alone(tmp_path: Path) -> None:
+def test_copied_folders_never_continue_one_segment(tmp_path: Path) -> None:
     log = log_of(tmp_path, [1])
-    (theirs,) = log.segments()
-    (log.folder / ".current").unlink()  # it is not copied along
-    log.append([record_on_day(2)])
-    assert theirs in log.segments()
-    assert len(log.segments()) == 2
+    copies = [
+        HistoryLog(shutil.copytree(log.folder, tmp_path / name, copy_function=shutil.copy2)) for name in "ab"
+    ]
+    for day, each in enumerate([log, *copies], start=5):
+        each.append([record_on_day(day)])
+        each.append([record_on_day(day + 10)])
+    for copy in copies:
+        assert len(copy.segments()) == 2, "the copied one, and one of its own"
+        for segment in copy.segments():
+            shutil.copy(segment.path, tmp_path)
+    for segment in log.segments():
+        shutil.copy(segment.path, tmp_path)
+    days = (0, 5, 6, 7, 15, 16, 17)
+    assert sorted(runs_in(HistoryLog(tmp_path))) == [f"run{day:05}" for day in days]
 
 
 def test_compaction_keeps_each_run_once(tmp_path: Path) -> None:
     log = log_of(tmp_path, [1, 2])
     (log.folder / ".current").unlink()
     log.append([record_on_day(1, mul=2), record_on_day(5)])
-    assert log.compact() == 3
+    assert log.compact() == Compacted(runs=3)
     assert len(log.segments()) == 1
     assert sorted(runs_in(log)) == ["run00000", "run00001", "run00005"]
     log.append([record_on_day(6)])
@@ -103,12 +114,49 @@ def test_compaction_reads_damaged_definitions_where_else_they_stand(tmp_path: Pa
     (other,) = set(log.segments()) - {whole}
     lines = other.path.read_bytes().splitlines(keepends=True)
     other.path.write_bytes(b"".join(line for line in lines if line.startswith(b'{"run"')))
-    assert log.compact() == 3
+    assert log.compact() == Compacted(runs=3)
     assert sorted(runs_in(log)) == ["run00000", "run00001", "run00007"]
 
 
+@pytest.mark.parametrize("start", [b'{"define"', b'{"run"'])
+def test_compaction_keeps_what_it_cannot_read(tmp_path: Path, start: bytes) -> None:
+    log = log_of(tmp_path, [1, 1, 1])
+    (damaged,) = (segment.path for segment in log.segments())
+    lines = damaged.read_bytes().splitlines(keepends=True)
+    at = max(at for at, line in enumerate(lines) if line.startswith(start))
+    damaged.write_bytes(b"".join([*lines[:at], lines[at].replace(b":", b";", 1), *lines[at + 1 :]]))
+    before = damaged.read_bytes()
+    (log.folder / ".current").unlink()
+    log.append([record_on_day(8, mul=2)])
+    assert log.compact() == Compacted(runs=1, kept=(damaged,))
+    assert damaged.read_bytes() == before
+    damaged.write_bytes(b"".join(lines))
+    assert log.compact() == Compacted(runs=4)
+    assert sorted(runs_in(log)) == ["run00000", "run00001", "run00002", "run00008"]
+
+
+def test_compaction_keeps_each_name_of_a_run(tmp_path: Path) -> None:
+    log = HistoryLog(tmp_path / "history")
+    names = [None, "main", "v1", None, "main"]
+    log.append([record_on_day(1, name=name) for name in names])
+    assert log.compact() == Compacted(runs=1)
+    assert runs_in(log) == ["run00001"] * 2
+    assert [record.head.name for record in log.records()] == ["main"]
+    for name in ("main", "v1"):
+        assert len(HistoryReader(log).results("t.py::test_0", name=name)) == 1
+
+
+def test_compaction_keeps_a_run_whose_named_record_is_left_alone(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [1], name=None)
+    (log.folder / ".current").unlink()
+    log.append([record_on_day(0, mul=1), record_on_day(3)])
+    (named,) = (each.path for each in log.segments() if b'"name":"main"' in each.path.read_bytes())
+    named.write_bytes(named.read_bytes().replace(b'"run":"run00003"', b'"run";"run00003"'))
+    assert log.compact() == Compacted(runs=1, kept=(named,))
+
+
 def test_compacting_an_empty_log_does_nothing(tmp_path: Path) -> None:
-    assert HistoryLog(tmp_path / "history").compact() == 0
+    assert HistoryLog(tmp_path / "history").compact() == Compacted(runs=0)
 
 
 def test_history_ignores_itself_in_git(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """A reader's view of a log; it changes no file."""
 
+import json
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from support.documents.histories import FIRST_DAY, log_of, record_on_day
 from pytest_opprof.history import log as log_module
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.reader import HistoryReader
+from pytest_opprof.history.record import Definition
 
 TEST = "t.py::test_0"
 RUNS = 200
@@ -167,3 +170,26 @@ def test_empty_history_leaves_no_folder(tmp_path: Path) -> None:
     reader = HistoryReader(HistoryLog(tmp_path / "history"))
     assert reader.tests() == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("member", ["steps", "ops.count"])
+def test_definition_with_a_number_too_large_for_a_float_is_skipped(tmp_path: Path, member: str) -> None:
+    log = HistoryLog(tmp_path / "history")
+    record = record_on_day(1)
+    ((definition, values),) = record.tests
+    document = json.loads(definition.text)
+    place = document if member == "steps" else document["totals"]
+    place[member] = 10**400
+    log.append([replace(record, tests=((Definition.of(document), values),))])
+    assert HistoryReader(log).tests() == []
+    assert any("damaged lines skipped: 1" in note for note in notes(log))
+
+
+def test_a_run_that_is_saved_later_gets_its_names(tmp_path: Path) -> None:
+    log = HistoryLog(tmp_path / "history")
+    log.append(record_on_day(1, name=name) for name in (None, "main", "v1"))
+    reader = HistoryReader(log)
+    for name in ("main", "v1"):
+        assert len(reader.results(TEST, name=name)) == 1
+    (result,) = reader.results(TEST)
+    assert result.run.name == "main"

@@ -12,6 +12,7 @@ from support.documents.strategies import simple_run, simple_test
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.results import files
 from pytest_opprof.results.files import parse, read_run, write_bytes, write_run
+from pytest_opprof.results.names import MAX_TESTS
 
 RUN = simple_run(simple_test({"aten::mul": 2}))
 
@@ -99,6 +100,17 @@ def test_bomb_is_refused_at_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "big.json").write_bytes(b" " * 2**21)
     with pytest.raises(DocumentError, match="larger than 1 MiB unpacked"):
         read_run(tmp_path / "big.json")
+    with pytest.raises(DocumentError, match="larger than 1 MiB unpacked"):
+        parse(b" " * 2**21, where="big.json")
+
+
+def test_run_of_too_many_tests_is_not_written(tmp_path: Path) -> None:
+    tests = (simple_test({}, node_id=f"t.py::test[{number}]") for number in range(MAX_TESTS + 1))
+    with pytest.raises(
+        StoreError, match=r"run\.json: not written: 20001 tests are more than 20000\. Profile"
+    ):
+        write_run(tmp_path / "run.json", simple_run(*tests))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_too_large_a_run_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import run_to_document
+from pytest_opprof.results.names import MAX_TESTS
 from pytest_opprof.results.schema import Contract, contract_of, json_path, validate
 
 SCHEMAS = Path(__file__).parents[3] / "schemas"
@@ -165,6 +166,24 @@ def test_wrong_test_is_found_among_others(at: int) -> None:
 
 def test_too_many_tests_are_too_many_though_each_is_right() -> None:
     document = run_to_document(simple_run(simple_test({"aten::mul": 1})))
-    document["tests"] *= 20_001
+    document["tests"] *= MAX_TESTS + 1
     with pytest.raises(DocumentError, match=r"tests: 20001 entries are more than 20000"):
         validate(document, Contract.RUN, where="run.json")
+
+
+@pytest.mark.parametrize("place", ["document", "test", "lines"])
+def test_key_with_a_lone_surrogate_is_a_key(place: str) -> None:
+    document = _valid()
+    test = document["tests"][0]
+    {"document": document, "test": test, "lines": test.setdefault("lines", {})}[place]["\ud800"] = "x"
+    assert validate(document, Contract.RUN, where="x.json") is document
+
+
+def test_no_value_hides_behind_a_key_with_a_surrogate() -> None:
+    document = _valid()
+    document["tests"][0]["lines"] = {"\ud800": 5}
+    with pytest.raises(DocumentError, match="5 is not a string"):
+        validate(document, Contract.RUN, where="x.json")
+    document["tests"][0]["lines"] = {"\ud800": 5, "\U000fd800": "x"}
+    with pytest.raises(DocumentError, match="two keys of an object differ only in surrogates"):
+        validate(document, Contract.RUN, where="x.json")
