@@ -189,10 +189,14 @@ def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
     """The path of a test's pair, the command that shows it, and ``missing`` if the base has no trace."""
     sides = [side for side in SIDES if pairs.path(node_id, side).exists()]
     which = "{" + ",".join(sides) + "}" if len(sides) > 1 else sides[0]
-    # The stem, which stays the only one: another test of this name may get a pair later.
     stem, folder = trace_stem(node_id), shown(pairs.folder)
+    name = stem.rpartition("-")[0]
+    # Files have other letters than a test's name may have, and a test of another file may have this name.
+    others = {_stem(path) for path in pairs.folder.glob(f"{name}-*{SUFFIX}")} - {stem}
+    is_only = not any(other.rpartition("-")[0] == name for other in others)
+    called = name if is_only and node_id.endswith(f"::{name}") else stem
     where = f" --traces={shlex.quote(folder)}" if pairs.is_named else ""
-    told = f"{folder}/{stem}.{which}{SUFFIX}   (opprof view {stem}{where})"
+    told = f"{folder}/{stem}.{which}{SUFFIX}   (opprof view {called}{where})"
     return told if "base" in sides else f"{told}; {missing}"
 
 

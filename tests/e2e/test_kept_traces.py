@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,10 @@ def test_a_failed_gate_shows_base_and_head(saved: Project) -> None:
     assert beside.startswith("saved/test_it-")
     session = saved.pytest("--opprof-baseline=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
-    stem = "test_it-????????????"
-    told = f"traces:   .opprof/traces/{stem}.{{base,head}}.json.gz   (opprof view {stem})"
-    session.lines.fnmatch_lines([told])
+    session.lines.fnmatch_lines(
+        ["traces:   .opprof/traces/test_it-????????????.{base,head}.json.gz   (opprof view test_it)"]
+    )
     _, base, head = (saved.folder / TRACES / name for name in kept(saved))
-    assert f"(opprof view {base.name.removesuffix('.base.json.gz')})" in session.stdout
     assert (base.name[-13:], head.name[-13:]) == (".base.json.gz", ".head.json.gz")
     assert (ops(base).count("work"), ops(head).count("work")) == (2 * 3, 3 * 3)
 
@@ -51,10 +49,8 @@ def test_a_failed_gate_shows_base_and_head(saved: Project) -> None:
 @pytest.mark.slow
 def test_pairs_are_written_to_the_traces_folder(saved: Project) -> None:
     session = saved.pytest("--opprof-baseline=main", "--opprof-traces=artifact")
-    stem = "test_it-????????????"
-    session.lines.fnmatch_lines(
-        [f"traces:   artifact/{stem}.{{base,head}}.json.gz   (opprof view {stem} --traces=artifact)"]
-    )
+    told = "traces:   artifact/test_it-????????????.{base,head}.json.gz   (opprof view test_it --traces=artifact)"
+    session.lines.fnmatch_lines([told])
     assert [name.partition(".")[2] for name in kept(saved, "artifact")] == [
         "base.json.gz",
         "head.json.gz",
@@ -79,8 +75,7 @@ def test_base_of_another_environment_is_reported(saved: Project) -> None:
         (saved.folder / TRACES / name).unlink()
     session = saved.pytest("--opprof-baseline=main")
     told = " ".join(session.stdout.split())
-    command = r"\(opprof view test_it-[0-9a-f]{12}\)"
-    assert re.search(rf"\.head\.json\.gz {command}; no trace of main is kept here", told)
+    assert ".head.json.gz (opprof view test_it); no trace of main is kept here" in told
     assert [name[-13:] for name in kept(saved)] == [".head.json.gz"]
 
 

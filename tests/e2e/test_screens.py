@@ -59,7 +59,7 @@ VARYING = (
     (r"main@[0-9a-f]{7}(\+dirty)?", "main@COMMIT"),
     (r"^platform .*\n(?:.*\n)*?(?=opprof )", ""),
     (r"(?m)^opprof \d.*$", "opprof HEADER"),
-    (r"-[0-9a-f]{12}(?=\.\{|\))", "-DIGEST"),
+    (r"-[0-9a-f]{12}(?=\.\{)", "-DIGEST"),
 )
 
 

@@ -39,7 +39,7 @@ def test_the_last_cycle_of_each_side_is_kept(folders: dict[str, Path], tmp_path:
     comparison = compared(calls=3)
     assert comparison.tests[0].verdict is Verdict.REGRESSED
     (told,) = keep_pairs(comparison, **folders, top=tmp_path)
-    assert told.endswith(f"/.opprof/traces/{STEM}.{{base,head}}.json.gz   (opprof view {STEM})")
+    assert told.endswith(f"/.opprof/traces/{STEM}.{{base,head}}.json.gz   (opprof view test_x)")
     assert kept(tmp_path) == {"base.json.gz": "base cycle10", "head.json.gz": "head cycle10"}
 
 
