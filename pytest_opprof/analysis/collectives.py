@@ -126,8 +126,9 @@ def _name(told: object, kernel: str) -> str:
 
 def _number(args: Mapping[str, Any], key: str, *, otherwise: int = 0) -> int:
     value = args.get(key)
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_whole and abs(value) <= _MOST_ELEMENTS else otherwise
+    if not isinstance(value, int) or isinstance(value, bool):
+        return otherwise
+    return value if abs(value) <= _MOST_ELEMENTS else otherwise
 
 
 @functools.lru_cache(maxsize=64)  # each collective repeats the ranks of its group

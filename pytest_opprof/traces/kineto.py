@@ -75,8 +75,9 @@ class TraceFile(Averaged):
     def _distributed(self, key: str, *, least: int) -> int | None:
         info = self.metadata.get("distributedInfo")
         value = info.get(key) if isinstance(info, dict) else None
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        return value if is_whole and least <= value <= MOST_RANKS else None
+        if not isinstance(value, int) or isinstance(value, bool):
+            return None
+        return value if least <= value <= MOST_RANKS else None
 
     @property
     def other_events(self) -> int:
