@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from _pytest.mark import KeywordMatcher
 from _pytest.mark import expression as expressions
+from _pytest.mark.expression import Expression
 
 from pytest_opprof.compare.limits import parse_limits
 from pytest_opprof.errors import UsageError
@@ -132,7 +133,7 @@ def _budget(text: str) -> str | dict[str, str]:
 
 def _by_expression(text: str, line: str) -> Callable[[pytest.Item], bool]:
     try:
-        expression = expressions.Expression.compile(text)
+        expression = Expression.compile(text)
     except _INVALID as error:
         raise UsageError(f"opprof_mark: {line!r} is not a -k expression: {error}") from None
     return lambda item: expression.evaluate(KeywordMatcher.from_item(item))

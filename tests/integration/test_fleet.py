@@ -111,48 +111,6 @@ def test_a_job_without_steps_is_one_step(tmp_path: Path, threads: Executor) -> N
     assert (summary.steps, [one.rank for one in summary.stragglers]) == ((0,), [5])
 
 
-@pytest.mark.parametrize(
-    "odd", [{"hostname": "\ud800"}, {"distributedInfo": {"rank": 2, "world_size": 2**70}}], ids=str
-)
-def test_odd_values_of_one_file_leave_the_others(
-    tmp_path: Path, threads: Executor, odd: dict[str, Any]
-) -> None:
-    folder = write_job(tmp_path / "job", ranks=RANKS)
-    (folder / "rank2.json").write_text(json.dumps(rank_trace(2, ranks=RANKS) | odd))
-    files = ingest(str(folder), str(tmp_path / "tables"), job="a", executor=threads)
-    assert sum(one.status is Status.OK for one in files) >= RANKS - 1
-    assert [one.rank for one in window(tmp_path).manifest()] == list(range(RANKS))
-
-
-def test_a_name_that_is_not_utf8_is_read(tmp_path: Path, threads: Executor) -> None:
-    folder = write_job(tmp_path / "job", ranks=RANKS)
-    (folder / "rank2.json").rename(folder / os.fsdecode(b"rank2-\xe9.json"))
-    files = ingest(str(folder), str(tmp_path / "tables"), job="a", executor=threads)
-    assert {one.status for one in files} == {Status.OK}
-
-
-def test_an_interrupted_ingest_leaves_the_earlier_job(
-    tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read(tmp_path, threads)
-    query = "SELECT count, self_ns FROM ops WHERE name = 'aten::mul'"
-    before = Database([window(tmp_path)]).query(query)
-    monkeypatch.setattr(Window, "write_manifest", _interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        read(tmp_path, threads, muls=5)
-    assert Database([window(tmp_path)]).query(query) == before
-
-
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def test_tables_in_a_pattern_are_refused(tmp_path: Path, threads: Executor) -> None:
-    folder = write_job(tmp_path / "job", ranks=2)
-    with pytest.raises(UsageError, match="choose a path without"):
-        ingest(str(folder), str(tmp_path / "out[1]"), job="a", executor=threads)
-
-
 BROKEN = {
     "cut gzip": gzip.compress(json.dumps(rank_trace(2, ranks=RANKS)).encode())[:-20],
     "bad UTF-8": json.dumps(rank_trace(2, ranks=RANKS)).encode().replace(b"aten::mul", b"aten::\xff\xfel"),
