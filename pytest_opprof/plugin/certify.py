@@ -28,6 +28,7 @@ from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
 from pytest_opprof.experiment.session import WITHOUT_ADDED
 from pytest_opprof.plugin.arguments import fresh_arguments
+from pytest_opprof.plugin.shortfall import FAULTS
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run, write_run
@@ -173,7 +174,7 @@ class SecondLooks:
         try:
             with _fresh_process(self._config, [node_id], number=2) as process:
                 run = process.run(self._left_s)
-        except (OpprofError, OSError, subprocess.TimeoutExpired):
+        except FAULTS:  # the test's fixtures may have replaced anything
             return None
         finally:
             self._left_s -= time.monotonic() - began_s

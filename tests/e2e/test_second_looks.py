@@ -86,3 +86,17 @@ def test_fresh_process_starts_despite_what_a_fixture_replaced(project: Project, 
     assert why.startswith("REGRESSED: 1 more range in each step")
     assert outcomes == {"test_it": "failure", "test_after": "passed"}
     assert processes == 2
+
+
+def test_first_measurement_stands_if_no_fresh_process_can_start(project: Project) -> None:
+    fixture = replacing('monkeypatch.setattr(tempfile, "mkdtemp", mock.Mock(side_effect=RuntimeError))')
+    why, outcomes, processes = compared(project, fixture)
+    assert why.startswith("REGRESSED: 1 more range in each step")
+    assert outcomes == {"test_it": "failure", "test_after": "passed"}
+    assert processes == 1
+
+
+def test_measurement_that_cannot_be_judged_fails_alone(project: Project) -> None:
+    raises = 'monkeypatch.setattr(Path, "read_bytes", mock.Mock(side_effect=RuntimeError))'
+    why, outcomes, _ = compared(project, replacing("if MORE:", f"    {raises}"))
+    assert (why, outcomes) == ("", {"test_it": "passed", "test_after": "passed"})
