@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -161,6 +161,7 @@ class SecondLooks:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._environment = dict(os.environ)  # a test's fixtures may change it until the test is torn down
         self._left_s = _ALL_LOOKS_S
 
     def at(self, item: pytest.Item) -> TestResult | None:
@@ -172,7 +173,7 @@ class SecondLooks:
             cancel(item=item)  # the test has run: stop pytest-timeout's clock
         node_id, began_s = canonical_node_id(item.nodeid), time.monotonic()
         try:
-            with _fresh_process(self._config, [node_id], number=2) as process:
+            with _fresh_process(self._config, [node_id], number=2, environment=self._environment) as process:
                 run = process.run(self._left_s)
         except FAULTS:  # the test's fixtures may have replaced anything
             return None
@@ -192,9 +193,9 @@ def _has_lasting_fixtures(item: pytest.Item) -> bool:
     )
 
 
-def _hash_seed(number: int) -> str:
+def _hash_seed(number: int, environment: Mapping[str, str]) -> str:
     """A process's seed by number: two alternate, neither of them this process's own."""
-    own = os.environ.get(_HASH_SEED)
+    own = environment.get(_HASH_SEED)
     if own is not None and Replay.here():
         return own  # sets' order changes machine instructions
     return [seed for seed in ("1", "2", "3") if seed != own][number % 2]
@@ -255,7 +256,12 @@ class _FreshProcess:
 
 @contextlib.contextmanager
 def _fresh_process(
-    config: pytest.Config, node_ids: Sequence[str], *, number: int, first: Run | None = None
+    config: pytest.Config,
+    node_ids: Sequence[str],
+    *,
+    number: int,
+    first: Run | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> Iterator[_FreshProcess]:
     """A fresh process that measures some tests, in this order, to confirm the `first` run.
 
@@ -266,7 +272,7 @@ def _fresh_process(
         folder = place.folder
         known, tests = folder / "first.json", folder / "tests.json"
         tests.write_text(json.dumps(node_ids), encoding="ascii")
-        command = _command(config, folder=folder)
+        command = _command(config, folder=folder, environment=environment)
         command.append(f"--opprof-tests={tests}")
         command += [f"--opprof-json={folder / _DOCUMENT}", f"--opprof-ended={folder / _ENDED}"]
         if first is not None:
@@ -276,7 +282,7 @@ def _fresh_process(
             process = started(
                 command,
                 cwd=config.invocation_params.dir,
-                env={**os.environ, **WITHOUT_ADDED, _HASH_SEED: _hash_seed(number)},
+                env={**environment, **WITHOUT_ADDED, _HASH_SEED: _hash_seed(number, environment)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -291,7 +297,7 @@ def _fresh_process(
                     remove(file)  # it did not die in its test
 
 
-def _command(config: pytest.Config, *, folder: Path) -> list[str]:
+def _command(config: pytest.Config, *, folder: Path, environment: Mapping[str, str]) -> list[str]:
     """A process with the same options, which imports the same copy of the project."""
     replay = Replay.here()
     # `python -m` puts the current folder first; the `pytest` script does not, and may test an installed copy.
@@ -300,5 +306,5 @@ def _command(config: pytest.Config, *, folder: Path) -> list[str]:
     return [
         *(replay.command if replay else ()),
         *(sys.executable, *like_a_script, "-m", "pytest"),
-        *fresh_arguments(config, folder=folder),
+        *fresh_arguments(config, folder=folder, environment=environment),
     ]

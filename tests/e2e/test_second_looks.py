@@ -79,6 +79,10 @@ def replacing(*what: str) -> str:
             ),
             id="no processes and threads",
         ),
+        pytest.param(
+            replacing('monkeypatch.setenv("MODE", "0")', 'monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such")'),
+            id="environment",
+        ),
     ],
 )
 def test_fresh_process_starts_despite_what_a_fixture_replaced(project: Project, fixture: str) -> None:
