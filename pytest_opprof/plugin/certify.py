@@ -28,6 +28,7 @@ from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
 from pytest_opprof.experiment.session import WITHOUT_ADDED
 from pytest_opprof.plugin.arguments import fresh_arguments
+from pytest_opprof.plugin.own_fixtures import must_run_alone
 from pytest_opprof.plugin.shortfall import FAULTS
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
@@ -155,8 +156,7 @@ def _measured_again(
 class SecondLooks:
     """Measures tests that are about to fail in fresh processes, within 30 s.
 
-    It does not if a test uses the project's own fixtures that outlive it: a second process would make and end
-    them too, such as a database by its name, while this one still uses them.
+    It does not if a second process could disturb what the test's fixtures made (see `own_fixtures`).
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -166,7 +166,7 @@ class SecondLooks:
 
     def at(self, item: pytest.Item) -> TestResult | None:
         """A fresh process's measurement of a test; None if it fails or takes too long."""
-        if self._left_s <= 0 or _has_lasting_fixtures(item):
+        if self._left_s <= 0 or must_run_alone(item):
             return None
         cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
         if cancel is not None:
@@ -180,17 +180,6 @@ class SecondLooks:
         finally:
             self._left_s -= time.monotonic() - began_s
         return next((test for test in run.tests if test.node_id == node_id), None)
-
-
-def _has_lasting_fixtures(item: pytest.Item) -> bool:
-    """Whether a test uses fixtures that outlive it, except installed plugins'."""
-    info = getattr(item, "_fixtureinfo", None)
-    return info is not None and any(
-        fixture.scope != "function" and "site-packages" not in fixture.func.__code__.co_filename
-        for name in info.names_closure
-        for fixture in info.name2fixturedefs.get(name, ())
-        if hasattr(fixture.func, "__code__")
-    )
 
 
 def _hash_seed(number: int, environment: Mapping[str, str]) -> str:
