@@ -70,7 +70,7 @@ def fresh_arguments(
         All that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`). Those of
         ``PYTEST_ADDOPTS`` are among them: its environment must not have it (see `session.WITHOUT_ADDED`).
     """
-    has = config.pluginmanager.hasplugin
+    has, known = config.pluginmanager.hasplugin, config.known_args_namespace
     added = [*config.getini("addopts"), *shlex.split(environment.get(_ADDED, ""))]
     return [
         *_options(config, added),
@@ -83,6 +83,8 @@ def fresh_arguments(
         *((f"--log-file={os.devnull}",) if has("logging") else ()),
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
+        # By default that of the ini file, or else of the root: not of os.devnull.
+        f"--confcutdir={known.confcutdir}",
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
         *("--opprof-history=off", "--opprof-timed-steps=0", "--opprof-report="),
     ]
