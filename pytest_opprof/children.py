@@ -1,18 +1,23 @@
-"""Start a process in its own session, so that a signal at any moment leaves no part of it behind."""
+"""Start a process in its own session, so that a signal at any moment leaves no part of it behind.
+
+A measured test may have replaced what starts and ends processes: that is taken when this module is imported.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import subprocess
-import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from subprocess import Popen
+from threading import Event, Lock, Thread
+from typing import Any, Final
+
+_kill_group: Final[Any] = getattr(os, "killpg", None)  # Windows has none
 
 
-def started(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+def started(command: Sequence[str], **options: Any) -> Popen[Any]:
     """Start a process as the leader of its own session; if this call is interrupted, the session is killed.
 
     If a signal handler raises while ``subprocess.Popen()`` runs, the process already exists but is lost.
@@ -21,24 +26,24 @@ def started(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     Raises:
         OSError: It cannot be started.
     """
-    made: list[subprocess.Popen[Any]] = []
-    faults: list[Exception] = []
+    made: list[Popen[Any]] = []
+    faults: list[BaseException] = []
     # Whoever takes it first decides: the other thread starts the process, or this one prevents that.
-    begun = threading.Lock()
-    done = threading.Event()
+    begun = Lock()
+    done = Event()
 
     def start() -> None:
         if not begun.acquire(blocking=False):
             return
         try:
-            made.append(subprocess.Popen(command, start_new_session=True, **options))
-        except Exception as error:  # noqa: BLE001  # it is raised where it was asked for
+            made.append(Popen(command, start_new_session=True, **options))
+        except BaseException as error:  # noqa: BLE001  # it is raised where it was asked for
             faults.append(error)
         finally:
             done.set()
 
     try:
-        threading.Thread(target=start).start()
+        Thread(target=start).start()
         done.wait()  # not join(): before 3.13 it considers the thread ended if a handler raises
     except BaseException:
         if not begun.acquire(blocking=False):
@@ -52,13 +57,16 @@ def started(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     return made[0]
 
 
-def send(process: subprocess.Popen[Any], kind: signal.Signals) -> None:
+def send(process: Popen[Any], kind: signal.Signals) -> None:
     """Send a signal to the process group of a `started` process."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, kind)
+    # 1 and 0 are all processes of this user, and our own group: the id of a mock, as an integer, is 1.
+    pid: object = process.pid
+    if isinstance(pid, int) and pid > 1:
+        with contextlib.suppress(ProcessLookupError):
+            _kill_group(pid, kind)
 
 
-def is_gone(process: subprocess.Popen[Any]) -> bool:
+def is_gone(process: Popen[Any]) -> bool:
     """Whether a `started` process and all of its process group have ended, even if nobody has reaped them."""
     if process.poll() is None:
         return False

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+
+# Taken here, because git is also asked while a measured test may have replaced it.
+from subprocess import PIPE, CompletedProcess, Popen, TimeoutExpired
 
 from pytest_opprof.results.run import Commit
 
@@ -27,7 +29,7 @@ def run_git(
     given: bytes = b"",
     environment: Mapping[str, str] | None = None,
     timeout_s: int | None = _TIMEOUT_S,
-) -> subprocess.CompletedProcess[bytes]:
+) -> CompletedProcess[bytes]:
     """Run git in a folder, without questions to the user, in English.
 
     Args:
@@ -37,17 +39,17 @@ def run_git(
 
     Raises:
         OSError: There is no git, or no folder.
-        subprocess.TimeoutExpired: It took too long.
+        TimeoutExpired: It took too long.
     """
-    return subprocess.run(
-        ["git", *arguments],
-        cwd=folder,
-        env={**(os.environ if environment is None else environment), **_QUIET},
-        input=given,
-        capture_output=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    variables = {**(os.environ if environment is None else environment), **_QUIET}
+    command = ["git", *arguments]
+    with Popen(command, cwd=folder, env=variables, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+        try:
+            told, complaint = process.communicate(given, timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            raise
+    return CompletedProcess(command, process.returncode, told, complaint)
 
 
 class Git:
@@ -150,7 +152,7 @@ class Git:
             self.problem = (
                 "git is not installed" if self._folder.is_dir() else f"{self._folder} is not a folder"
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except (OSError, TimeoutExpired) as error:
             self.problem = f"git does not answer ({type(error).__name__})"
         else:
             if done.returncode == 0:

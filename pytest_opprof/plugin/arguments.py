@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -56,19 +56,22 @@ _CALMING: Final = {
 }
 
 
-def fresh_arguments(config: pytest.Config, *, folder: Path) -> list[str]:
+def fresh_arguments(
+    config: pytest.Config, *, folder: Path, environment: Mapping[str, str] = os.environ
+) -> list[str]:
     """The same options, with files of its own, one process, and the order of the tests.
 
     Args:
         config: The session's config.
         folder: The other process's own folder: pytest empties its ``--basetemp``, and truncates its log.
+        environment: The session's.
 
     Returns:
         All that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`). Those of
         ``PYTEST_ADDOPTS`` are among them: its environment must not have it (see `session.WITHOUT_ADDED`).
     """
-    has = config.pluginmanager.hasplugin
-    added = [*config.getini("addopts"), *shlex.split(os.environ.get(_ADDED, ""))]
+    has, known = config.pluginmanager.hasplugin, config.known_args_namespace
+    added = [*config.getini("addopts"), *shlex.split(environment.get(_ADDED, ""))]
     return [
         *_options(config, added),
         *own_options(config),
@@ -80,6 +83,8 @@ def fresh_arguments(config: pytest.Config, *, folder: Path) -> list[str]:
         *((f"--log-file={os.devnull}",) if has("logging") else ()),
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
+        # By default that of the ini file, or else of the root: not of os.devnull.
+        f"--confcutdir={known.confcutdir}",
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
         *("--opprof-history=off", "--opprof-timed-steps=0", "--opprof-report="),
     ]

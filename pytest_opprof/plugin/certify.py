@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,8 @@ from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
 from pytest_opprof.experiment.session import WITHOUT_ADDED
 from pytest_opprof.plugin.arguments import fresh_arguments
+from pytest_opprof.plugin.own_fixtures import must_run_alone
+from pytest_opprof.plugin.shortfall import FAULTS
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run, write_run
@@ -159,46 +161,35 @@ def _measured_again(
 class SecondLooks:
     """Measures tests that are about to fail in fresh processes, within 30 s.
 
-    It does not if a test uses the project's own fixtures that outlive it: a second process would make and end
-    them too, such as a database by its name, while this one still uses them.
+    It does not if a second process could disturb what the test's fixtures made (see `own_fixtures`).
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._environment = dict(os.environ)  # a test's fixtures may change it until the test is torn down
         self._left_s = _ALL_LOOKS_S
 
     def at(self, item: pytest.Item) -> TestResult | None:
         """A fresh process's measurement of a test; None if it fails or takes too long."""
-        if self._left_s <= 0 or _has_lasting_fixtures(item):
+        if self._left_s <= 0 or must_run_alone(item):
             return None
         cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
         if cancel is not None:
             cancel(item=item)  # the test has run: stop pytest-timeout's clock
         node_id, began_s = canonical_node_id(item.nodeid), time.monotonic()
         try:
-            with _fresh_process(self._config, [node_id], number=2) as process:
+            with _fresh_process(self._config, [node_id], number=2, environment=self._environment) as process:
                 run = process.run(self._left_s)
-        except (OpprofError, OSError, subprocess.TimeoutExpired):
+        except FAULTS:  # the test's fixtures may have replaced anything
             return None
         finally:
             self._left_s -= time.monotonic() - began_s
         return next((test for test in run.tests if test.node_id == node_id), None)
 
 
-def _has_lasting_fixtures(item: pytest.Item) -> bool:
-    """Whether a test uses fixtures that outlive it, except installed plugins'."""
-    info = getattr(item, "_fixtureinfo", None)
-    return info is not None and any(
-        fixture.scope != "function" and "site-packages" not in fixture.func.__code__.co_filename
-        for name in info.names_closure
-        for fixture in info.name2fixturedefs.get(name, ())
-        if hasattr(fixture.func, "__code__")
-    )
-
-
-def _hash_seed(number: int) -> str:
+def _hash_seed(number: int, environment: Mapping[str, str]) -> str:
     """A process's seed by number: two alternate, neither of them this process's own."""
-    own = os.environ.get(_HASH_SEED)
+    own = environment.get(_HASH_SEED)
     if own is not None and Replay.here():
         return own  # sets' order changes machine instructions
     return [seed for seed in ("1", "2", "3") if seed != own][number % 2]
@@ -260,7 +251,12 @@ class _FreshProcess:
 
 @contextlib.contextmanager
 def _fresh_process(
-    config: pytest.Config, node_ids: Sequence[str], *, number: int, first: Run | None = None
+    config: pytest.Config,
+    node_ids: Sequence[str],
+    *,
+    number: int,
+    first: Run | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> Iterator[_FreshProcess]:
     """A fresh process that measures some tests, in this order, to confirm the `first` run.
 
@@ -271,7 +267,7 @@ def _fresh_process(
         folder = place.folder
         known, tests = folder / "first.json", folder / "tests.json"
         tests.write_text(json.dumps(node_ids), encoding="ascii")
-        command = _command(config, folder=folder)
+        command = _command(config, folder=folder, environment=environment)
         command.append(f"--opprof-tests={tests}")
         command += [f"--opprof-json={folder / _DOCUMENT}", f"--opprof-ended={folder / _ENDED}"]
         if first is not None:
@@ -281,7 +277,7 @@ def _fresh_process(
             process = started(
                 command,
                 cwd=config.invocation_params.dir,
-                env={**os.environ, **WITHOUT_ADDED, _HASH_SEED: _hash_seed(number)},
+                env={**environment, **WITHOUT_ADDED, _HASH_SEED: _hash_seed(number, environment)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -296,7 +292,7 @@ def _fresh_process(
                     remove(file)  # it did not die in its test
 
 
-def _command(config: pytest.Config, *, folder: Path) -> list[str]:
+def _command(config: pytest.Config, *, folder: Path, environment: Mapping[str, str]) -> list[str]:
     """A process with the same options, which imports the same copy of the project."""
     replay = Replay.here()
     # `python -m` puts the current folder first; the `pytest` script does not, and may test an installed copy.
@@ -305,5 +301,5 @@ def _command(config: pytest.Config, *, folder: Path) -> list[str]:
     return [
         *(replay.command if replay else ()),
         *(sys.executable, *like_a_script, "-m", "pytest"),
-        *fresh_arguments(config, folder=folder),
+        *fresh_arguments(config, folder=folder, environment=environment),
     ]

@@ -12,6 +12,7 @@ from pytest_opprof.plugin.certify import SecondLooks
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.measurement import measured, unmeasured
 from pytest_opprof.plugin.plans import PLAN
+from pytest_opprof.plugin.shortfall import FAULTS, fault
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.names import canonical_node_id
 from pytest_opprof.results.run import CERTIFICATE, MeasurementStatus, Outcome, TestResult
@@ -85,9 +86,18 @@ class Looks:
     def _look(self, item: pytest.Item, stepping: Stepping) -> TestComparison | None:
         item.stash[_LAST] = found = None
         test = measured_or_error(unjudged(item, Outcome.PASSED), stepping)
-        with contextlib.suppress(Exception):  # this runs inside the test, which is judged later
+        with contextlib.suppress(*FAULTS):  # this runs inside the test, which is judged later
             item.stash[_LAST] = found = self._session.compare(test)
         return found
+
+
+def outcome_of(report: pytest.TestReport) -> Outcome:
+    """A test's outcome by the report of its call, or of a setup that did not pass."""
+    if report.when == "setup":
+        return Outcome.SKIPPED if report.skipped else Outcome.ERROR
+    if report.passed:
+        return Outcome.PASSED
+    return Outcome.SKIPPED if report.skipped else Outcome.FAILED
 
 
 def unjudged(item: pytest.Item, outcome: Outcome) -> TestResult:
@@ -105,9 +115,8 @@ def measured_or_error(test: TestResult, stepping: Stepping) -> TestResult:
     """`test` with its recording, or why that cannot be read."""
     try:
         return measured(test, stepping)
-    except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
-        reason = f"the profiler failed: {type(error).__name__}: {error}"
-        return unmeasured(test, MeasurementStatus.ERROR, reason)
+    except FAULTS as error:
+        return unmeasured(test, MeasurementStatus.ERROR, fault(error))
 
 
 def measured_of(found: TestComparison) -> TestResult:

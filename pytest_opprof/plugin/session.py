@@ -35,7 +35,7 @@ from pytest_opprof.plugin.counting import MACHINE, PYTHON, CountedCalls, certifi
 from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.heap import RestingHeap
-from pytest_opprof.plugin.looks import Looks, measured_of, measured_or_error, unjudged
+from pytest_opprof.plugin.looks import Looks, measured_of, measured_or_error, outcome_of, unjudged
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.measurement import (
     problem_sentence,
@@ -49,6 +49,7 @@ from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.reports import check_reports, note_properties
 from pytest_opprof.plugin.scaling import Scaling
 from pytest_opprof.plugin.seeds import Seeds
+from pytest_opprof.plugin.shortfall import FAULTS, fault
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.plugin.traces import SessionTraces
@@ -243,13 +244,23 @@ class OpprofSession:
             del item.stash[STEPPING]  # a rerun starts anew; the recordings are dropped
         self.running = None
         has_failed = stepping is not None and stepping.has_failed_parts
-        test = unjudged(item, Outcome.FAILED if has_failed and report.passed else _outcome(report))
+        test = unjudged(item, Outcome.FAILED if has_failed and report.passed else outcome_of(report))
         if plan.refusal and test.outcome is Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.ERROR, plan.refusal))
             return
         if stepping is None or test.outcome is not Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
+        try:
+            failure = self._failure(item, test, stepping)
+        except FAULTS as error:  # the test's fixtures may have replaced anything
+            self._take(unmeasured(test, MeasurementStatus.ERROR, fault(error)))
+        else:
+            if failure:
+                fail_test(call, report, failure)
+
+    def _failure(self, item: pytest.Item, test: TestResult, stepping: Stepping) -> str:
+        """Take a passed test's measurement; gives the section that fails the test, or ""."""
         found = self._found(item, test, stepping)
         test = measured_of(found)
         if test.timing.reason:
@@ -261,9 +272,9 @@ class OpprofSession:
         self._take(test)
         self.judged[test.node_id] = found
         note_properties(item, found)
-        traces = self._write_traces(found, test, stepping, by_marker=plan.request.trace)
-        if self.fails(found) and found.verdict not in NOT_THE_TESTS:
-            fail_test(call, report, self._section(found, traces))
+        traces = self._write_traces(found, test, stepping, by_marker=item.stash[PLAN].request.trace)
+        is_failed = self.fails(found) and found.verdict not in NOT_THE_TESTS
+        return self._section(found, traces) if is_failed else ""
 
     def _found(self, item: pytest.Item, test: TestResult, stepping: Stepping) -> TestComparison:
         """A test's measurement and comparison. What a look has read is not read again."""
@@ -305,8 +316,8 @@ class OpprofSession:
             notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(problems))))
             try:
                 self.shared.put_result(replace(self.run_of([test]), notes=notes))
-            except OpprofError as error:
-                self.failures.append(str(error))
+            except FAULTS as error:
+                self.failures.append(fault(error))
 
     def compare(self, test: TestResult) -> TestComparison:
         """Judge a test by the session's baseline."""
@@ -325,8 +336,8 @@ class OpprofSession:
             told += map(shown, self.traces.asked_for(test, recordings, by_marker=by_marker))
             not_staged = self.traces.stage(test, recordings)
             told += filter(None, [self.traces.show(found, recordings, base=self.baseline.run)])
-        except OpprofError as error:
-            not_staged = str(error)
+        except FAULTS as error:
+            not_staged = fault(error)
         if not_staged:
             self.notes[not_staged] = None
         return told
@@ -384,11 +395,3 @@ class OpprofSession:
             environment=here,
             tests=tuple(tests),
         )
-
-
-def _outcome(report: pytest.TestReport) -> Outcome:
-    if report.when == "setup":
-        return Outcome.SKIPPED if report.skipped else Outcome.ERROR
-    if report.passed:
-        return Outcome.PASSED
-    return Outcome.SKIPPED if report.skipped else Outcome.FAILED

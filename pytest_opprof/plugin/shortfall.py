@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.errors import CaptureBusyError
+import pytest
+
+from pytest_opprof.errors import CaptureBusyError, OpprofError
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
@@ -13,6 +15,18 @@ if TYPE_CHECKING:
 REPEATABLE: Final = (
     "Build the state inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
 )
+
+# What our own code may raise while a test is set up, whose fixtures may have replaced anything.
+FAULTS: Final = (Exception, pytest.fail.Exception, pytest.skip.Exception)
+
+
+def fault(error: BaseException) -> str:
+    """Why a measurement failed that the test did not fail."""
+    return (
+        str(error)
+        if isinstance(error, OpprofError)
+        else f"the profiler failed: {type(error).__name__}: {error}"
+    )
 
 
 def unrepeatable(error: BaseException, *, call: int) -> str:

@@ -18,13 +18,13 @@ from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_compile import Compilations, CompileWatch, compiled
-from pytest_opprof.errors import OpprofError, UsageError
+from pytest_opprof.errors import UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, is_of_the_call, replaced, unreported
 from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.quiet_machine import QuietMachine, QuietRecorder
 from pytest_opprof.plugin.seeds import Seeds
-from pytest_opprof.plugin.shortfall import REPEATABLE, missing, unrepeatable
+from pytest_opprof.plugin.shortfall import REPEATABLE, fault, missing, unrepeatable
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
@@ -384,5 +384,4 @@ class Stepping:
             self._blame(error)
 
     def _blame(self, error: Exception) -> None:
-        known = isinstance(error, OpprofError)
-        self.problem = str(error) if known else f"the profiler failed: {type(error).__name__}: {error}"
+        self.problem = fault(error)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from pytest_opprof import children
 from pytest_opprof.capture.cxx import fault_of
 from pytest_opprof.children import started
 from pytest_opprof.experiment.session import run
@@ -44,7 +45,7 @@ def pids(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     found: list[int] = []
     monkeypatch.setattr(_Hit, "pids", found, raising=False)
-    monkeypatch.setattr(subprocess, "Popen", _Hit)
+    monkeypatch.setattr(children, "Popen", _Hit)
     before = signal.signal(signal.SIGTERM, end)
     yield found
     signal.signal(signal.SIGTERM, before)

@@ -72,6 +72,7 @@ def test_second_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     impatient = f"""if True:
         import os, signal, sys, threading, time
         from pathlib import Path
+        from pytest_opprof import children
         from pytest_opprof.experiment import session
 
         def interrupts():
@@ -82,12 +83,12 @@ def test_second_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
                 time.sleep(0.5)
 
         threading.Thread(target=interrupts, daemon=True).start()
-        started = session.subprocess.Popen
+        started = children.Popen
         def noted(*args, **kwargs):
             process = started(*args, **kwargs)
             Path("pid").write_text(str(process.pid))
             return process
-        session.subprocess.Popen = noted
+        children.Popen = noted
         session.run([sys.executable, "-c", {deaf!r}], folder=Path.cwd(), environment=os.environ)
     """
     done = ended(f"exec({impatient!r})", tmp_path, timeout=60)

@@ -214,3 +214,12 @@ def test_fresh_process_imports_what_the_pytest_script_imports(project: Project) 
         (test,) = stored(project).tests
         assert (test.processes, test.unstable) == (2, ())
         assert {row.name for row in test.ops} & {"installed", "folder"} == {where}
+
+
+def test_conftest_above_the_project_is_left_alone(project: Project) -> None:
+    (project.folder / "pytest.ini").unlink()
+    project.write("../conftest.py", "raise AssertionError('not of this project')\n")
+    project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
+    session = project.pytest("-p", "opprof", "--rootdir=.", "--opprof-save=main")
+    assert not any("not certified" in line for line in session.told)
+    assert [test.processes for test in stored(project).tests] == [2]

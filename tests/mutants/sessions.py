@@ -45,8 +45,8 @@ SESSIONS: Final = (
         name="a fault of ours",
         tells="That the profiler itself failed.",
         file=_STEPPING,
-        text="        self.problem = str(error) if known else",
-        without="        _ = str(error) if known else",
+        text="        self.problem = fault(error)",
+        without="        fault(error)",
         test="tests/unit/plugin/test_stepping.py"
         "::test_a_schedule_that_raises_is_a_problem_of_the_measurement",
     ),
