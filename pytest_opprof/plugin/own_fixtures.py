@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR, unwrap
+from inspect import unwrap
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final
 
@@ -15,16 +15,16 @@ _EMPTY: Final = CellType()
 
 
 def must_run_alone(item: pytest.Item) -> bool:
-    """Whether a test uses the project's own fixtures that outlive it or clean up after it.
+    """Whether a test uses the project's own fixtures that outlive it.
 
-    A second process would make and end what they made, such as a database by its name, while this one still
-    uses it.
+    A second process would make and end what they made, such as a database by its name, while later tests of
+    this one still use it.
     """
     return any(
-        (fixture.scope != "function" or any(map(_cleans_up, codes)))
-        and any(not code.co_filename.startswith(library_folders()) for code in codes)
+        not code.co_filename.startswith(library_folders())
         for fixture in _fixtures(item)
-        if (codes := _codes(fixture.func))
+        if fixture.scope != "function"
+        for code in _codes(fixture.func)
     )
 
 
@@ -52,7 +52,3 @@ def _codes(function: Callable[..., object]) -> list[CodeType]:
             found[one.__code__] = None
             left += [cell.cell_contents for cell in one.__closure__ or () if cell != _EMPTY]
     return list(found)
-
-
-def _cleans_up(code: CodeType) -> bool:
-    return bool(code.co_flags & (CO_GENERATOR | CO_ASYNC_GENERATOR)) or "addfinalizer" in code.co_names

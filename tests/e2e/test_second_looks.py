@@ -100,17 +100,6 @@ def test_first_measurement_stands_if_no_fresh_process_can_start(project: Project
     assert processes == 1
 
 
-def test_fresh_process_leaves_a_named_file_of_a_fixture(project: Project) -> None:
-    fixture = (
-        "@pytest.fixture\ndef named():\n    path = Path('rows')\n    path.unlink(missing_ok=True)\n"
-        "    path.touch(exist_ok=False)\n    yield\n    path.unlink()\n"
-    )
-    why, outcomes, processes = compared(project, fixture)
-    assert why.startswith("REGRESSED: 1 more range in each step")
-    assert outcomes == {"test_it": "failure", "test_after": "passed"}
-    assert processes == 1
-
-
 def test_measurement_that_cannot_be_judged_fails_alone(project: Project) -> None:
     raises = 'monkeypatch.setattr(Path, "read_bytes", mock.Mock(side_effect=RuntimeError))'
     why, outcomes, _ = compared(project, replacing("if MORE:", f"    {raises}"))

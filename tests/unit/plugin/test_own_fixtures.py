@@ -31,20 +31,13 @@ def test_it(asks): pass
             "from pytest_opprof import record_function\n" + MODULE_FIXTURE.format("@record_function('data')"),
             id="installed decorator",
         ),
-        pytest.param("@pytest.fixture\ndef data(): yield\ndef test_it(data): pass", id="fixture that yields"),
-        pytest.param(
-            "@pytest.fixture\ndef data(request): request.addfinalizer(print)\ndef test_it(data): pass",
-            id="finalizer",
-        ),
         pytest.param(WITH_SETUP.format("setup_module"), id="setup_module"),
         pytest.param(WITH_SETUP.format("teardown_module"), id="teardown_module"),
-        pytest.param(WITH_SETUP.format("setup_function"), id="setup_function"),
         pytest.param(IN_A_CLASS.format("setup_class"), id="setup_class"),
-        pytest.param(IN_A_CLASS.format("teardown_method"), id="teardown_method"),
         pytest.param(OF_UNITTEST.format("@classmethod\n    def setUpClass(cls): pass"), id="setUpClass"),
     ],
 )
-def test_test_with_fixtures_to_clean_up_runs_alone(make_item: MakeItem, source: str) -> None:
+def test_test_with_fixtures_that_outlive_it_runs_alone(make_item: MakeItem, source: str) -> None:
     assert must_run_alone(make_item(source))
 
 
@@ -58,7 +51,7 @@ def test_fixture_asked_for_by_name_counts_once_it_is_set_up(make_item: MakeItem)
         state.teardown_exact(None)
 
 
-def test_parameters_are_not_fixtures_to_clean_up(lone: pytest.Pytester) -> None:
+def test_parameters_are_no_fixtures(lone: pytest.Pytester) -> None:
     many = "import pytest\n@pytest.mark.parametrize('size', [1], scope='module')\ndef test_it(size): pass"
     assert not must_run_alone(lone.getitem(many, "test_it[1]"))
 
@@ -71,6 +64,13 @@ def test_parameters_are_not_fixtures_to_clean_up(lone: pytest.Pytester) -> None:
             "@pytest.fixture\ndef data(tmp_path): return 1\ndef test_it(data): pass", id="value alone"
         ),
         pytest.param(OF_UNITTEST.format("def setUp(self): pass"), id="unittest"),
+        pytest.param("@pytest.fixture\ndef data(): yield\ndef test_it(data): pass", id="fixture that yields"),
+        pytest.param(
+            "@pytest.fixture\ndef data(request): request.addfinalizer(print)\ndef test_it(data): pass",
+            id="finalizer",
+        ),
+        pytest.param(WITH_SETUP.format("setup_function"), id="setup_function"),
+        pytest.param(IN_A_CLASS.format("teardown_method"), id="teardown_method"),
         pytest.param(
             "def make():\n"
             "    def data(): return data\n"
@@ -81,5 +81,5 @@ def test_parameters_are_not_fixtures_to_clean_up(lone: pytest.Pytester) -> None:
         ),
     ],
 )
-def test_test_that_leaves_nothing_to_clean_up_does_not(make_item: MakeItem, source: str) -> None:
+def test_test_with_fixtures_of_its_own_does_not(make_item: MakeItem, source: str) -> None:
     assert not must_run_alone(make_item(source))
