@@ -78,6 +78,27 @@ def test_events_in_a_step_belong_to_it(load: Any) -> None:
     assert [step.number for step in recording.steps] == [3]
 
 
+def test_each_process_has_its_own_steps(load: Any) -> None:
+    """A process without steps is in those of the others."""
+
+    def process(pid: int, *events: dict[str, Any]) -> list[dict[str, Any]]:
+        return [event | {"pid": pid} for event in events]
+
+    step = {"cat": "user_annotation"}
+    recording = load(
+        [
+            *process(1, op("ProfilerStep#0", 0, 100, **step), op("a", 5, 1), op("b", 20, 1), op("c", 50, 1)),
+            *process(2, op("ProfilerStep#1", 10, 20, **step), op("d", 15, 1), op("e", 50, 1)),
+            *process(3, op("f", 5, 1), op("g", 15, 1), op("h", 200, 1)),
+        ]
+    ).recording
+    steps = {recording.name(row): recording.step[row] for row in range(len(recording))}
+    assert [step.number for step in recording.steps] == [0, 1]
+    assert {name: step for name, step in steps.items() if len(name) == 1} == (
+        {"a": 0, "b": 0, "c": 0, "d": 1, "e": -1, "f": 0, "g": 1, "h": -1}
+    )
+
+
 def test_device_time_goes_to_the_launching_op(load: Any) -> None:
     call = op("hipLaunchKernel", 2, 1, cat="cuda_runtime", args={"correlation": 5})
     kernel = op("gemm", 40, 5, cat="kernel", pid=0, tid=7, args={"correlation": 5})
