@@ -99,6 +99,24 @@ def test_each_process_has_its_own_steps(load: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ids", "launcher"),
+    [
+        ({"External id": 3, "correlation": 7}, 0),
+        ({"External id": 3}, 0),
+        # Older versions of Kineto write the call's number, which an unrelated op may have.
+        ({"External id": 3, "correlation": 3}, -1),
+    ],
+)
+def test_kernel_without_its_call_belongs_to_the_op_of_its_external_id(
+    load: Any, ids: dict[str, int], launcher: int
+) -> None:
+    relu = op("aten::relu", 40, 5, args={"External id": 3})
+    recording = load([relu, op("gemm", 50, 40, cat="kernel", pid=0, tid=7, args=ids)]).recording
+    assert [recording.name(row) for row in range(2)] == ["aten::relu", "gemm"]
+    assert recording.launcher[1] == launcher
+
+
 def test_device_time_goes_to_the_launching_op(load: Any) -> None:
     call = op("hipLaunchKernel", 2, 1, cat="cuda_runtime", args={"correlation": 5})
     kernel = op("gemm", 40, 5, cat="kernel", pid=0, tid=7, args={"correlation": 5})
