@@ -29,15 +29,22 @@ _IDLE: Final = (
 )
 
 
-def collective_lines(found: Sequence[Collective], *, rows: int, width: int) -> list[str]:
-    """A line for each collective; all of them if `rows` is negative."""
+def collective_lines(
+    found: Sequence[Collective], numbers: Sequence[int], *, rows: int, width: int
+) -> list[str]:
+    """A line for each collective.
+
+    Args:
+        numbers: The numbers of the steps.
+        rows: How many collectives; all if negative.
+    """
     if not found:
         return ["no collectives: the trace has no kernels of NCCL or RCCL"]
     shown = found if rows < 0 else found[:rows]
     cells = [
         [
             f"{one.name} {one.group}".rstrip(),
-            str(one.step) if one.step >= 0 else "",
+            str(numbers[one.step]) if one.step >= 0 else "",
             format_duration(one.start_ns),
             format_duration(one.duration_ns),
             format_bytes(one.nbytes) if one.nbytes else "",
@@ -58,9 +65,15 @@ def collective_lines(found: Sequence[Collective], *, rows: int, width: int) -> l
     ]
 
 
-def overlap_lines(times: Sequence[tuple[int, Sequence[DeviceTime]]], *, width: int) -> list[str]:
-    """A line for each device and step: computing, communicating, and both at once."""
-    return _of_devices(_OVERLAP, times, _overlap, width=width)
+def overlap_lines(
+    times: Sequence[tuple[int, Sequence[DeviceTime]]], numbers: Sequence[int], *, width: int
+) -> list[str]:
+    """A line for each device and step: computing, communicating, and both at once.
+
+    Args:
+        numbers: The numbers of the steps; none if the trace has no steps.
+    """
+    return _of_devices(_OVERLAP, times, numbers, _overlap, width=width)
 
 
 def _overlap(one: DeviceTime) -> list[str]:
@@ -71,9 +84,15 @@ def _overlap(one: DeviceTime) -> list[str]:
     ]
 
 
-def idle_lines(times: Sequence[tuple[int, Sequence[DeviceTime]]], *, width: int) -> list[str]:
-    """A line for each device and step: how long nothing ran, and why."""
-    return _of_devices(_IDLE, times, _idle, width=width)
+def idle_lines(
+    times: Sequence[tuple[int, Sequence[DeviceTime]]], numbers: Sequence[int], *, width: int
+) -> list[str]:
+    """A line for each device and step: how long nothing ran, and why.
+
+    Args:
+        numbers: The numbers of the steps; none if the trace has no steps.
+    """
+    return _of_devices(_IDLE, times, numbers, _idle, width=width)
 
 
 def _idle(one: DeviceTime) -> list[str]:
@@ -96,12 +115,15 @@ def peak_memory_lines(recording: RecordingView, peaks: dict[tuple[int, int], tup
 def _of_devices(
     titles: Sequence[str],
     times: Sequence[tuple[int, Sequence[DeviceTime]]],
+    numbers: Sequence[int],
     cells_of: Callable[[DeviceTime], list[str]],
     *,
     width: int,
 ) -> list[str]:
     cells = [
-        [str(device), str(step), *cells_of(one)] for device, steps in times for step, one in enumerate(steps)
+        [str(device), step, *cells_of(one)]
+        for device, steps in times
+        for step, one in zip(map(str, numbers) if numbers else [""], steps, strict=True)
     ]
     if not cells:
         return ["no device: the trace has no kernels, copies or fills"]

@@ -23,7 +23,8 @@ _CORRELATION_MASK: Final = 0xFFFFFFFF
 def load_nsys(path: str | os.PathLike[str]) -> EventList:
     """The ranges, CUDA calls and device work of a database that ``nsys export --type sqlite`` wrote.
 
-    Kernels, copies and fills belong to the innermost range around the call that launched them, on its thread.
+    Kernels, copies and fills belong to the innermost range around the call that launched them, on its thread,
+    and so do CUDA graphs. A graph is one event, unless ``--cuda-graph-trace=node`` recorded its kernels.
 
     Raises:
         StoreError: The file cannot be opened.

@@ -176,7 +176,7 @@ def device_rows(
     name_column: str,
     call_of: Callable[[dict[str, Any]], int],
 ) -> Iterator[DatabaseEvent]:
-    """The kernels, copies and fills of a database.
+    """The kernels, copies, fills and graphs of a database.
 
     Args:
         kernels: The tables of kernels.
@@ -195,6 +195,9 @@ def device_rows(
         yield event_of(row, f"Memcpy {direction}", "gpu_memcpy")
     for row in database.rows("CUPTI_ACTIVITY_KIND_MEMSET", _DEVICE_COLUMNS):
         yield event_of(row, "Memset", "gpu_memset")
+    # A graph that was traced as a whole: its kernels, copies and fills have no rows.
+    for row in database.rows("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", _DEVICE_COLUMNS):
+        yield event_of(row, "CUDA graph", "kernel")
 
 
 def _device_event(

@@ -256,6 +256,25 @@ def test_show_breaks_down_device_time(files: Path, capsys: pytest.CaptureFixture
     assert "peak memory unknown" in told
 
 
+def test_all_tables_of_a_trace_have_its_step_numbers(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = nccl(500, rank=0)
+    content["traceEvents"][0]["name"] = "ProfilerStep#7"
+    (files / "rank0.json").write_text(json.dumps(content), encoding="utf-8")
+    assert main(["trace", "show", "rank0.json", "--steps", "--collectives", "--overlap", "--idle"]) == 0
+    cells = cells_of(capsys.readouterr().out)
+    below = [cells[at + 1][row.index("step")] for at, row in enumerate(cells) if "step" in row]
+    assert below == ["7"] * 4
+
+
+def test_trace_without_steps_has_no_step_numbers(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = nccl(500, rank=0)
+    content["traceEvents"][0]["name"] = "forward"
+    (files / "rank0.json").write_text(json.dumps(content), encoding="utf-8")
+    assert main(["trace", "show", "rank0.json", "--collectives", "--overlap"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert (rows["allreduce"][0], rows["0"][0]) == ("400.0 µs", "1.0 ms")
+
+
 @pytest.mark.usefixtures("files")
 def test_show_names_what_a_trace_lacks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", "show", "before.json", "--collectives"]) == 0

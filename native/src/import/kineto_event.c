@@ -86,6 +86,8 @@ static int take_args(op_trace_reader *r, op_read_event *e, const op_read_args *a
     bool calls = e->kind == OP_RUNTIME || e->kind == OP_DRIVER;
     e->link = on_device || calls ? a->correlation : a->external_id;
     e->sequence_nr = on_device ? a->external_id : a->sequence_nr;
+    if (on_device && a->external_id == a->correlation)
+        e->sequence_nr = -1; /* some versions write the call's number as External id */
     if (a->is_unfinished && !on_device && e->kind != OP_MEMORY)
         e->flags |= OP_FLAG_UNFINISHED;
     if (e->kind == OP_TORCH && e->sequence_nr >= 0)

@@ -21,6 +21,7 @@ typedef struct building {
     op_writable w;
     uint32_t *stack; /* open rows of the lane */
     uint64_t stack_capacity, depth;
+    uint64_t *steps_of; /* process << 32 | step, in ascending order */
 } building;
 
 static int no_memory(void) { return op_error_set(OP_ENOMEM, "no memory for the columns of the trace"); }
@@ -141,37 +142,70 @@ static bool step_number(uint32_t name, int64_t *number) {
     return op_scan_integer(&digits, number);
 }
 
+/* A step and the process that it is of. */
+typedef struct found_step {
+    op_step step;
+    uint32_t process;
+} found_step;
+
 static int earlier(const void *a, const void *b) {
-    const op_step *x = a, *y = b;
-    if (x->start_ns != y->start_ns)
-        return x->start_ns < y->start_ns ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
+    const found_step *x = a, *y = b;
+    if (x->step.start_ns != y->step.start_ns)
+        return x->step.start_ns < y->step.start_ns ? -1 : 1;
+    return (x->step.number > y->step.number) - (x->step.number < y->step.number);
 }
 
-static int list_steps(building *b) {
+static int ascending(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t process_of(const building *b, uint64_t row) {
+    const op_lane *lanes = b->result->imported->lanes; /* NULL: there is one process */
+    return lanes ? lanes[b->w.thread[row]].pid : 0;
+}
+
+static uint64_t place_of(uint32_t process, uint32_t step) { return (uint64_t)process << 32 | step; }
+
+static int keep_steps(building *b, found_step *found, uint32_t count) {
     op_result *r = b->result;
-    op_buffer steps = {0};
-    for (uint64_t row = 0; row < r->columns.count; row++) {
-        op_step step;
-        if (b->w.scope[row] != OP_SCOPE_USER || b->w.kind[row] != OP_RANGE ||
-            !step_number(b->w.name[row], &step.number))
-            continue;
-        step.start_ns = b->w.start_ns[row];
-        step.end_ns = b->w.duration_ns[row] < 0 ? -1 : step.start_ns + b->w.duration_ns[row];
-        if (op_buffer_add(&steps, &step, sizeof step)) {
-            op_buffer_free(&steps);
-            return no_memory();
-        }
+    r->steps = op_malloc(count * sizeof *r->steps + 1);
+    b->steps_of = op_malloc(count * sizeof *b->steps_of + 1);
+    if (!r->steps || !b->steps_of)
+        return no_memory();
+    r->step_count = count;
+    if (!count)
+        return OP_OK;
+    qsort(found, count, sizeof *found, earlier);
+    for (uint32_t i = 0; i < count; i++) {
+        r->steps[i] = found[i].step;
+        b->steps_of[i] = place_of(found[i].process, i);
     }
-    r->steps = (op_step *)(void *)steps.bytes;
-    r->step_count = (uint32_t)(steps.used / sizeof(op_step));
-    if (r->step_count)
-        qsort(r->steps, r->step_count, sizeof *r->steps, earlier);
+    qsort(b->steps_of, count, sizeof *b->steps_of, ascending);
     return OP_OK;
 }
 
-/* The last step that had begun, unless it had ended. */
-static int32_t step_at(const op_result *r, int64_t at) {
+static int list_steps(building *b) {
+    op_buffer found = {0};
+    int rc = OP_OK;
+    for (uint64_t row = 0; rc == OP_OK && row < b->result->columns.count; row++) {
+        found_step one = {.process = process_of(b, row)};
+        if (b->w.scope[row] != OP_SCOPE_USER || b->w.kind[row] != OP_RANGE ||
+            !step_number(b->w.name[row], &one.step.number))
+            continue;
+        one.step.start_ns = b->w.start_ns[row];
+        one.step.end_ns = b->w.duration_ns[row] < 0 ? -1 : one.step.start_ns + b->w.duration_ns[row];
+        rc = op_buffer_add(&found, &one, sizeof one) ? no_memory() : OP_OK;
+    }
+    if (rc == OP_OK)
+        rc = keep_steps(b, (found_step *)(void *)found.bytes,
+                        (uint32_t)(found.used / sizeof(found_step)));
+    op_buffer_free(&found);
+    return rc;
+}
+
+/* How many steps had begun. */
+static uint32_t begun_at(const op_result *r, int64_t at) {
     uint32_t low = 0, high = r->step_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -180,20 +214,41 @@ static int32_t step_at(const op_result *r, int64_t at) {
         else
             high = middle;
     }
-    if (low == 0 || (r->steps[low - 1].end_ns >= 0 && at >= r->steps[low - 1].end_ns))
-        return -1;
-    return (int32_t)low - 1;
+    return low;
+}
+
+/* The last step of a process among the first `count`; -1: it has none there. */
+static int32_t last_of(const building *b, uint32_t process, uint32_t count) {
+    uint32_t low = 0, high = b->result->step_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (b->steps_of[middle] < place_of(process, count))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && b->steps_of[low - 1] >> 32 == process ? (int32_t)(uint32_t)b->steps_of[low - 1] : -1;
+}
+
+/* The last step that had begun, unless it had ended. Processes step on their own: it is one of the
+ * row's process, or of any if that has none, as a device. */
+static int32_t step_at(const building *b, uint64_t row) {
+    const op_result *r = b->result;
+    int64_t at = r->columns.start_ns[row];
+    uint32_t process = process_of(b, row), begun = begun_at(r, at);
+    bool has_own = last_of(b, process, r->step_count) >= 0;
+    int32_t last = has_own ? last_of(b, process, begun) : (int32_t)begun - 1;
+    return last < 0 || (r->steps[last].end_ns >= 0 && at >= r->steps[last].end_ns) ? -1 : last;
 }
 
 /* Device work belongs to the step that launched it, however late it runs. */
 static void place_in_steps(building *b) {
     const op_columns *c = &b->result->columns;
     for (uint64_t row = 0; row < c->count; row++)
-        b->w.step[row] = c->kind[row] < OP_KERNEL ? step_at(b->result, c->start_ns[row]) : -1;
+        b->w.step[row] = c->kind[row] < OP_KERNEL ? step_at(b, row) : -1;
     for (uint64_t row = 0; row < c->count; row++)
         if (c->kind[row] >= OP_KERNEL)
-            b->w.step[row] = c->launcher[row] >= 0 ? b->w.step[c->launcher[row]]
-                                                   : step_at(b->result, c->start_ns[row]);
+            b->w.step[row] = c->launcher[row] >= 0 ? b->w.step[c->launcher[row]] : step_at(b, row);
 }
 
 /* ---- rows ------------------------------------------------------------------------------- */
@@ -328,5 +383,6 @@ int op_rows_build(op_read_events *read, op_result *result) {
     building b = {.read = read, .result = result};
     int rc = build(&b);
     free(b.stack);
+    free(b.steps_of);
     return rc;
 }

@@ -50,6 +50,7 @@ _CUPTI: Final = (
     *(
         "CUPTI_ACTIVITY_KIND_KERNEL",
         "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
         "cudaLaunchKernel_v7000",
         "_ZN2at6native4gemmEv",
         "_Z1f1aIiiE",

@@ -78,6 +78,45 @@ def test_events_in_a_step_belong_to_it(load: Any) -> None:
     assert [step.number for step in recording.steps] == [3]
 
 
+def test_each_process_has_its_own_steps(load: Any) -> None:
+    """A process without steps is in those of the others."""
+
+    def process(pid: int, *events: dict[str, Any]) -> list[dict[str, Any]]:
+        return [event | {"pid": pid} for event in events]
+
+    step = {"cat": "user_annotation"}
+    recording = load(
+        [
+            *process(1, op("ProfilerStep#0", 0, 100, **step), op("a", 5, 1), op("b", 20, 1), op("c", 50, 1)),
+            *process(2, op("ProfilerStep#1", 10, 20, **step), op("d", 15, 1), op("e", 50, 1)),
+            *process(3, op("f", 5, 1), op("g", 15, 1), op("h", 200, 1)),
+        ]
+    ).recording
+    steps = {recording.name(row): recording.step[row] for row in range(len(recording))}
+    assert [step.number for step in recording.steps] == [0, 1]
+    assert {name: step for name, step in steps.items() if len(name) == 1} == (
+        {"a": 0, "b": 0, "c": 0, "d": 1, "e": -1, "f": 0, "g": 1, "h": -1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("ids", "launcher"),
+    [
+        ({"External id": 3, "correlation": 7}, 0),
+        ({"External id": 3}, 0),
+        # Older versions of Kineto write the call's number, which an unrelated op may have.
+        ({"External id": 3, "correlation": 3}, -1),
+    ],
+)
+def test_kernel_without_its_call_belongs_to_the_op_of_its_external_id(
+    load: Any, ids: dict[str, int], launcher: int
+) -> None:
+    relu = op("aten::relu", 40, 5, args={"External id": 3})
+    recording = load([relu, op("gemm", 50, 40, cat="kernel", pid=0, tid=7, args=ids)]).recording
+    assert [recording.name(row) for row in range(2)] == ["aten::relu", "gemm"]
+    assert recording.launcher[1] == launcher
+
+
 def test_device_time_goes_to_the_launching_op(load: Any) -> None:
     call = op("hipLaunchKernel", 2, 1, cat="cuda_runtime", args={"correlation": 5})
     kernel = op("gemm", 40, 5, cat="kernel", pid=0, tid=7, args={"correlation": 5})

@@ -99,6 +99,16 @@ def test_each_process_numbers_its_own_calls(tmp_path: Path, are_known: bool) -> 
     )
 
 
+def test_graph_traced_as_a_whole_is_work_of_its_launch(tmp_path: Path) -> None:
+    """By nsys's default, ``--cuda-graph-trace=graph``, a launch of a graph is one row, and its kernels have none."""
+    place = {"deviceId": 1, "contextId": 1, "streamId": 13, "graphId": 1, "graphExecId": 3}
+    graph = {"start": 9_000, "end": 9_700, "correlationId": 9, **place}
+    tables = nested(CUPTI_ACTIVITY_KIND_KERNEL=[], CUPTI_ACTIVITY_KIND_GRAPH_TRACE=[graph])
+    events = {event.name: event for event in load_nsys(write_nsys(tmp_path / "a.sqlite", **tables))}
+    assert [tuple(kernel) for kernel in events["inner"].kernels] == [("CUDA graph", 1, 0.7)]
+    assert events["CUDA graph"].kind == EventKind.KERNEL
+
+
 def test_range_that_ends_on_another_thread_is_async(tmp_path: Path) -> None:
     moved = {"start": 0, "end": 9, "globalTid": 5, "endGlobalTid": 6, "eventType": 60, "text": "request"}
     (event,) = load_nsys(write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, NVTX_EVENTS=[moved]))
