@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pytest_opprof.capture.call_sites import library_folders
 from pytest_opprof.capture.folders import start_folder
@@ -29,6 +29,22 @@ _THREADS: Final = "other threads ran Python code at the same time, and how much 
 _DISPLACED: Final = "the test set its own trace function, and Python 3.11 has only one"
 
 
+class FunctionCalls(NamedTuple):
+    """Calls of a function that a line of the project made. A generator is called when it starts.
+
+    Attributes:
+        function: Its name and file (``Block.forward, model.py``).
+        file: The line's file.
+        calls: How often.
+    """
+
+    function: str
+    file: str
+    caller: str
+    line: int
+    calls: int
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The instructions of a stretch of code.
@@ -36,10 +52,12 @@ class Counted:
     Attributes:
         rows: For each metric of the counter, by function and file (``Block.forward, model.py``).
         doubt: Why they may differ next time; empty if nothing suggests it.
+        calls: Of functions by lines of the project, if they were noted.
     """
 
     rows: tuple[Mapping[str, int], ...]
     doubt: str = ""
+    calls: tuple[FunctionCalls, ...] = ()
 
     @property
     def totals(self) -> tuple[int, ...]:
@@ -68,7 +86,7 @@ class InstructionCounter:
             CaptureUnavailableError: Another tool took what it needs.
         """
         try:
-            fast.instructions_start()
+            fast.instructions_start(library_folders())
         except RuntimeError as error:
             raise CaptureUnavailableError(f"Python instructions cannot be counted: {error}") from error
         if _MONITORING is not None:
@@ -82,14 +100,19 @@ class InstructionCounter:
             _MONITORING.set_events(self._tool, 0)
             _MONITORING.register_callback(self._tool, _MONITORING.events.INSTRUCTION, None)
             _MONITORING.free_tool_id(self._tool)
-        rows, has_others, is_whole = fast.instructions_stop()
+        rows, calls, has_others, is_whole = fast.instructions_stop()
         project, libraries = Counter[str](), Counter[str]()
         for file, function, count in rows:
             if not file.startswith(_OWN):
                 rows_of_kind = project if _is_of_project(file) else libraries
                 rows_of_kind[_named(file, function, start_folder())] += count
         doubt = _THREADS if has_others else "" if is_whole else _DISPLACED
-        return Counted((project, libraries), doubt)
+        noted = tuple(
+            FunctionCalls(_named(file, function, start_folder()), caller_file, caller, line, many)
+            for file, function, caller_file, caller, line, many in calls
+            if not file.startswith(_OWN) and not caller_file.startswith(_OWN)
+        )
+        return Counted((project, libraries), doubt, noted)
 
     @staticmethod
     def _refuse_tracers() -> None:

@@ -77,4 +77,6 @@ def _brief(test: TestComparison) -> TestComparison:
 
 
 def _without_rows(side: TestResult | None) -> TestResult | None:
-    return None if side is None else replace(side, ops=(), tree=(), functions={}, lines={}, callers={})
+    if side is None:
+        return None
+    return replace(side, ops=(), tree=(), functions={}, calls={}, lines={}, callers={})

@@ -125,8 +125,13 @@ def _place_of_entry(entry: str, start: Path) -> Place | None:
     return None if frame is None else _place(*frame, start)
 
 
+def place_of(file: str, line: int, function: str) -> Place | None:
+    """A line as a place in the user's code; None if it is not in it."""
+    return _place(file, line, function, start_folder())
+
+
 def _place_of_site(site: CallSite) -> Place | None:
-    return _place(site.file, site.line, site.function, start_folder())
+    return place_of(site.file, site.line, site.function)
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -14,12 +14,13 @@ from pytest_opprof.capture.instructions import installed_libraries
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.events.user_frames import place_of
 from pytest_opprof.metrics import WALL_TIME, Source
 from pytest_opprof.metrics.fingerprint import GUEST, LIBRARIES
 from pytest_opprof.plugin.counting import MACHINE, CountedCalls, Kind
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated, settled
-from pytest_opprof.results.build import most_of, with_measurement
+from pytest_opprof.results.build import most_of, with_calls, with_measurement
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
 from pytest_opprof.results.run import Measurement, MeasurementStatus, TestResult, Timing
 from pytest_opprof.results.samples import Samples
@@ -56,6 +57,8 @@ def _with_counts(test: TestResult, calls: CountedCalls) -> TestResult:
     values = list(zip(*(one.totals for one in counts), strict=True))
     measured_of = dict(zip(kind.metrics, values, strict=True))
     functions = zip(kind.metrics, counts[-1].rows, strict=True)
+    places = ((call, place_of(call.file, call.line, call.caller)) for call in counts[-1].calls)
+    test = with_calls(test, ((call.function, place, call.calls) for call, place in places if place))
     return replace(
         test,
         sources=(*test.sources, kind.source.value),

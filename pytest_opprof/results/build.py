@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -160,6 +161,20 @@ def most_of(counts: Mapping[str, int]) -> dict[str, int]:
     """The parts of a total for `TestResult.functions`: the largest."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return {bounded(name, length=_MAX_FUNCTION): count for name, count in ranked[:MAX_FUNCTIONS]}
+
+
+def with_calls(test: TestResult, noted: Iterable[tuple[str, Place, int]]) -> TestResult:
+    """The test with the calls of functions by places, the busiest, and with the text of these places."""
+    found = defaultdict[str, Counter[str]](Counter)
+    texts = dict(test.lines)
+    for function, place, count in noted:
+        name = bounded(place.name, length=MAX_PLACE)
+        found[bounded(function, length=_MAX_FUNCTION)][name] += count
+        if place.text:
+            texts[name] = place.text[:MAX_LINE]
+    kept = most_of({function: places.total() for function, places in found.items()})
+    calls = {name: dict(sorted(found[name].most_common(MAX_PLACES))) for name in sorted(kept)}
+    return replace(test, calls=calls, lines=dict(islice(texts.items(), MAX_LINES)))
 
 
 def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:

@@ -20,7 +20,7 @@ from pytest_opprof.results.samples import Samples, SamplesDocument
 
 RUN_KIND = "opprof-run"
 RUN_SCHEMA_VERSION = 2
-_ASKED_FOR = ("accepted", "functions", "lines", "callers", "ranks")
+_ASKED_FOR = ("accepted", "functions", "calls", "lines", "callers", "ranks")
 
 
 def run_to_document(run: Run) -> Document:

@@ -279,9 +279,11 @@ class TestResult:
         totals: By the names of `metrics.TOTALS`; only those that the sources cover.
         functions: By such a total, each function's part, named like places without a line; of
             torch.compile's, with the reason after a colon.
+        calls: By function, named so: the places that called it, with how often in one call of the test. Noted
+            while Python instructions are counted.
         ops: Costliest first.
         ops_omitted: Rows beyond the cap.
-        lines: The text of the lines in ``places`` of the ops and in ``callers``, by place.
+        lines: The text of the lines in ``places`` of the ops, in ``calls`` and in ``callers``, by place.
         callers: By place: those that called its function, the busiest first, and so on outwards. Only a test
             that was measured once more, because it would fail, has them.
         tree: The call tree, parents before children.
@@ -310,6 +312,7 @@ class TestResult:
     accepted: Mapping[str, datetime] = field(default_factory=dict)
     totals: Mapping[str, Samples] = field(default_factory=dict)
     functions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     ops: tuple[OpRow, ...] = ()
     ops_omitted: int = 0
     lines: Mapping[str, str] = field(default_factory=dict)

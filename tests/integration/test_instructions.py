@@ -1,9 +1,12 @@
 """Bytecodes as the native counter counts them, on the Python that runs the tests."""
 
+import contextlib
 import functools
 import sys
+import textwrap
 import threading
 import types
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -120,3 +123,56 @@ def test_trace_function_set_in_the_call_is_reported() -> None:
         assert "trace function" in found.doubt
     finally:
         sys.settrace(None)
+
+
+def test_calls_are_noted_with_the_line_of_the_callers_own_code() -> None:
+    def caller() -> object:
+        loop(1)
+        names = sorted("ab", key=lambda name: loop(2))  # called by C code
+        return [*names, *map(textwrap.dedent, names)]  # a library's function, which calls others
+
+    found = counted(caller)
+    first = caller.__code__.co_firstlineno
+    calls = {
+        (call.function.partition(", ")[0].rpartition(".")[2], call.line - first): call.calls
+        for call in found.calls
+        if call.caller.startswith(caller.__qualname__)
+    }
+    assert calls == {("loop", 1): 1, ("<lambda>", 2): 2, ("loop", 2): 2, ("dedent", 3): 2}
+    assert {call.file for call in found.calls} == {__file__}
+
+
+def ends(turns: list[int]) -> None:
+    while True:
+        turns.pop(), len(turns)
+
+
+def again(number: int) -> None:
+    if number:
+        again(number - 1)
+
+
+def test_a_loop_to_the_beginning_of_a_function_is_no_call() -> None:
+    def caller() -> None:
+        with contextlib.suppress(IndexError):
+            ends([1, 2, 3])
+        list(map(again, range(3)))
+
+    calls = Counter[tuple[str, str]]()
+    for call in counted(caller).calls:
+        calls[call.caller.rpartition(".")[2], call.function.partition(", ")[0]] += call.calls
+    assert calls["caller", "ends"] == 1
+    assert (calls["caller", "again"], calls["again", "again"]) == (3, 3)
+
+
+def test_a_generator_is_called_once_by_the_loop_that_starts_it() -> None:
+    def caller() -> int:
+        total = 0
+        for number in (number for number in range(3)):
+            total += number
+        return total
+
+    (calls,) = (
+        call for call in counted(caller).calls if call.function.partition(", ")[0].endswith("<genexpr>")
+    )
+    assert (calls.line - caller.__code__.co_firstlineno, calls.calls) == (2, 1)

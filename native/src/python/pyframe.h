@@ -141,6 +141,11 @@ static inline int op_frame_offset(op_frame *f) {
     return _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
 }
 
+/* Byte offset of the instruction that a call begins with. */
+static inline int op_code_start(const PyCodeObject *code) {
+    return code->_co_firsttraceable * (int)sizeof(_Py_CODEUNIT);
+}
+
 /* Address of the current instruction. */
 static inline const void *op_frame_at(const op_frame *f) {
 #if PY_VERSION_HEX >= 0x030D0000

@@ -1,7 +1,9 @@
 #include "python/pyinstructions.h"
 
 #include "python/pyframe.h"
+#include "python/pysite.h"
 
+#include <opcode.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,7 +13,16 @@
 typedef struct slot {
     PyCodeObject *code;
     uint64_t count;
+    bool is_users;
 } slot;
+
+/* Calls of a code object by an instruction of the user's own code. Both are owned by their slots. */
+typedef struct edge {
+    PyCodeObject *caller; /* NULL: empty */
+    PyCodeObject *called;
+    int offset;
+    uint64_t count;
+} edge;
 
 /* Guarded by the GIL: the counts since the last start. Other threads than the starting one are not
  * counted by code, because what they run depends on the machine; only that they ran is reported. */
@@ -19,7 +30,12 @@ static struct {
     slot *slots;
     size_t capacity;
     size_t used;
-    slot *last; /* most events have the code object of the previous one */
+    slot *last;               /* most events have the code object of the previous one */
+    const PyCodeObject *code; /* of the last instruction, if its events tell it */
+    long offset;
+    edge *edges;
+    size_t edge_capacity;
+    size_t edges_used;
     const PyThreadState *thread;
     uint64_t elsewhere;
     bool is_short; /* out of memory: the counts are incomplete */
@@ -51,19 +67,27 @@ static bool grow(void) {
     return true;
 }
 
-static __attribute__((noinline)) void meet(PyCodeObject *code) {
+/* NULL: no memory. Earlier places may have moved. */
+static slot *slot_of(PyCodeObject *code) {
     counts.last = NULL;
     if (counts.used * 2 >= counts.capacity && !grow()) {
         counts.is_short = true;
-        return;
+        return NULL;
     }
     slot *found = place_of(counts.slots, counts.capacity, code);
     if (!found->code) {
         found->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+        found->is_users = op_is_users(code);
         counts.used++;
     }
+    return found;
+}
+
+static __attribute__((noinline)) void meet(PyCodeObject *code) {
+    slot *found = slot_of(code);
+    if (found)
+        found->count++;
     counts.last = found;
-    found->count++;
 }
 
 static inline void count(PyCodeObject *code) {
@@ -75,7 +99,61 @@ static inline void count(PyCodeObject *code) {
         meet(code);
 }
 
+static edge *edge_at(edge *edges, size_t capacity, const edge *wanted) {
+    size_t at = (home_of(wanted->caller, capacity) ^ home_of(wanted->called, capacity) * 31 ^
+                 (size_t)wanted->offset * 7) &
+                (capacity - 1);
+    while (edges[at].caller &&
+           (edges[at].caller != wanted->caller || edges[at].called != wanted->called ||
+            edges[at].offset != wanted->offset))
+        at = (at + 1) & (capacity - 1);
+    return &edges[at];
+}
+
+static bool grow_edges(void) {
+    size_t wider = counts.edge_capacity ? counts.edge_capacity * 2 : FIRST_SLOTS;
+    edge *edges = PyMem_RawCalloc(wider, sizeof *edges);
+    if (!edges)
+        return false;
+    for (size_t i = 0; i < counts.edge_capacity; i++)
+        if (counts.edges[i].caller)
+            *edge_at(edges, wider, &counts.edges[i]) = counts.edges[i];
+    PyMem_RawFree(counts.edges);
+    counts.edges = edges;
+    counts.edge_capacity = wider;
+    return true;
+}
+
+static void add_edge(edge wanted) {
+    if (counts.edges_used * 2 >= counts.edge_capacity && !grow_edges())
+        return; /* the counts are whole without it */
+    edge *found = edge_at(counts.edges, counts.edge_capacity, &wanted);
+    counts.edges_used += found->caller == NULL;
+    wanted.count = found->count + 1;
+    *found = wanted;
+}
+
+/* A call begins: notes the innermost line of the user's own code around it. A library's function that a
+ * library calls is not noted. Frames that ran nothing since the start are not the test's. */
+static void note_call(PyCodeObject *code, op_frame *around) {
+    const slot *called = slot_of(code);
+    bool is_users = called && called->is_users;
+    for (op_frame *f = around; called && f; f = op_frame_back(f)) {
+        const slot *caller = slot_of(op_frame_code(f));
+        if (caller && caller->count && caller->is_users) {
+            int offset = op_frame_offset(f);
+            add_edge((edge){caller->code, code, offset < 0 ? 0 : offset, 0});
+            return;
+        }
+        if (!is_users)
+            return;
+    }
+}
+
 static void forget(void) {
+    PyMem_RawFree(counts.edges);
+    counts.edges = NULL;
+    counts.edge_capacity = counts.edges_used = 0;
     slot *slots = counts.slots;
     size_t capacity = counts.capacity;
     counts.slots = counts.last = NULL;
@@ -87,10 +165,34 @@ static void forget(void) {
 
 #if PY_VERSION_HEX >= 0x030C0000
 
+/* Whether the last instruction was a jump to the beginning of the same code, such as of `while True`.
+ */
+static bool jumped_back(PyCodeObject *code) {
+    PyObject *bytes = code == counts.code ? PyCode_GetCode(code) : NULL;
+    if (!bytes)
+        return false;
+    unsigned char opcode = (unsigned char)PyBytes_AS_STRING(bytes)[counts.offset];
+    Py_DECREF(bytes);
+    return opcode == JUMP_BACKWARD || opcode == JUMP_BACKWARD_NO_INTERRUPT;
+}
+
 static PyObject *on_instruction(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     (void)n;
-    count((PyCodeObject *)args[0]);
+    PyCodeObject *code = (PyCodeObject *)args[0];
+    long offset = PyLong_AsLong(args[1]);
+    PyThreadState *state = PyThreadState_Get();
+    /* `RESUME`, with which a call begins, has no event. */
+    if (offset == op_code_start(code) + (int)sizeof(_Py_CODEUNIT) && state == counts.thread &&
+        !jumped_back(code)) {
+        op_frame *f = op_frame_of(state);
+        note_call(code, f && op_frame_code(f) == code ? op_frame_back(f) : f);
+    }
+    count(code);
+    if (state == counts.thread) {
+        counts.code = code;
+        counts.offset = offset;
+    }
     Py_RETURN_NONE;
 }
 
@@ -106,7 +208,11 @@ static int trace_function(PyObject *unused, PyFrameObject *frame, int what, PyOb
     if (what == PyTrace_CALL) {
         frame->f_trace_opcodes = 1;
         frame->f_trace_lines = 0;
-        counts.elsewhere += PyThreadState_Get() != counts.thread;
+        op_frame *f = frame->f_frame;
+        if (PyThreadState_Get() != counts.thread)
+            counts.elsewhere++;
+        else if (op_frame_offset(f) == op_code_start(f->f_code))
+            note_call(f->f_code, op_frame_back(f));
     } else if (what == PyTrace_OPCODE) {
         count(frame->f_frame->f_code);
     }
@@ -143,10 +249,16 @@ static bool unwatch(void) {
 
 #endif
 
-static PyObject *instructions_start(PyObject *module, PyObject *unused) {
+static PyObject *instructions_start(PyObject *module, PyObject *libraries) {
     (void)module;
-    (void)unused;
+    if (!PyTuple_Check(libraries)) {
+        PyErr_SetString(PyExc_TypeError, "give a tuple of folders");
+        return NULL;
+    }
+    if (op_know_libraries(libraries))
+        return NULL;
     forget();
+    counts.code = NULL;
     counts.elsewhere = 0;
     counts.is_short = !grow();
     counts.thread = PyThreadState_Get();
@@ -162,35 +274,54 @@ static PyObject *told_row(const slot *counted) {
                          (unsigned long long)counted->count);
 }
 
-/* Returns the rows, whether other threads ran code, and whether the counts are complete. */
+static PyObject *told_edge(const edge *noted) {
+    int line = PyCode_Addr2Line(noted->caller, noted->offset);
+    return Py_BuildValue("(OOOOiK)", noted->called->co_filename, noted->called->co_qualname,
+                         noted->caller->co_filename, noted->caller->co_qualname, line > 0 ? line : 0,
+                         (unsigned long long)noted->count);
+}
+
+static int append(PyObject *list, PyObject *row) {
+    int failed = !row || PyList_Append(list, row);
+    Py_XDECREF(row);
+    return failed;
+}
+
+/* Returns the rows, the calls, whether other threads ran code, and whether the counts are complete. */
 static PyObject *instructions_stop(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     bool is_whole = unwatch() && !counts.is_short;
     counts.thread = NULL;
-    PyObject *rows = PyList_New(0);
-    for (size_t i = 0; rows && i < counts.capacity; i++) {
-        if (!counts.slots[i].code)
-            continue;
-        PyObject *row = told_row(&counts.slots[i]);
-        if (!row || PyList_Append(rows, row))
-            Py_CLEAR(rows);
-        Py_XDECREF(row);
-    }
+    PyObject *rows = PyList_New(0), *calls = PyList_New(0);
+    int failed = !rows || !calls;
+    for (size_t i = 0; !failed && i < counts.capacity; i++)
+        if (counts.slots[i].count)
+            failed = append(rows, told_row(&counts.slots[i]));
+    for (size_t i = 0; !failed && i < counts.edge_capacity; i++)
+        if (counts.edges[i].caller)
+            failed = append(calls, told_edge(&counts.edges[i]));
     forget();
-    return rows ? Py_BuildValue("(NNN)", rows, PyBool_FromLong(counts.elsewhere != 0),
-                                PyBool_FromLong(is_whole))
-                : NULL;
+    if (failed) {
+        Py_XDECREF(rows);
+        Py_XDECREF(calls);
+        return NULL;
+    }
+    return Py_BuildValue("(NNNN)", rows, calls, PyBool_FromLong(counts.elsewhere != 0),
+                         PyBool_FromLong(is_whole));
 }
 
 #define FAST(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 PyMethodDef op_pyinstructions_functions[] = {
-    {"instructions_start", instructions_start, METH_NOARGS,
-     PyDoc_STR("Count the bytecodes that this thread runs from now on.")},
+    {"instructions_start", instructions_start, METH_O,
+     PyDoc_STR("Count the bytecodes that this thread runs from now on, given the folders of installed "
+               "packages.")},
     {"instructions_stop", instructions_stop, METH_NOARGS,
-     PyDoc_STR("Stop counting; return (file, function, bytecodes) of each code object, whether other "
-               "threads ran code, and whether the counts are complete.")},
+     PyDoc_STR(
+         "Stop counting; return (file, function, bytecodes) of each code object, (file, function, "
+         "caller's file, caller's function, line, calls) of each call by the user's own code, whether "
+         "other threads ran code, and whether the counts are complete.")},
 #if PY_VERSION_HEX >= 0x030C0000
     FAST(on_instruction),
 #endif

@@ -278,6 +278,12 @@ static void note_site(const op_slot *slot, enum op_caller caller) {
     e->line = site_from(t, innermost_of(t), NULL);
 }
 
+bool op_is_users(PyCodeObject *code) {
+    text path;
+    take_text(&path, code->co_filename);
+    return !is_in_no_file(&path) && !is_installed(&path);
+}
+
 static bool is_known(PyObject *paths) {
     if (!libraries || libraries->count != (size_t)PyTuple_GET_SIZE(paths))
         return false;
@@ -320,6 +326,8 @@ static int keep_libraries(PyObject *paths) {
     return 0;
 }
 
+int op_know_libraries(PyObject *paths) { return is_known(paths) ? 0 : keep_libraries(paths); }
+
 static destructor free_code;
 
 static void free_code_and_memos(PyObject *code) {
@@ -340,7 +348,7 @@ static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *args) {
     int callers;
     if (!PyArg_ParseTuple(args, "O!p:sites_start", &PyTuple_Type, &paths, &callers))
         return NULL;
-    if (!is_known(paths) && keep_libraries(paths))
+    if (op_know_libraries(paths))
         return NULL;
     watch_code();
     if (op_self) {
