@@ -6,14 +6,16 @@ move to another place or file.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pytest_opprof.baselines.code_scopes import FUNCTION, Key, Scope, Statement, lines_of, scopes_of
 
+_ANNOTATION: Final = re.compile(r"(?<=\w)\s*:\s*[^=,()]+?(?=\s*(?:[=,)]|$))|\s*->[^:]*(?=:)")
 # Two functions or classes that share at least this part of their statements are one that was renamed.
 _SAME = 0.5
 _MOST_PAIRS = 40_000
@@ -144,7 +146,7 @@ class _Comparison:
         yield from (line for one in self._head.decorators if one.meaning not in known for line in one.lines)
         for old, new in self._regions:
             gone = Counter(
-                self._base.file_text[line - 1] for one in filter(self._differs, old) for line in one.lines
+                _text(self._base, one, line) for one in filter(self._differs, old) for line in one.lines
             )
             for statement in filter(self._differs, new):
                 yield from self._lines_of(statement, gone)
@@ -152,7 +154,7 @@ class _Comparison:
     def _lines_of(self, statement: Statement, gone: Counter[str]) -> list[int]:
         edited = []
         for line in statement.lines:
-            text = self._head.file_text[line - 1]
+            text = _text(self._head, statement, line)
             if gone[text]:
                 gone[text] -= 1
             elif text and not text.startswith("#"):
@@ -161,6 +163,12 @@ class _Comparison:
 
     def _differs(self, statement: Statement) -> bool:
         return id(statement) not in self._same
+
+
+def _text(scope: Scope, statement: Statement, line: int) -> str:
+    """A line of a statement; of a signature without annotations and spaces."""
+    text = scope.file_text[line - 1]
+    return "".join(_ANNOTATION.sub("", text).split()) if statement.is_signature else text
 
 
 def _meaning(one: Statement) -> Hashable:

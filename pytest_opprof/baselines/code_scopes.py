@@ -41,6 +41,11 @@ class Statement(NamedTuple):
     lines: range
 
     @property
+    def is_signature(self) -> bool:
+        """Whether it is the signature of a function."""
+        return ":[arguments(" in self.shape[:40]
+
+    @property
     def meaning(self) -> Hashable:
         """What two statements that do the same have alike."""
         return self.shape, tuple(name for name, _ in self.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _TELLING: Final = frozenset(
 )
 # What runs its body more often if its head was edited.
 _LOOP: Final = (ast.For, ast.AsyncFor, ast.While)
+_BINDING: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _WITH_HEAD: Final = (*_LOOP, ast.If)
 
 
@@ -84,6 +86,27 @@ class EditedFile:
         """Whether one loop runs all of these lines."""
         loops = (lines_in(node) for node, *_ in self._parts if isinstance(node, _LOOP))
         return any(all(number in lines for number in numbers) for lines in loops)
+
+    def feeds(self, edit: int, line: int) -> bool:
+        """Whether an edit may change what a later line runs: not if it only binds names unused there.
+
+        Used there is what the line's statement names, or the head of a loop or branch around it.
+        """
+        node = next((node for node, _, head in reversed(self._parts) if edit in head), None)
+        if not isinstance(node, _BINDING):
+            return True
+        bound = {
+            one.id if isinstance(one, ast.Name) else one.attr
+            for one in ast.walk(node)
+            if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Store)
+        }
+        heads = (
+            head for part, _, head in self._parts if isinstance(part, ast.stmt) and line in lines_in(part)
+        )
+        used = {
+            word for head in heads for number in head for word in re.findall(r"\w+", self.text_of(number))
+        }
+        return not bound.isdisjoint(used)
 
     @cached_property
     def callers(self) -> Mapping[str, frozenset[str]]:

@@ -241,3 +241,9 @@ def test_number_of_thousands_of_digits_is_compared_by_its_text() -> None:
     base = f"P = 0x{'f' * 4000}\nq = 1\n"
     assert edits_of(base.replace("q = 1", "q = 2"), base).lines == {2}
     assert edits_of(base.replace("0xf", "0xe"), base).lines == {1}
+
+
+def test_annotated_lines_of_an_edited_signature_are_not_edited() -> None:
+    base = "def f(\n    a,\n    b=1,\n    c=2\n):\n    return a\n"
+    head = "def f(\n    a: int,\n    b: float = 1,\n    c: int = 3\n) -> float:\n    return a\n"
+    assert edited(head, base) == ["c: int = 3"]
