@@ -34,10 +34,14 @@ class _Line:
 
 
 class CallSites:
-    """The lines that call a test's ops, on both sides."""
+    """The lines that call a test's ops, on both sides.
+
+    Attributes:
+        sides: The test in the base and in the head.
+    """
 
     def __init__(self, base: TestResult, head: TestResult) -> None:
-        self._sides = base, head
+        self.sides = base, head
         # Calls are over all steps, so each side's are multiplied by the other's number of steps.
         self._weights = (head.steps, base.steps)
 
@@ -77,13 +81,18 @@ class CallSites:
         suspects = [place for place in head.places if place in anew] or list(head.places)
         return self._line(suspects[0], is_certain=len(suspects) == 1)
 
+    def calls_before(self, place: str, base: OpRow | None) -> int:
+        """How often a line of the head called an op of the base."""
+        places = base.places if base else {}
+        return sum(places.get(old, 0) for old, now in self._now.items() if now == place)
+
     def is_edited(self, line: CallLine, edited: Container[int]) -> bool:
         """Whether a line was edited, or an equal one of its function: of two, a diff takes either for new.
 
         Args:
             edited: The numbers of the lines of its file that are new or edited.
         """
-        head, function = self._sides[1], _function(line.place)
+        head, function = self.sides[1], _function(line.place)
         twins = (
             place for place, text in head.lines.items() if text == line.text and _function(place) == function
         )
@@ -112,7 +121,7 @@ class CallSites:
 
     def _does_the_same_more_often(self, now: str) -> bool:
         """Whether all ops of a line rose by one factor: it runs more often, and does nothing else."""
-        before, after = ({row.key: row.places for row in side.ops} for side in self._sides)
+        before, after = ({row.key: row.places for row in side.ops} for side in self.sides)
         weight_before, weight_after = self._weights
         olds = [old for old, place in self._now.items() if place == now]
         factors = set()
@@ -124,7 +133,7 @@ class CallSites:
 
     def _factor(self, old: str, now: str) -> float:
         """How many times as often as before a line runs, by the op of it that rose most."""
-        before, after = ({row.key: row.places for row in side.ops} for side in self._sides)
+        before, after = ({row.key: row.places for row in side.ops} for side in self.sides)
         weight_before, weight_after = self._weights
         return max(
             (
@@ -136,7 +145,7 @@ class CallSites:
         )
 
     def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
-        return line_at(place, self._sides[1], is_certain=is_certain)
+        return line_at(place, self.sides[1], is_certain=is_certain)
 
     def _rises(self, before: Mapping[str, int], after: Mapping[str, int], *, is_cut: bool) -> dict[str, int]:
         """By line of the head: how many more calls there are, over both sides' steps multiplied.
@@ -179,7 +188,7 @@ class CallSites:
         stayed, or whose function calls it, may have been taken out into a new function. A line with the same
         text may have moved to any function, and of two copies of a function one may have been removed.
         """
-        base, head = self._sides
+        base, head = self.sides
         is_same = base.lines.get(place) == head.lines.get(now, "")
         if now in self._known:
             return is_same and _function(place) not in self._names
@@ -188,11 +197,11 @@ class CallSites:
 
     def _is_called_by(self, place: str, now: str) -> bool:
         """Whether a line is in a new function, which the function of a line of the base calls now."""
-        function, callers = self._names.get(_function(place)), self._sides[1].callers.get(now, ())
+        function, callers = self._names.get(_function(place)), self.sides[1].callers.get(now, ())
         return _function(now) in self._new and any(_function(caller) == function for caller in callers)
 
     def _likeness(self, place: str, now: str) -> float:
-        base, head = (side.lines for side in self._sides)
+        base, head = (side.lines for side in self.sides)
         return _likeness(base.get(place, ""), head.get(now, ""))
 
     @cached_property
@@ -202,12 +211,12 @@ class CallSites:
     @cached_property
     def _same(self) -> frozenset[str]:
         """The lines of the head that the base has, word for word."""
-        base, head = (side.lines for side in self._sides)
+        base, head = (side.lines for side in self.sides)
         return frozenset(now for place, now in self._now.items() if base.get(place) == head.get(now))
 
     @cached_property
     def _lines(self) -> tuple[dict[str, list[_Line]], dict[str, list[_Line]]]:
-        base, head = map(_lines_by_function, self._sides)
+        base, head = map(_lines_by_function, self.sides)
         return base, head
 
     @cached_property
@@ -245,7 +254,7 @@ class CallSites:
         likeness = 0 if part >= _SAME_FUNCTION else SequenceMatcher(None, texts[0], texts[1]).quick_ratio()
         calls = [
             weight * sum(row.places.get(line.place, 0) for row in side.ops for line in lines)
-            for side, weight, lines in zip(self._sides, self._weights, (before, after), strict=True)
+            for side, weight, lines in zip(self.sides, self._weights, (before, after), strict=True)
         ]
         return (not is_moved, -part, -likeness, -min(calls) / (max(calls) or 1))
 

@@ -58,7 +58,7 @@ class CommonCause:
     def beginnings(self) -> tuple[Beginning, ...]:
         """The changes it begins with, the clearest first; none if tests are MISSING or over a limit."""
         found: dict[_Key, list[Change]] = defaultdict(list)
-        for change in _beginnings(self.tests[0]):
+        for change in beginnings_of(self.tests[0]):
             found[_key(change)].append(change)
         return tuple(self._beginning(max(changes, key=self._regressed)) for changes in found.values())
 
@@ -94,7 +94,7 @@ def _about(change: Change) -> _Key:
 def _key_of(test: TestComparison) -> _Key:
     if test.verdict is Verdict.MISSING:
         return ("missing", test.node_id.partition("::")[0])
-    changes = frozenset(map(_key, _beginnings(test)))
+    changes = frozenset(map(_key, beginnings_of(test)))
     limits = frozenset(limit.path for limit in test.broken_limits)
     return (changes, limits)
 
@@ -113,7 +113,7 @@ def _place(change: Change) -> str:
     return text.removeprefix("new").lstrip(", ") if is_new else text
 
 
-def _beginnings(test: TestComparison) -> list[Change]:
+def beginnings_of(test: TestComparison) -> list[Change]:
     """The ops that a test's regression begins with; else the first outermost that failed, or the totals.
 
     Ops that replaced as many others do not fail themselves. If their inputs are larger, the first of them

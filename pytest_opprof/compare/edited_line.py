@@ -21,7 +21,8 @@ def edited_line(
 
     It is the nearest edited line on the way to that line: a model that is called once more runs all of its
     ops more often. Else it is an edit that runs before, in the nearest edited function on the way, such as of
-    a number of steps. Else it is the one edit where a class on the way is made. Else it is the only edit of
+    a number of steps. Else, or if that edit only binds what is not used there,
+    it is the edit where a class on the way is made. Else it is the only edit of
     all, if that is of a module's own statements or of a file that ran.
 
     Args:
@@ -45,7 +46,9 @@ def edited_line(
     on_the_way = [one for near in ways for one in near]
     for one in on_the_way:
         if one.file in edited and (edit := _edit_in(one, edited[one.file])):
-            return replace(edit, is_certain=edit.is_certain and line.is_certain)
+            feeds = edited[one.file].feeds(edit.number, one.number)
+            cause = (None if feeds else _edited_elsewhere(on_the_way, edited)) or edit
+            return replace(cause, is_certain=cause.is_certain and line.is_certain)
     return _edited_elsewhere(on_the_way, edited) if head.callers else None
 
 
@@ -91,10 +94,13 @@ def _edited_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -
         on_the_way = {(one.function, one.file) for one in lines}
         is_possible = len(places) == 1 and places[0][:2] not in on_the_way
         near = [place for place in places if is_possible and (not place[0] or place[1] in ran)]
-    if len(near) != 1:
+    if len({place[:2] for place in near}) != 1:
         return None
-    ((function, file, number),) = near
-    return _edit(function, file, number, edited[file], is_certain=True) if file.endswith(".py") else None
+    function, file, number = near[0]
+    is_certain = len(near) == 1
+    return (
+        _edit(function, file, number, edited[file], is_certain=is_certain) if file.endswith(".py") else None
+    )
 
 
 def _edit(function: str, file: str, number: int, edited: EditedFile, *, is_certain: bool) -> CallLine:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import CallLine, Change
+from pytest_opprof.compare.grown_line import GrownLines
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric, Source
 from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import TestResult
@@ -22,6 +23,7 @@ _FAR_MORE = 2
 _FEWER_FUNCTIONS = 200  # kept by older releases
 # What is less than one in so many of a total's rise is a coincidence of names rather than its cause.
 _PARTS = 10
+_INSTRUCTIONS = frozenset({PYTHON_INSTRUCTIONS.name, LIBRARY_INSTRUCTIONS.name})
 _first_few = partial(listed, most=3, separator="; ", last="; ")
 
 
@@ -31,25 +33,48 @@ def with_grown_functions(
     head: TestResult,
     *,
     regressed: Collection[str],
+    grown: GrownLines | None = None,
     edited: Mapping[str, EditedFile] = MappingProxyType({}),
 ) -> Change:
     """The total with the function that grew most as its line, and the first few in words.
 
-    A moved function is found in its new file, a renamed one by what it runs. If libraries run more, or a
+    A moved function is found in its new file, a renamed one by what it runs. If both sides know the calls of
+    functions, the line is what makes them run more (see `GrownLines`). Else, if libraries run more, or a
     function that was not edited, the line is that of the function whose edited lines call it by name. If none
     does, and libraries run more, it is that of the project's own function that grew with them, if one did.
 
     Args:
         regressed: The totals that regressed before it: what they say is not said again.
+        grown: Of these sides and edits, if it is made already.
         edited: By file, what was edited since the base's commit. Of what grew, edited functions come first,
             and other functions of edited files next: others run more only because something calls them more.
     """
     risen = _risen(change.metric, base, head, edited)
     if change.rise <= 0 or not risen:
         return change
-    told = _first_few([_in_words(item, change.about) for item in risen])
     is_of_libraries = change.metric == LIBRARY_INSTRUCTIONS.name
     own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited) if is_of_libraries else []
+    if change.metric in _INSTRUCTIONS and base.calls and head.calls:
+        grown = grown or GrownLines(base, head, edited)
+        line = grown.line_of(own, PYTHON_INSTRUCTIONS.name) or grown.line_of(risen, change.metric)
+        if line is not None:
+            largest = sorted(risen, key=lambda item: (-item[1], item[0]))
+            return replace(change, line=line, cause=f"in {_in_few_words(largest, change.about)}")
+    return _with_function(change, risen, own, head, regressed=regressed, edited=edited)
+
+
+def _with_function(
+    change: Change,
+    risen: Sequence[tuple[str, int]],
+    own: Sequence[tuple[str, int]],
+    head: TestResult,
+    *,
+    regressed: Collection[str],
+    edited: Mapping[str, EditedFile],
+) -> Change:
+    """As `with_grown_functions`, by the functions' names alone."""
+    told = _in_few_words(risen, change.about)
+    is_of_libraries = change.metric == LIBRARY_INSTRUCTIONS.name
     first, _ = (own or risen)[0]
     own_functions = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
     ran = None if _is_cut(own_functions) else own_functions
@@ -73,6 +98,10 @@ def with_grown_functions(
         told += f"; {PYTHON_INSTRUCTIONS.label} in {_in_words(own[0], PYTHON_INSTRUCTIONS)}"
     function, _, file = first.rpartition(", ")
     return replace(change, line=CallLine(function=function, file=file, number=0), cause=f"in {told}")
+
+
+def _in_few_words(risen: Sequence[tuple[str, int]], of: Metric) -> str:
+    return _first_few([_in_words(item, of) for item in risen])
 
 
 def _in_words(risen: tuple[str, int], of: Metric) -> str:

@@ -15,6 +15,7 @@ from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.edited_line import edited_line
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
+from pytest_opprof.compare.grown_line import GrownLines
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.notes import (
@@ -164,8 +165,8 @@ def _with_edits(
         return changes
     edited = policy.edits(base.commit.id)
     regressed = {change.metric for change in changes if change.verdict is Verdict.REGRESSED}
-    sites = CallSites(before, test)
-    told = [_with_edit(change, sites, before, test, edited, regressed=regressed) for change in changes]
+    sites, grown = CallSites(before, test), GrownLines(before, test, edited)
+    told = [_with_edit(change, sites, grown, edited, regressed=regressed) for change in changes]
     told.sort(key=lambda change: change.op is not None and not _begins_in_an_edit(change))
     return tuple(_marked(change, sites, edited) for change in told)
 
@@ -186,8 +187,7 @@ def _begins_in_an_edit(change: Change) -> bool:
 def _with_edit(
     change: Change,
     sites: CallSites,
-    before: TestResult,
-    test: TestResult,
+    grown: GrownLines,
     edited: Mapping[str, EditedFile],
     *,
     regressed: Collection[str],
@@ -196,13 +196,15 @@ def _with_edit(
     if line is None:
         return change
     if change.op is None and change.about.slack:  # a function, and no line of it
-        return with_grown_functions(change, before, test, regressed=regressed, edited=edited)
+        return with_grown_functions(change, *sites.sides, grown=grown, regressed=regressed, edited=edited)
     numbers = edited.get(line.file, ())
     is_edited = sites.is_edited(line, numbers)
     is_of_callers = sites.is_of_callers(line, numbers)
     cause = None
     if not is_edited or is_of_callers:
-        cause = edited_line(line, test, edited, is_of_callers=is_of_callers)
+        cause = grown.caller_of(line) or edited_line(
+            line, sites.sides[1], edited, is_of_callers=is_of_callers
+        )
     if cause is None:
         return replace(change, line=replace(line, is_edited=is_edited))
     return replace(change, line=cause, cause=change.cause.replace(line.place, cause.place))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_opprof.compare.common_cause import beginnings_of
 from pytest_opprof.compare.comparison import CallLine, Change, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
@@ -78,7 +79,11 @@ def is_in_a_block(change: Change) -> bool:
 
 def blocks_of(test: TestComparison) -> list[Block]:
     """The regressions of a test's ops by cause, the clearest first."""
-    risen = [change for change in telling_changes(test) if is_in_a_block(change)]
+    telling = telling_changes(test)
+    risen = [change for change in telling if is_in_a_block(change)]
+    if not risen:  # an op may stand for the total that failed: then what its line calls more often does
+        lines = [change.line for change in beginnings_of(test) if change.op is not None]
+        risen = [change for change in telling if change.op and change.line in lines and change.rise > 0]
     known = {change.op for change in risen}
     risen = [change for change in risen if not _is_wrapper_of(change, known)]
     by_op = {change.op: change for change in reversed(risen)}
@@ -188,15 +193,26 @@ def title_of(block: Block) -> str:
     if block.line is None:
         place = block.place or "no line is known"
         return place[:1].upper() + place[1:]
-    return block.line.location if block.line.is_certain else f"perhaps {block.line.location}"
+    return _title_of(block.line)
+
+
+def _title_of(line: CallLine) -> str:
+    return line.location if line.is_certain else f"perhaps {line.location}"
 
 
 def _title(block: Block, *, width: int) -> list[str]:
-    where, line = escaped(title_of(block)), block.line
-    if line is None:
-        return [where]
-    space = width - columns(where) - len(_EDITED)
-    title = [f"{where}{' ' * min(space, _EDITED_COLUMN)}{_EDITED}" if line.is_edited and space > 1 else where]
+    return [escaped(title_of(block))] if block.line is None else line_in_lines(block.line, width=width)
+
+
+def line_in_lines(line: CallLine, *, width: int) -> list[str]:
+    """A line of code: where it is, whether it was edited, and its text, if that is short."""
+    title = [escaped(_title_of(line))]
+    if line.is_edited:
+        space = width - columns(title[0]) - len(_EDITED)
+        if space > 1:
+            title[0] += " " * min(space, _EDITED_COLUMN) + _EDITED
+        else:
+            title.append(f"  {_EDITED}")
     if not line.is_certain:
         why = _ONE_OF_SEVERAL if line.is_edited else _UNCERTAIN
         title += wrapped(why, width=width, first="  ", rest="  ")

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.report.blocks import blocks_in_lines, is_in_a_block, left_out, number_rows
+from pytest_opprof.report.blocks import (
+    blocks_in_lines,
+    blocks_of,
+    is_in_a_block,
+    left_out,
+    line_in_lines,
+    number_rows,
+)
 from pytest_opprof.report.causes import RAISE_LIMIT
 from pytest_opprof.report.kernel_names import short_names
 from pytest_opprof.report.rows import Row, change_rows, limit_rows
@@ -63,7 +72,12 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
     """
     shown = [row for row in change_rows(test) if row.source is not None]
     has_failed = any(row.verdict is Verdict.REGRESSED for row in shown)
-    ops = [row for row in shown if row.source and not row.is_total and not is_in_a_block(row.source)]
+    told = [row.change for block in blocks_of(test) for row in block.rows]
+    ops = [
+        row
+        for row in shown
+        if row.source and not (row.is_total or is_in_a_block(row.source) or row.source in told)
+    ]
     totals = [
         (f"all {row.source.about.label}", row.source, "" if row.source.line else row.why)
         for row in shown
@@ -79,9 +93,21 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
 
 
 def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
-    """The functions in which a total rose, never cut."""
-    told = [f"{change.about.label} rose {change.cause}" for change in totals if change.line is not None]
-    return [line for text in told for line in wrapped(text, width=width)]
+    """The functions in which a total rose, never cut, below the line that makes them run more."""
+    told = [
+        (change.line, f"{change.about.label} rose {change.cause}")
+        for change in totals
+        if change.line is not None
+    ]
+    found: list[str] = []
+    for line, group in itertools.groupby(told, key=itemgetter(0)):
+        title = line_in_lines(line, width=width) if line.number else []
+        indent = "  " if title else ""
+        texts = (wrapped(text, width=width, first=indent, rest=indent) for _, text in group)
+        found += (
+            ["", *title, *itertools.chain(*texts)] if found and title else [*title, *itertools.chain(*texts)]
+        )
+    return found
 
 
 def _table(ops: Sequence[Row], *, width: int, show: str | None) -> list[str]:

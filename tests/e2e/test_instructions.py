@@ -82,7 +82,7 @@ CALLING = """\
 """
 
 
-def test_edited_function_precedes_its_callees(project: Project) -> None:
+def test_edited_line_heads_the_functions_that_it_makes_run_more(project: Project) -> None:
     project.write("called.py", textwrap.dedent(CALLED))
     project.write("calling.py", textwrap.dedent(CALLING.replace("mean(values) for", "values[0] for")))
     test = (
@@ -94,9 +94,13 @@ def test_edited_function_precedes_its_callees(project: Project) -> None:
     assert project.pytest("--opprof-save=main").exit_code == 0
     project.write("calling.py", textwrap.dedent(CALLING))
     section = compared(project).failures["test_it"]
-    first, *others = section.partition(" rose in ")[2].split("; ")
-    assert ", calling.py (+" in first
-    assert any(", called.py (+" in other for other in others)
+    line, _, functions = section.partition("Python instructions rose in ")
+    where, text = line.strip().splitlines()[-2:]
+    assert where.startswith("calling.py:7 in spread")
+    assert where.endswith("changed in this branch")
+    assert text == "    return [value - mean(values) for value in values]"
+    assert functions.startswith("total, called.py (+")
+    assert "mean, calling.py (+" in functions
 
 
 STACK = """\

@@ -87,6 +87,8 @@ BLOCK = "class Block:\n    def forward(self, x):\n        y = 2\n        return 
         ("DEPTH = 6", "<module>, model.py:2"),
         ("return 1", "Model.extra, model.py:18"),
         ("DEPTH = 6|self.inner = ", "Model.__init__, model.py:5"),
+        ("limit = 9|self.inner = ", "Model.__init__, model.py:5"),
+        ("def forward|self.inner = ", "Model.forward, model.py:8"),
         ("DEPTH = 6|return 1", ""),
         ("import torch", ""),
         ("limit = 9|limit -= 1", "perhaps Model.forward, model.py:12"),

@@ -1,0 +1,188 @@
+"""The line that makes functions run more: the calls of functions are compared like those of ops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pytest_opprof.baselines.edited_file import EditedFile
+from pytest_opprof.compare.call_sites import CallSites, line_at
+from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.compare.edited_line import edited_line
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import COUNT
+from pytest_opprof.results.run import OpRow, TestResult
+from pytest_opprof.results.samples import Samples
+
+# A function whose rise is less than one in so many of the largest one's is not the cause.
+_PARTS = 10
+_MOST = 8  # functions that are looked at
+
+
+class GrownLines:
+    """Finds the line to look at for functions that run more instructions.
+
+    Args:
+        base: The test with the calls of its functions, as is `head`.
+        edited: What was edited since the base's commit, by file.
+    """
+
+    def __init__(self, base: TestResult, head: TestResult, edited: Mapping[str, EditedFile]) -> None:
+        self._sides = _with_calls_as_ops(base), _with_calls_as_ops(head)
+        self._rows = tuple({row.name: row for row in side.ops} for side in self._sides)
+        self._sites = CallSites(*self._sides)
+        self._edited = edited
+
+    def line_of(self, risen: Sequence[tuple[str, int]], metric: str) -> CallLine | None:
+        """The line that makes functions run more; None if none is known.
+
+        A function that is called more often has the line that calls it so, or the edited line that makes that
+        run more often. One that does more in each call has its own edit, or one on the way to it.
+
+        Args:
+            risen: The functions that run more instructions, each with its rise.
+            metric: The total of these instructions.
+        """
+        first = None
+        ranked = sorted(risen, key=lambda item: (-item[1], item[0]))[:_MOST]
+        for function, rise in ranked:
+            if rise * _PARTS < ranked[0][1]:
+                break
+            line = self._line_of(function, metric)
+            if line is not None and line.is_edited:
+                return line
+            first = first or line
+        return first
+
+    def caller_of(self, line: CallLine) -> CallLine | None:
+        """The edited line that calls the function of an unedited line more often; None if there is none."""
+        function = f"{line.function}, {line.file}"
+        growth = self._growth(function)
+        origin = self._origin(function) if growth > 1 and not self._is_new(line) else None
+        if origin is None:
+            return None
+        found = self._outermost(self._edit_behind(origin), growth=growth)
+        return replace(found, is_certain=found.is_certain and line.is_certain) if found.is_edited else None
+
+    def _line_of(self, function: str, metric: str) -> CallLine | None:
+        if self._is_called_more(function, metric):
+            line = self._origin(function)
+            if line is None:
+                return None
+            return self._outermost(self._edit_behind(line), growth=self._growth(function))
+        return self._own_edit(function) or self._edit_on_the_way(self._rows[1].get(function))
+
+    def _origin(self, function: str) -> CallLine | None:
+        """The line that calls a function more often, and whose own function is not called as much more.
+
+        A function that is new is not followed to its caller: it has the code that is called more often.
+        """
+        found, seen = None, set[str]()
+        while function not in seen:
+            seen.add(function)
+            before, after = (rows.get(function) for rows in self._rows)
+            line = None if after is None else self._sites.risen(before, after)
+            if line is None or after is None:
+                return found
+            found, function = line, f"{line.function}, {line.file}"
+            calls = [_calls(rows.get(function)) for rows in self._rows]
+            made = self._sites.calls_before(line.place, before), after.places.get(line.place, 0)
+            if self._is_new(line) or calls[1] <= calls[0] or made[1] * calls[0] > made[0] * calls[1] > 0:
+                return found
+        return found
+
+    def _outermost(self, line: CallLine, *, growth: float) -> CallLine:
+        """An edited line, or the edited one whose more calls of its function explain all growth."""
+        seen = set[str]()
+        while line.is_edited and line.place not in seen:
+            seen.add(line.place)
+            function = f"{line.function}, {line.file}"
+            if self._is_new(line) or self._growth(function) < growth:
+                break
+            origin = self._origin(function)
+            around = None if origin is None else self._edit_behind(origin)
+            if around is None or not around.is_edited:
+                break
+            line = around
+        return line
+
+    def _is_new(self, line: CallLine) -> bool:
+        """Whether a line's function is new."""
+        return line.file in self._edited and line.function in self._edited[line.file].new
+
+    def _growth(self, function: str) -> float:
+        """How many times as often as before it is called."""
+        before, after = (_calls(rows.get(function)) for rows in self._rows)
+        return after / before if before else math.inf if after else 1
+
+    def _is_called_more(self, function: str, metric: str) -> bool:
+        """Whether at least half of its rise is due to more calls of it, not to more work in each."""
+        calls = [_calls(rows.get(function)) for rows in self._rows]
+        counts = [side.functions.get(metric, {}).get(function, 0) for side in self._sides]
+        if not calls[0]:
+            return bool(calls[1])
+        return 2 * (calls[1] - calls[0]) * counts[0] >= calls[0] * (counts[1] - counts[0]) > 0
+
+    def _edit_behind(self, line: CallLine) -> CallLine:
+        numbers = self._edited.get(line.file, ())
+        is_edited = self._sites.is_edited(line, numbers)
+        is_of_callers = self._sites.is_of_callers(line, numbers)
+        cause = None
+        if not is_edited or is_of_callers:
+            cause = edited_line(line, self._sides[1], self._edited, is_of_callers=is_of_callers)
+        return cause or replace(line, is_edited=is_edited)
+
+    def _own_edit(self, place: str) -> CallLine | None:
+        """The first edit of a function, or of the one that a comprehension or lambda is written in."""
+        function, _, file = place.rpartition(", ")
+        if file not in self._edited:
+            return None
+        edited = self._edited[file]
+        while True:
+            numbers = [number for name, number in edited.places if name == function]
+            if numbers or not function:
+                break
+            outer, _, own = function.rpartition(".<locals>.")
+            function = outer if own.startswith("<") else ""
+        if not numbers:
+            return None
+        text = edited.text_of(numbers[0])
+        is_certain = len(numbers) == 1
+        return CallLine(
+            function=function, file=file, number=numbers[0], text=text, is_certain=is_certain, is_edited=True
+        )
+
+    def _edit_on_the_way(self, row: OpRow | None) -> CallLine | None:
+        """The edit that gives a function more to do in each call, if one line alone calls it most."""
+        if row is None or not row.places:
+            return None
+        line = line_at(max(row.places, key=lambda place: row.places[place]), self._sides[1], is_certain=True)
+        if line is None:
+            return None
+        found = self._edit_behind(line)
+        return found if found.is_edited else None
+
+
+def _with_calls_as_ops(test: TestResult) -> TestResult:
+    """The test with a row for each function that its lines call, and with the callers of these lines."""
+    rows = [
+        OpRow(
+            name=function,
+            kind=OpKind.CALL,
+            metrics={COUNT.name: Samples.constant(sum(places.values()), steps=1)},
+            places=places,
+        )
+        for function, places in test.calls.items()
+    ]
+    places = {place for called_from in test.calls.values() for place in called_from}
+    callers = {place: _ranked(test.calls.get(place.rpartition(":")[0], {})) for place in places}
+    return replace(test, steps=1, ops=tuple(rows), callers=callers)
+
+
+def _ranked(places: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted(places, key=lambda place: (-places[place], place)))
+
+
+def _calls(row: OpRow | None) -> int:
+    return sum(row.places.values()) if row else 0

@@ -1,0 +1,153 @@
+"""The line that makes functions run more, by the calls of functions on both sides."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.baselines.edited_file import EditedFile
+from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.compare.grown_line import GrownLines
+from pytest_opprof.metrics import PYTHON_INSTRUCTIONS
+from pytest_opprof.results.run import TestResult
+
+NAME = PYTHON_INSTRUCTIONS.name
+SHOP = """\
+class Shop:
+    def __init__(self, steps=3):
+        self.steps = steps
+        self.name = "shop"
+
+    def sell(self, items):
+        prices = [self.price(item) for item in items]
+        self.check(items)
+        return self.total(prices)
+
+    def price(self, item):
+        return self.look_up(item)
+
+    def look_up(self, item):
+        return item
+
+    def check(self, items):
+        for item in items:
+            self.look_up(item)
+
+    def total(self, prices):
+        for step in range(self.steps):
+            prices.sort()
+        return sum(prices)
+"""
+LINES = SHOP.splitlines()
+Calls = Mapping[str, Mapping[str, int]]
+
+
+def at(text: str) -> int:
+    """The number of the first line with this text."""
+    return next(number for number, line in enumerate(LINES, start=1) if text in line)
+
+
+def named(name: str) -> str:
+    return f"Shop.{name}, shop.py"
+
+
+def place(name: str, text: str) -> str:
+    return f"{named(name)}:{at(text)}"
+
+
+def side(instructions: Mapping[str, int], calls: Calls) -> TestResult:
+    places = {one for called_from in calls.values() for one in called_from}
+    texts = {one: LINES[int(one.rpartition(":")[2]) - 1].strip() for one in places}
+    return TestResult(node_id="t", functions={NAME: instructions}, calls=calls, lines=texts)
+
+
+TEST = "test_it, test_shop.py:1"
+CALLS = {
+    named("sell"): {TEST: 1},
+    named("price"): {place("sell", "prices = ["): 10},
+    named("look_up"): {place("price", "return self.look_up"): 10},
+    named("total"): {place("sell", "return self.total"): 1},
+}
+COUNTS = {named("sell"): 50, named("price"): 100, named("look_up"): 100, named("total"): 60}
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> "Finder":
+    return Finder(tmp_path)
+
+
+class Finder:
+    """Finds the line for a head with other counts and calls, of which some lines were edited."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "shop.py"
+        self._path.write_text(SHOP)
+
+    def __call__(
+        self, counts: Mapping[str, int], calls: Calls, *edited: str, new: str = ""
+    ) -> CallLine | None:
+        numbers = frozenset(map(at, edited))
+        edits = (
+            {"shop.py": EditedFile(self._path, lines=numbers, new=frozenset({new} - {""}))} if edited else {}
+        )
+        head = {**COUNTS, **counts}
+        risen = [(name, count - COUNTS.get(name, 0)) for name, count in head.items()]
+        lines = GrownLines(side(COUNTS, CALLS), side(head, {**CALLS, **calls}), edits)
+        return lines.line_of([item for item in risen if item[1] > 0], NAME)
+
+
+CHECKED = {
+    named("look_up"): {**CALLS[named("look_up")], place("check", "self.look_up(item)"): 10},
+    named("check"): {place("sell", "self.check"): 1},
+}
+
+
+def test_a_new_call_is_named_though_its_callee_was_edited_too(found: Finder) -> None:
+    line = found({named("look_up"): 200, named("check"): 40}, CHECKED, "self.check(items)", "return item")
+    assert line is not None
+    assert (line.place, line.is_edited, line.text) == (place("sell", "self.check"), True, "self.check(items)")
+
+
+def test_the_code_of_a_new_function_is_named(found: Finder) -> None:
+    edited = ("self.check(items)", "for item in items:", "self.look_up(item)")
+    line = found({named("look_up"): 200, named("check"): 40}, CHECKED, *edited, new="Shop.check")
+    assert line is not None
+    assert line.place == place("check", "self.look_up(item)")
+
+
+def test_a_line_that_calls_more_is_named_without_an_edit(found: Finder) -> None:
+    calls = {name: {one: 3 * count for one, count in places.items()} for name, places in CALLS.items()}
+    more = {name: calls[name] for name in (named("price"), named("look_up"))}
+    line = found({named("price"): 300, named("look_up"): 300}, more)
+    assert line is not None
+    assert (line.place, line.is_edited) == (place("sell", "prices = ["), False)
+
+
+def test_a_function_that_does_more_in_each_call_has_its_own_edit(found: Finder) -> None:
+    line = found({named("look_up"): 900}, {}, "return item", "self.check(items)")
+    assert line is not None
+    assert line.place == place("look_up", "return item")
+
+
+@pytest.mark.parametrize(
+    ("edited", "expected"),
+    [(["def __init__"], "def __init__"), (["self.steps = steps", "self.name"], "self.steps = steps")],
+    ids=["a default", "two attributes"],
+)
+def test_an_object_that_is_made_otherwise_is_named(found: Finder, edited: list[str], expected: str) -> None:
+    line = found({named("total"): 900}, {}, *edited)
+    assert line is not None
+    assert (line.place, line.is_edited) == (place("__init__", expected), True)
+
+
+def test_the_caller_of_an_unedited_line_that_calls_it_more(tmp_path: Path) -> None:
+    Finder(tmp_path)
+    edits = {
+        "shop.py": EditedFile(tmp_path / "shop.py", lines=frozenset({at("self.check"), at("prices = [")}))
+    }
+    lines = GrownLines(side(COUNTS, CALLS), side(COUNTS, {**CALLS, **CHECKED}), edits)
+    line = CallLine(function="Shop.look_up", file="shop.py", number=at("return item"))
+    found = lines.caller_of(line)
+    assert found is not None
+    assert found.place == place("sell", "self.check")
+    assert lines.caller_of(CallLine(function="Shop.total", file="shop.py", number=at("prices.sort"))) is None
