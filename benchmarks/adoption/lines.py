@@ -37,10 +37,9 @@ _HEAD: Final = """\
 `make lines` makes regressions in public projects, one at a time, by handwritten edits of their code
 (`benchmarks/adoption/edits.toml`). With each it runs the project's own tests, and reads what the session
 names first. Of {count} regressions, tried with the code of {commit}, the first line named was the edited one
-in **{lines}**, and the op was one that it runs in **{ops}**. If only Python instructions rose, the session
-names functions and no line.
+in **{lines}**, and the op was one that it runs in **{ops}**.
 
-| Project | Edit | Named first | Its line, or the functions | The edited one |
+| Project | Edit | Named first | Its line | The edited one |
 |:---|:---|:---|:---|:---|
 """
 _LEAST: Final = {"line": 38 / 40, "op": 39 / 40}  # share of regressions that must be named correctly
@@ -66,7 +65,7 @@ class Named:
     """What a session named first.
 
     Attributes:
-        place: The line's text, or the functions.
+        place: The line's text, or else its function.
         op: The op or total.
         is_line: Whether it is the edited line.
         is_op: Whether it is the op that the edited line runs more often.
