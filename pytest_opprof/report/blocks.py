@@ -34,7 +34,7 @@ _ONE_OF_SEVERAL = "other lines that were changed may be the cause as well"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockRow:
-    """An op of a block.
+    """An op of a block, or a total.
 
     Attributes:
         depth: How many rows of the block enclose it.
@@ -45,7 +45,9 @@ class BlockRow:
 
     @property
     def name(self) -> str:
-        """The op, with its metric that rose, unless that is its calls."""
+        """The op, with its metric that rose, unless that is its calls; ``all Python instructions``."""
+        if self.change.op is None:
+            return f"all {self.change.about.label}"
         return name_of(self.change) + (f" {self.change.metric}" if self.change.metric != COUNT.name else "")
 
     @property
@@ -78,7 +80,7 @@ def is_in_a_block(change: Change) -> bool:
 
 
 def blocks_of(test: TestComparison) -> list[Block]:
-    """The regressions of a test's ops by cause, the clearest first."""
+    """The regressions of a test's ops, and of totals that have a line, by cause, the clearest first."""
     telling = telling_changes(test)
     risen = [change for change in telling if is_in_a_block(change)]
     if not risen:  # an op may stand for the total that failed: then what its line calls more often does
@@ -90,6 +92,9 @@ def blocks_of(test: TestComparison) -> list[Block]:
     groups: defaultdict[Hashable, list[Change]] = defaultdict(list)
     for change in risen:
         groups[_cause_of(change, by_op)].append(change)
+    for change in telling:
+        if change.op is None and change.verdict is Verdict.REGRESSED and change.line and change.line.number:
+            groups[change.line.place].append(change)
     return [_block(changes) for changes in groups.values()]
 
 
@@ -193,20 +198,13 @@ def title_of(block: Block) -> str:
     if block.line is None:
         place = block.place or "no line is known"
         return place[:1].upper() + place[1:]
-    return _title_of(block.line)
-
-
-def _title_of(line: CallLine) -> str:
-    return line.location if line.is_certain else f"perhaps {line.location}"
+    return block.line.location if block.line.is_certain else f"perhaps {block.line.location}"
 
 
 def _title(block: Block, *, width: int) -> list[str]:
-    return [escaped(title_of(block))] if block.line is None else line_in_lines(block.line, width=width)
-
-
-def line_in_lines(line: CallLine, *, width: int) -> list[str]:
-    """A line of code: where it is, whether it was edited, and its text, if that is short."""
-    title = [escaped(_title_of(line))]
+    title, line = [escaped(title_of(block))], block.line
+    if line is None:
+        return title
     if line.is_edited:
         space = width - columns(title[0]) - len(_EDITED)
         if space > 1:
@@ -231,6 +229,9 @@ def _rows(rows: Sequence[BlockRow], *, width: int, show: str | None) -> Iterator
         width=width,
     )
     for row in kept:
+        if row.change.op is None:
+            told = f"{row.change.about.label} rose {row.change.cause}"
+            yield from wrapped(told, width=width, first="  ", rest="  ")
         if row.change.reason:
             yield from wrapped(
                 f"{name_of(row.change)}: {row.change.reason}", width=width, first="  ", rest="  "
@@ -242,8 +243,8 @@ def _rows(rows: Sequence[BlockRow], *, width: int, show: str | None) -> Iterator
 def advice_on(block: Block, test: TestComparison) -> Rule | None:
     """The anti-pattern of a block; None if none is known."""
     text = block.line.text if block.line is not None else ""
-    called = [row for row in block.rows if not row.change.caller.startswith(_NOT_WRITTEN)]
-    roots = [row.change.op or "" for row in called if row.depth == 0]
+    called = [row.change for row in block.rows if row.depth == 0]
+    roots = [change.op for change in called if change.op and not change.caller.startswith(_NOT_WRITTEN)]
     if not roots:
         return None
     return advice([row.change for row in block.rows], test, roots=roots, text=text)

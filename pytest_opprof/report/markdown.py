@@ -251,7 +251,9 @@ def _line(row: Row, *, name: str, widths: tuple[int, int]) -> str:
         [
             name_in_code(name, width=of_name),
             f"**{row.verdict.label}**" if row.verdict else "",
-            " ".join(filter(None, (name_in_code(row.what, width=of_name), row.metric))),
+            " ".join(
+                filter(None, (name_in_code(row.what, width=of_name), "" if row.is_total else row.metric))
+            ),
             *map(quantity, (row.base, row.head, row.change)),
             sentence_in_code(row.why, width=of_cause) if of_cause else "",
         ]

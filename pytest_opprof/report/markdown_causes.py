@@ -71,9 +71,10 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
     yield from table_head(_HEADERS, right=_HEADERS[1:])
     for row in block.rows[:_MOST_ROWS]:
         change = row.change
-        metric = "" if change.metric == COUNT.name else f" {change.metric}"
+        is_plain = change.op is None or change.metric == COUNT.name
+        name = name_in_code(row.name) if is_plain else f"{name_in_code(name_of(change))} {change.metric}"
         numbers = map(quantity, numbers_of(change).values())
-        yield table_line([f"{_INDENT * row.depth}{name_in_code(name_of(change))}{metric}", *numbers])
+        yield table_line([f"{_INDENT * row.depth}{name}", *numbers])
     if len(block.rows) > _MOST_ROWS:
         yield table_line([f"... and {len(block.rows) - _MOST_ROWS} more", "", "", ""])
     if rule := advice_on(block, test):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.verdicts import Verdict
@@ -13,7 +11,6 @@ from pytest_opprof.report.blocks import (
     blocks_of,
     is_in_a_block,
     left_out,
-    line_in_lines,
     number_rows,
 )
 from pytest_opprof.report.causes import RAISE_LIMIT
@@ -81,7 +78,7 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
     totals = [
         (f"all {row.source.about.label}", row.source, "" if row.source.line else row.why)
         for row in shown
-        if row.is_total and row.source and not (has_failed and row.source.is_slight)
+        if row.is_total and row.source and not ((has_failed and row.source.is_slight) or row.source in told)
     ]
     parts = [
         *blocks_in_lines(test, width=width, show=show),
@@ -93,21 +90,9 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
 
 
 def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
-    """The functions in which a total rose, never cut, below the line that makes them run more."""
-    told = [
-        (change.line, f"{change.about.label} rose {change.cause}")
-        for change in totals
-        if change.line is not None
-    ]
-    found: list[str] = []
-    for line, group in itertools.groupby(told, key=itemgetter(0)):
-        title = line_in_lines(line, width=width) if line.number else []
-        indent = "  " if title else ""
-        texts = (wrapped(text, width=width, first=indent, rest=indent) for _, text in group)
-        found += (
-            ["", *title, *itertools.chain(*texts)] if found and title else [*title, *itertools.chain(*texts)]
-        )
-    return found
+    """The functions in which a total rose, never cut."""
+    told = [f"{change.about.label} rose {change.cause}" for change in totals if change.line is not None]
+    return [line for text in told for line in wrapped(text, width=width)]
 
 
 def _table(ops: Sequence[Row], *, width: int, show: str | None) -> list[str]:

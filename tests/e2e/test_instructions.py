@@ -95,10 +95,11 @@ def test_edited_line_heads_the_functions_that_it_makes_run_more(project: Project
     project.write("calling.py", textwrap.dedent(CALLING))
     section = compared(project).failures["test_it"]
     line, _, functions = section.partition("Python instructions rose in ")
-    where, text = line.strip().splitlines()[-2:]
+    where, text, total = line.strip().splitlines()[-3:]
     assert where.startswith("calling.py:7 in spread")
     assert where.endswith("changed in this branch")
     assert text == "    return [value - mean(values) for value in values]"
+    assert total.startswith("  all Python instructions")
     assert functions.startswith("total, called.py (+")
     assert "mean, calling.py (+" in functions
 

@@ -48,7 +48,7 @@ def test_rows_say_op_numbers_and_cause() -> None:
         assert rows == [
             ["test_step", "REGRESSED", "aten::clone count", "0", "2", "+2", "new, called by the test"],
             ["test_step", "REGRESSED", "aten::copy_ count", "12", "14", "+2", "called by aten::clone"],
-            ["test_step", "REGRESSED", "ops, total count", "21", "25", "+4", ""],
+            ["test_step", "REGRESSED", "ops, total", "21", "25", "+4", ""],
         ]
         assert "main@1a2b3c4 → 5d6e7f8+dirty" in text_of(page)
 
@@ -168,7 +168,7 @@ def test_regressions_are_kept_before_all_else(many: int) -> None:
         expected = {
             (f"test_{at}", "REGRESSED", what)
             for at in range(many)
-            for what in ("aten::item0 count", "aten::item1 count", "ops, total count")
+            for what in ("aten::item0 count", "aten::item1 count", "ops, total")
         }
         assert expected <= set(shown)
         # not folded: the cause, and its number of tests
