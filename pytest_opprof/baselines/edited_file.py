@@ -82,6 +82,14 @@ class EditedFile:
             last = function if edited else None
         return tuple(found) if self._parts else tuple(("", line) for line in sorted(self.lines)[:1])
 
+    def decoration(self, function: str) -> int:
+        """The line of a function's edited decorator, or of its `def` if one is gone; 0 if none was edited."""
+        scopes = (scope for scope in self._functions if scope.key.name == function in self.decorated)
+        lines = next((scope.lines for scope in scopes), range(0))
+        heads = (line for line in lines if self.text_of(line).startswith(("def ", "async def ")))
+        head = next(heads, 0)
+        return next((line for line in range(lines.start, head) if line in self.lines), head)
+
     def share_a_loop(self, *numbers: int) -> bool:
         """Whether one loop runs all of these lines."""
         loops = (lines_in(node) for node, *_ in self._parts if isinstance(node, _LOOP))

@@ -76,7 +76,8 @@ class GrownLines:
     def _origin(self, function: str) -> CallLine | None:
         """The line that calls a function more often, and whose own function is not called as much more.
 
-        A function that is new is not followed to its caller: it has the code that is called more often.
+        A function that is new is not followed to its caller: it has the code that is called more often. One
+        that a line calls more often because of its own decorator, such as a lost cache, is the origin itself.
         """
         found, seen = None, set[str]()
         while function not in seen:
@@ -85,12 +86,25 @@ class GrownLines:
             line = None if after is None else self._sites.risen(before, after)
             if line is None or after is None:
                 return found
+            decorator = self._edited_decorator(function)
+            if decorator and not self._sites.is_edited(line, self._edited.get(line.file, ())):
+                return decorator
             found, function = line, f"{line.function}, {line.file}"
             calls = [_calls(rows.get(function)) for rows in self._rows]
             made = self._sites.calls_before(line.place, before), after.places.get(line.place, 0)
             if self._is_new(line) or calls[1] <= calls[0] or made[1] * calls[0] > made[0] * calls[1] > 0:
                 return found
         return found
+
+    def _edited_decorator(self, place: str) -> CallLine | None:
+        function, _, file = place.rpartition(", ")
+        number = self._edited[file].decoration(function) if file in self._edited else 0
+        text = self._edited[file].text_of(number) if number else ""
+        return (
+            CallLine(function=function, file=file, number=number, text=text, is_edited=True)
+            if number
+            else None
+        )
 
     def _outermost(self, line: CallLine, *, growth: float) -> CallLine:
         """An edited line, or the edited one whose more calls of its function explain all growth."""
@@ -125,6 +139,8 @@ class GrownLines:
         return 2 * (calls[1] - calls[0]) * counts[0] >= calls[0] * (counts[1] - counts[0]) > 0
 
     def _edit_behind(self, line: CallLine) -> CallLine:
+        if line.is_edited:
+            return line
         numbers = self._edited.get(line.file, ())
         is_edited = self._sites.is_edited(line, numbers)
         is_of_callers = self._sites.is_of_callers(line, numbers)
@@ -139,10 +155,9 @@ class GrownLines:
         if file not in self._edited:
             return None
         edited = self._edited[file]
-        while True:
-            numbers = [number for name, number in edited.places if name == function]
-            if numbers or not function:
-                break
+        numbers: list[int] = []
+        while function and not numbers:
+            inner, numbers = function, [number for name, number in edited.places if name == function]
             outer, _, own = function.rpartition(".<locals>.")
             function = outer if own.startswith("<") else ""
         if not numbers:
@@ -150,7 +165,7 @@ class GrownLines:
         text = edited.text_of(numbers[0])
         is_certain = len(numbers) == 1
         return CallLine(
-            function=function, file=file, number=numbers[0], text=text, is_certain=is_certain, is_edited=True
+            function=inner, file=file, number=numbers[0], text=text, is_certain=is_certain, is_edited=True
         )
 
     def _edit_on_the_way(self, row: OpRow | None) -> CallLine | None:

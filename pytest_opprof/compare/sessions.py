@@ -176,7 +176,9 @@ def _marked(change: Change, sites: CallSites, edited: Mapping[str, EditedFile]) 
     line = change.line
     if line is None or not line.is_edited:
         return change
-    return replace(change, line=replace(line, is_edited=sites.is_edited(line, edited[line.file].changed)))
+    file = edited[line.file]
+    is_edited = sites.is_edited(line, file.changed) or line.number == file.decoration(line.function)
+    return replace(change, line=replace(line, is_edited=is_edited))
 
 
 def _begins_in_an_edit(change: Change) -> bool:

@@ -179,3 +179,58 @@ def test_instructions_are_counted_unless_they_are_not_wanted(make_project: MakeP
     assert "python.instructions" in (project.folder / "run.json").read_text()
     assert project.pytest("--opprof-instructions=off", "--opprof-json=run.json").exit_code == 0
     assert "python.instructions" not in (project.folder / "run.json").read_text()
+
+
+SHOP = """\
+    import functools
+
+    class Prices:
+        def __init__(self, digits=2):
+            self.digits = digits
+
+        def rounded(self, price):
+            for digit in range(40, self.digits, -1):
+                price = min(price, price + digit)
+            return price
+
+    @functools.cache
+    def price(item):
+        return sum(range(item)) + len([k for k in range(item)])
+
+    def total(prices, items):
+        found = [price(item) for item in items]
+        found = [prices.rounded(one) for one in found]
+        return sum(found)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "text"),
+    [
+        ("@functools.cache\n", "", "shop.py:12 in price", "def price(item):"),
+        ("digits=2", "digits=-80", "shop.py:4 in Prices.__init__", "def __init__(self, digits=-80):"),
+        (
+            "return sum(found)",
+            "return sum(map(prices.rounded, found))",
+            "shop.py:19 in total",
+            "return sum(map(prices.rounded, found))",
+        ),
+    ],
+    ids=["a lost cache", "a default", "a call from C code"],
+)
+def test_line_that_makes_functions_run_more_is_named(
+    project: Project, old: str, new: str, where: str, text: str
+) -> None:
+    source = textwrap.dedent(SHOP)
+    project.write("shop.py", source)
+    test = "import pytest, shop\n@pytest.mark.profile\ndef test_it(): shop.total(shop.Prices(), range(40))\n"
+    project.write("test_it.py", test)
+    project.git("init", "-q")
+    project.commit()
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    project.write("shop.py", source.replace(old, new))
+    lines = compared(project).failures["test_it"].splitlines()
+    at = lines.index(f"{where}    changed in this branch")
+    assert lines[at + 1].strip() == text
+    assert lines[at - 1] == ""  # it is the first block
+    assert lines[at - 2].startswith(("REGRESSED: ", "    "))

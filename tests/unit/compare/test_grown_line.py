@@ -1,6 +1,6 @@
 """The line that makes functions run more, by the calls of functions on both sides."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ class Shop:
         self.check(items)
         return self.total(prices)
 
+    @cache
     def price(self, item):
         return self.look_up(item)
 
@@ -84,12 +85,18 @@ class Finder:
         self._path.write_text(SHOP)
 
     def __call__(
-        self, counts: Mapping[str, int], calls: Calls, *edited: str, new: str = ""
+        self,
+        counts: Mapping[str, int],
+        calls: Calls,
+        *edited: str,
+        new: str = "",
+        decorated: Collection[str] = (),
     ) -> CallLine | None:
         numbers = frozenset(map(at, edited))
-        edits = (
-            {"shop.py": EditedFile(self._path, lines=numbers, new=frozenset({new} - {""}))} if edited else {}
+        edited_file = EditedFile(
+            self._path, lines=numbers, new=frozenset({new} - {""}), decorated=frozenset(decorated)
         )
+        edits = {"shop.py": edited_file} if edited or decorated else {}
         head = {**COUNTS, **counts}
         risen = [(name, count - COUNTS.get(name, 0)) for name, count in head.items()]
         lines = GrownLines(side(COUNTS, CALLS), side(head, {**CALLS, **calls}), edits)
@@ -121,6 +128,21 @@ def test_a_line_that_calls_more_is_named_without_an_edit(found: Finder) -> None:
     line = found({named("price"): 300, named("look_up"): 300}, more)
     assert line is not None
     assert (line.place, line.is_edited) == (place("sell", "prices = ["), False)
+
+
+@pytest.mark.parametrize(
+    ("edited", "expected"), [((), "def price"), (("@cache",), "@cache")], ids=["lost", "changed"]
+)
+def test_a_cache_that_keeps_less_is_named(found: Finder, edited: tuple[str, ...], expected: str) -> None:
+    calls = {name: {one: 3 * count for one, count in places.items()} for name, places in CALLS.items()}
+    more = {name: calls[name] for name in (named("price"), named("look_up"))}
+    line = found({named("look_up"): 300}, more, *edited, decorated=["Shop.price"])
+    assert line is not None
+    assert (line.number, line.text, line.is_edited) == (at(expected), LINES[at(expected) - 1].strip(), True)
+    # An edited line that calls it more often is likelier.
+    line = found({named("look_up"): 300}, more, "prices = [", *edited, decorated=["Shop.price"])
+    assert line is not None
+    assert line.place == place("sell", "prices = [")
 
 
 def test_a_function_that_does_more_in_each_call_has_its_own_edit(found: Finder) -> None:
