@@ -76,7 +76,7 @@ def _array(pa: Any, values: Sequence[Any], kind: Any) -> Any:
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
-        return pa.array(map(as_utf8, values), kind)
+        return pa.array([value and as_utf8(value) for value in values], kind)
 
 
 def _type(pa: Any, kind: str) -> Any:

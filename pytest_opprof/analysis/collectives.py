@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_opprof.traces.imported_recording import ImportedRecording
 
 # Kernels of NCCL and RCCL: `ncclKernel_AllReduce_RING_LL_Sum_float(...)`, `ncclDevKernel_AllGather_...`.
-_KERNEL: Final = re.compile(r"nccl(?:Symk)?(?:Dev)?Kernel_([A-Za-z]+)")
+_KERNEL: Final = re.compile(r"nccl(?:Symk?)?(?:Dev)?Kernel_([A-Za-z]+)")
 _BYTES: Final = {
     **dict.fromkeys(("byte", "char", "signed char", "int8", "uint8", "unsigned char", "bool"), 1),
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), 1),

@@ -260,7 +260,7 @@ class Archive:
             notes[:] = [f"{name}: {counted(len(puts), 'run')} copied", *told]
             kept = {put.key for put in puts}
             others = [entry for entry in entries if entry.key not in kept]
-            old = _past(KEPT_RUNS, [*others, *puts])
+            old = _past(KEPT_RUNS, _by_time([*others, *puts]))
             return Change(
                 puts=tuple(put for put in puts if put.key not in old),
                 drops=tuple(entry for entry in others if entry.key in old),
@@ -293,7 +293,7 @@ class _Saving:
         # The saved run stays, however old: its user measures an old commit.
         others = [entry for entry in ordered if entry.key != key]
         own = [entry for entry in others if entry.family == family_in(key) and entry != earlier]
-        old = _past(KEPT_RUNS - 1, own) | ({earlier.key} if earlier else set())
+        old = _past(KEPT_RUNS - 1, _by_time(own)) | ({earlier.key} if earlier else set())
         put = Put(key=key, created=result.run.created, data=run_to_bytes(result.run, where=key))
         return Change(puts=(put,), drops=tuple(entry for entry in others if entry.key in old))
 
@@ -363,11 +363,15 @@ def _joined(entry: Entry, parts: list[bytes], *, name: str) -> tuple[Put, str]:
     return put, f"{run.title} was in both stores: they are joined, and the {which} run wins"
 
 
+def _by_time(ones: Iterable[Entry | Put]) -> list[Entry | Put]:
+    return sorted(ones, key=lambda one: (one.created, one.key), reverse=True)
+
+
 def _past(keep: int, ones: Iterable[Entry | Put]) -> frozenset[str]:
-    """The keys of all runs except the newest that each environment family keeps."""
+    """The keys of all runs except the first that each environment family keeps."""
     counts: Counter[str] = Counter()
     past = []
-    for one in sorted(ones, key=lambda one: (one.created, one.key), reverse=True):
+    for one in ones:
         family = family_in(one.key)
         counts[family] += 1
         if counts[family] > keep:

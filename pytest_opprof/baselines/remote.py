@@ -167,7 +167,7 @@ class RemoteStore:
 
     def _remove(self, name: str, parts: Sequence[str], *, is_saved: bool) -> tuple[str, ...]:
         """Remove objects; after a save, those that cannot be removed only get a note."""
-        after = "The next save tries again" if is_saved else _UNCHANGED
+        after = "The next save of this commit tries again" if is_saved else _UNCHANGED
         try:
             for part in parts:
                 # Somebody else may have joined, and removed, the same object.

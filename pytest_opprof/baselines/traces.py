@@ -185,14 +185,18 @@ def project_pairs(root: Path, *, budget: int, named: Path | None = None) -> Trac
     return TracePairs(folder=folder, budget=budget, since_ns=since_ns, is_named=named is not None)
 
 
-def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
-    """The path of a test's pair, the command that shows it, and ``missing`` if the base has no trace."""
+def pair_words(node_id: str, pairs: TracePairs, *, missing: str, tests: Iterable[str] = ()) -> str:
+    """The path of a test's pair, the command that shows it, and ``missing`` if the base has no trace.
+
+    Args:
+        tests: The tests that may get a pair, too: the command tells this one from them.
+    """
     sides = [side for side in SIDES if pairs.path(node_id, side).exists()]
     which = "{" + ",".join(sides) + "}" if len(sides) > 1 else sides[0]
     stem, folder = trace_stem(node_id), shown(pairs.folder)
     name = stem.rpartition("-")[0]
     # Files have other letters than a test's name may have, and a test of another file may have this name.
-    others = {_stem(path) for path in pairs.folder.glob(f"{name}-*{SUFFIX}")} - {stem}
+    others = {*map(trace_stem, tests), *map(_stem, pairs.folder.glob(f"{name}-*{SUFFIX}"))} - {stem}
     is_only = not any(other.rpartition("-")[0] == name for other in others)
     called = name if is_only and node_id.endswith(f"::{name}") else stem
     where = f" --traces={shlex.quote(folder)}" if pairs.is_named else ""

@@ -101,10 +101,12 @@ def _diff(args: argparse.Namespace) -> None:
     base, head = load_trace(args.base), load_trace(args.head)
     found = difference(base.recording, head.recording)
     told = [trace_title(base), trace_title(head), *difference_lines(found, rows=args.rows, width=width())]
-    if args.output is not None:
-        marked = write_merged(base, head, args.output, found=found)
-        told.append(f"{args.output}: base and head side by side, marked ops: {marked}")
-    print_lines(told)
+    try:
+        if args.output is not None:
+            marked = write_merged(base, head, args.output, found=found)
+            told.append(f"{args.output}: base and head side by side, marked ops: {marked}")
+    finally:
+        print_lines(told)
 
 
 def _to_run(args: argparse.Namespace) -> None:

@@ -38,7 +38,8 @@ def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, top: Path)
         except StoreError as error:
             yield f"no traces of regressed tests were stored: {error}"
             return
-        told.append(refused or f"traces: {pair_words(node_id, pairs, missing='the base left none')}")
+        words = pair_words(node_id, pairs, missing="the base left none", tests=regressed)
+        told.append(refused or f"traces: {words}")
     yield from told[:_MOST_TOLD]
     if len(told) > _MOST_TOLD:
         yield f"... and traces of {len(told) - _MOST_TOLD} more tests: opprof view"

@@ -42,7 +42,7 @@ _DOCUMENT: Final = "run.json"
 _ENDED: Final = "ended"
 _ALL_LOOKS_S: Final = 30.0  # all second looks of a session together
 # Python's, pytest's own and its users'; other lines may follow these.
-_ERRORS: Final = ("Fatal Python error: ", "INTERNALERROR> ", "ERROR: ")
+_ERRORS: Final = ("Fatal Python error: ", "INTERNALERROR> ", "ERROR: ", "python -m pytest: error: ")
 _LOOK_S: Final = 0.2  # between two updates of the progress
 _WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some
 _ALONE: Final = "not certified: --opprof-save-processes=1 starts no process to confirm what this one measured"

@@ -46,7 +46,7 @@ def mark(items: Collection[pytest.Item], lines: Collection[str]) -> list[str]:
         lines: ``[!]PATH|NODE-ID|-k EXPRESSION [ARGUMENTS]``, the weaker first.
 
     Returns:
-        The lines that match no test.
+        The lines that choose tests, and match none.
 
     Raises:
         UsageError: A line is invalid.
@@ -59,7 +59,8 @@ def mark(items: Collection[pytest.Item], lines: Collection[str]) -> list[str]:
         if last is not None and not last.is_excluding:
             item.add_marker(pytest.mark.profile(**last.arguments))
             item.stash[BY_LINE] = None
-    return [text for text, line in zip(lines, parsed, strict=True) if not any(map(line.chooses, items))]
+    choosing = [(text, line) for text, line in zip(lines, parsed, strict=True) if not line.is_excluding]
+    return [text for text, line in choosing if not any(map(line.chooses, items))]
 
 
 def parse_mark(line: str) -> MarkLine:

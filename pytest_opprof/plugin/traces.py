@@ -153,7 +153,8 @@ class SessionTraces:
         _write(recordings[-1], ours)
         refused = self._pairs.put(found.node_id, base=theirs, head=ours)
         missing = f"no trace of {base.title} is kept here"
-        return refused or pair_words(found.node_id, self._pairs, missing=missing)
+        tests = (test.node_id for test in base.tests)
+        return refused or pair_words(found.node_id, self._pairs, missing=missing, tests=tests)
 
     @functools.cached_property
     def _saved(self) -> SavedTraces | None:

@@ -5,6 +5,7 @@ These are xdist's workers, and children that a plugin forks for a test.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -22,6 +23,7 @@ from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Run, TestResult
 
 _BASELINE: Final = "baseline.json"
+_NUMBERS: Final = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,8 @@ class Exchange:
 
     def put_result(self, run: Run) -> None:
         """Keep one test's result atomically: a worker that dies later loses nothing."""
-        unique = os.urandom(8).hex()  # a test may have stopped the clock
+        # A test may have stopped the clock, and may be forked.
+        unique = f"{next(_NUMBERS):06}-{os.urandom(8).hex()}"
         write_run(self.folder / f"{time.time_ns():020}-{self.worker}-{unique}.run.json", run)
 
     def results(self) -> Iterator[tuple[Run, TestResult]]:

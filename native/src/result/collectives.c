@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* Names such as `ncclKernel_AllReduce_RING_LL_Sum_float(...)`, `ncclDevKernel_AllGather_...` and RCCL's
- * `mscclKernel_Sum_float_...`: the first word begins with the library's name (MSCCL, MSCCL++) and contains
- * "kernel". */
+ * `mscclKernel_Sum_float_...`: the first word begins with the library's name (MSCCL, MSCCL++) and
+ * contains "kernel". */
 int op_name_is_collective(const char *name, size_t length) {
     static const char *const libraries[] = {"nccl", "msccl"};
     size_t at = 0;

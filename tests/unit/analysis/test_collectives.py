@@ -92,6 +92,7 @@ def test_truncated_rank_list_is_not_a_list(tmp_path: Path) -> None:
     ("kernel", "name"),
     [
         ("ncclDevKernel_SendRecv(ncclDevComm*, unsigned long, ncclWork*)", "sendrecv"),
+        ("ncclSymDevKernel_AllReduce_AGxLL_R_sum_bf16(ncclSymDevArgs)", "allreduce"),
         ("ncclSymkDevKernel_AllReduce_RSxLD_AGxST_sum_f32(ncclSymkDevWorkArgs4K)", "allreduce"),
     ],
 )

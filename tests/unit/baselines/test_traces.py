@@ -139,10 +139,12 @@ def test_a_pair_without_a_base_says_so(pairs: TracePairs, tmp_path: Path) -> Non
 
 def test_command_names_one_test(pairs: TracePairs, tmp_path: Path) -> None:
     node_ids = ("a.py::test_a", "b.py::test_a", "b.py::test_a-b")
+    told = {}
     for node_id in node_ids:
         pairs.put(node_id, base=None, head=staged(tmp_path / "new", {IDS[0]: 1})[IDS[0]])
-    for node_id in node_ids:
-        (name,) = re.findall(r"\(opprof view (\S+)\)", pair_words(node_id, pairs, missing=""))
+        told[node_id] = pair_words(node_id, pairs, missing="", tests=node_ids)
+    for node_id, words in told.items():
+        (name,) = re.findall(r"\(opprof view (\S+)\)", words)
         assert viewable_by_name(pairs.folder, name).files["head"] == pairs.path(node_id, "head")
     assert name == "test_a-b"
 

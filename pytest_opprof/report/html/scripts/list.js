@@ -55,9 +55,16 @@ class TestList {
     this.table = new DataTable({ label: "Tests", columns: listColumns(), rows: this.rows });
     this.count = make("span", { role: "status" });
     this.field = searchField("Filter tests", (text) => { this.text = text.toLowerCase(); this.apply(); });
-    this.element = make("div", {}, causeList((cause) => this.field.fill(`cause ${cause.number}`)), make("h2", {}, "Tests"),
+    this.element = make("div", {}, causeList((cause) => this.ofCause(cause)), make("h2", {}, "Tests"),
       make("div", { class: "controls" }, this.field.element, this.verdicts(), this.count), this.table.element);
     this.apply();
+  }
+
+  /** Shows the tests of a cause, of all verdicts. */
+  ofCause(cause) {
+    this.chosen.clear();
+    this.element.querySelectorAll(".chips button").forEach((button) => button.setAttribute("aria-pressed", "false"));
+    this.field.fill(`cause ${cause.number}`);
   }
 
   /** A button for each verdict that there is: pressed, only tests of these are shown. */
