@@ -6,13 +6,14 @@ import ast
 import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from pytest_opprof.baselines.code_scopes import FUNCTION, Part, Scope, lines_in, lines_of, parsed, scopes_in
+from pytest_opprof.results.build import MAX_LINE
 
 # Statements that do nothing by themselves when the module runs, or only contain other statements.
 _DOES_NOTHING: Final = (ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.ExceptHandler, ast.With)
@@ -47,7 +48,10 @@ class EditedFile:
     new: frozenset[str] = frozenset()
 
     def text_of(self, number: int) -> str:
-        """A line without its indentation; empty if the file has changed since."""
+        """A line as documents hold it: without its indentation; empty if the file has changed since."""
+        return self._stripped(number)[:MAX_LINE]
+
+    def _stripped(self, number: int) -> str:
         lines = lines_of(self._source)
         return lines[number - 1].strip() if number <= len(lines) else ""
 
@@ -82,11 +86,21 @@ class EditedFile:
             last = function if edited else None
         return tuple(found) if self._parts else tuple(("", line) for line in sorted(self.lines)[:1])
 
+    def defines(self, function: str) -> bool:
+        """Whether the file has a function of this name now."""
+        return any(scope.key.name == function for scope in self._functions)
+
     def decoration(self, function: str) -> int:
         """The line of a function's edited decorator, or of its `def` if one is gone; 0 if none was edited."""
-        scopes = (scope for scope in self._functions if scope.key.name == function in self.decorated)
-        lines = next((scope.lines for scope in scopes), range(0))
-        heads = (line for line in lines if self.text_of(line).startswith(("def ", "async def ")))
+        return self._head(function) if function in self.decorated else 0
+
+    def cutting(self, function: str) -> int:
+        """The line of the `def` of a function that lost statements and got none there; 0 for others."""
+        return self._head(function) if function in self.cut else 0
+
+    def _head(self, function: str) -> int:
+        lines = next((scope.lines for scope in self._functions if scope.key.name == function), range(0))
+        heads = (line for line in lines if self._stripped(line).startswith(("def ", "async def ")))
         head = next(heads, 0)
         return next((line for line in range(lines.start, head) if line in self.lines), head)
 
@@ -101,18 +115,18 @@ class EditedFile:
         Used there is what the line's statement names, or the head of a loop or branch around it.
         """
         node = next((node for node, _, head in reversed(self._parts) if edit in head), None)
-        if not isinstance(node, _BINDING):
+        if not isinstance(node, _BINDING) or any(isinstance(one, ast.Subscript) for one in _targets(node)):
             return True
         bound = {
             one.id if isinstance(one, ast.Name) else one.attr
-            for one in ast.walk(node)
-            if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Store)
+            for one in _targets(node)
+            if isinstance(one, (ast.Name, ast.Attribute))
         }
         heads = (
             head for part, _, head in self._parts if isinstance(part, ast.stmt) and line in lines_in(part)
         )
         used = {
-            word for head in heads for number in head for word in re.findall(r"\w+", self.text_of(number))
+            word for head in heads for number in head for word in re.findall(r"\w+", self._stripped(number))
         }
         return not bound.isdisjoint(used)
 
@@ -192,6 +206,11 @@ class EditedFile:
     def _module(self) -> ast.Module:
         """The file's syntax; empty if it has errors."""
         return parsed(self._source) or ast.Module(body=[], type_ignores=[])
+
+
+def _targets(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> Iterator[ast.AST]:
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        yield from (one for one in ast.walk(target) if isinstance(getattr(one, "ctx", None), ast.Store))
 
 
 def _is_idle(node: object) -> bool:

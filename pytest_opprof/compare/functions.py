@@ -56,7 +56,13 @@ def with_grown_functions(
     own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited) if is_of_libraries else []
     if change.metric in _INSTRUCTIONS and base.calls and head.calls:
         grown = grown or GrownLines(base, head, edited)
-        line = grown.line_of(own, PYTHON_INSTRUCTIONS.name) or grown.line_of(risen, change.metric)
+        # What grew by less than a tenth of a total did not make it grow, if anything else may have.
+        large = [item for item in own if _PARTS * item[1] >= change.rise]
+        line = (
+            grown.line_of(large, PYTHON_INSTRUCTIONS.name)
+            or grown.line_of(risen, change.metric)
+            or grown.line_of(own, PYTHON_INSTRUCTIONS.name)
+        )
         if line is not None:
             largest = sorted(risen, key=lambda item: (-item[1], item[0]))
             return replace(change, line=line, cause=f"in {_in_few_words(largest, change.about)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.call_sites import CallSites, line_at
@@ -12,6 +13,7 @@ from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.compare.edited_line import edited_line
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
+from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -33,6 +35,7 @@ class GrownLines:
         self._rows = tuple({row.name: row for row in side.ops} for side in self._sides)
         self._sites = CallSites(*self._sides)
         self._edited = edited
+        self._are_known = bool(base.calls and head.calls)
 
     def line_of(self, risen: Sequence[tuple[str, int]], metric: str) -> CallLine | None:
         """The line that makes functions run more; None if none is known.
@@ -45,7 +48,9 @@ class GrownLines:
             metric: The total of these instructions.
         """
         first = None
-        ranked = sorted(risen, key=lambda item: (-item[1], item[0]))[:_MOST]
+        # What only libraries call has no line.
+        called = [item for item in risen if item[0] in self._rows[1]] or risen
+        ranked = sorted(called, key=lambda item: (-item[1], item[0]))[:_MOST]
         for function, rise in ranked:
             if rise * _PARTS < ranked[0][1]:
                 break
@@ -59,7 +64,8 @@ class GrownLines:
         """The edited line that calls the function of an unedited line more often; None if there is none."""
         function = f"{line.function}, {line.file}"
         growth = self._growth(function)
-        origin = self._origin(function) if growth > 1 and not self._is_new(line) else None
+        is_possible = self._are_known and growth > 1 and not self._is_new(line)
+        origin = self._origin(function) if is_possible else None
         if origin is None:
             return None
         found = self._outermost(self._edit_behind(origin), growth=growth)
@@ -82,18 +88,39 @@ class GrownLines:
         found, seen = None, set[str]()
         while function not in seen:
             seen.add(function)
-            before, after = (rows.get(function) for rows in self._rows)
+            before, after = self._rows_of(function)
             line = None if after is None else self._sites.risen(before, after)
             if line is None or after is None:
                 return found
             decorator = self._edited_decorator(function)
-            if decorator and not self._sites.is_edited(line, self._edited.get(line.file, ())):
-                return decorator
             found, function = line, f"{line.function}, {line.file}"
-            calls = [_calls(rows.get(function)) for rows in self._rows]
+            calls = [_calls(row) for row in self._rows_of(function)]
             made = self._sites.calls_before(line.place, before), after.places.get(line.place, 0)
             if self._is_new(line) or calls[1] <= calls[0] or made[1] * calls[0] > made[0] * calls[1] > 0:
-                return found
+                is_edited = self._sites.is_edited(line, self._edited.get(line.file, ()))
+                return decorator if decorator and not is_edited else found
+        return found
+
+    def _rows_of(self, function: str) -> tuple[OpRow | None, OpRow | None]:
+        """A function's row on both sides, if it was renamed or moved, too."""
+        before, after = self._rows
+        return before.get(self._older.get(function, function)), after.get(function)
+
+    @cached_property
+    def _older(self) -> dict[str, str]:
+        """By function that the base lacks: its name there, if it was moved or renamed."""
+        before, after = self._rows
+        gone = before.keys() - after.keys()
+        found = {}
+        for function in after.keys() - before.keys():
+            name, _, file = function.rpartition(", ")
+            moved = [old for old in gone if old.rpartition(", ")[0] == name]
+            renamed = []
+            if file in self._edited and name not in self._edited[file].new:
+                here = (old for old in gone if old.rpartition(", ")[2] == file)
+                renamed = [old for old in here if not self._edited[file].defines(old.rpartition(", ")[0])]
+            if len(moved or renamed) == 1:
+                (found[function],) = moved or renamed
         return found
 
     def _edited_decorator(self, place: str) -> CallLine | None:
@@ -125,17 +152,27 @@ class GrownLines:
         """Whether a line's function is new."""
         return line.file in self._edited and line.function in self._edited[line.file].new
 
+    @property
+    def _is_cut(self) -> bool:
+        """Whether the base may have calls of more functions."""
+        return len(self._rows[0]) == MAX_FUNCTIONS
+
     def _growth(self, function: str) -> float:
         """How many times as often as before it is called."""
-        before, after = (_calls(rows.get(function)) for rows in self._rows)
+        before, after = map(_calls, self._rows_of(function))
+        if not before and self._is_cut:
+            return 1
         return after / before if before else math.inf if after else 1
 
     def _is_called_more(self, function: str, metric: str) -> bool:
         """Whether at least half of its rise is due to more calls of it, not to more work in each."""
-        calls = [_calls(rows.get(function)) for rows in self._rows]
-        counts = [side.functions.get(metric, {}).get(function, 0) for side in self._sides]
+        calls = [_calls(row) for row in self._rows_of(function)]
+        names = self._older.get(function, function), function
+        counts = [
+            side.functions.get(metric, {}).get(name, 0) for side, name in zip(self._sides, names, strict=True)
+        ]
         if not calls[0]:
-            return bool(calls[1])
+            return bool(calls[1]) and not self._is_cut
         return 2 * (calls[1] - calls[0]) * counts[0] >= calls[0] * (counts[1] - counts[0]) > 0
 
     def _edit_behind(self, line: CallLine) -> CallLine:
@@ -154,12 +191,14 @@ class GrownLines:
         function, _, file = place.rpartition(", ")
         if file not in self._edited:
             return None
-        edited = self._edited[file]
+        edited, inner = self._edited[file], function
         numbers: list[int] = []
         while function and not numbers:
             inner, numbers = function, [number for name, number in edited.places if name == function]
             outer, _, own = function.rpartition(".<locals>.")
             function = outer if own.startswith("<") else ""
+        if not numbers and (cut := edited.cutting(inner)):
+            numbers = [cut]
         if not numbers:
             return None
         text = edited.text_of(numbers[0])

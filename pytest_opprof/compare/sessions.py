@@ -177,7 +177,8 @@ def _marked(change: Change, sites: CallSites, edited: Mapping[str, EditedFile]) 
     if line is None or not line.is_edited:
         return change
     file = edited[line.file]
-    is_edited = sites.is_edited(line, file.changed) or line.number == file.decoration(line.function)
+    heads = (file.decoration(line.function), file.cutting(line.function))
+    is_edited = sites.is_edited(line, file.changed) or line.number in heads
     return replace(change, line=replace(line, is_edited=is_edited))
 
 

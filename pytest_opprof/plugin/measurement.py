@@ -57,8 +57,9 @@ def _with_counts(test: TestResult, calls: CountedCalls) -> TestResult:
     values = list(zip(*(one.totals for one in counts), strict=True))
     measured_of = dict(zip(kind.metrics, values, strict=True))
     functions = zip(kind.metrics, counts[-1].rows, strict=True)
-    places = ((call, place_of(call.file, call.line, call.caller)) for call in counts[-1].calls)
-    test = with_calls(test, ((call.function, place, call.calls) for call, place in places if place))
+    if noted := counts[-1].calls:
+        places = ((call, place_of(call.file, call.line, call.caller)) for call in noted)
+        test = with_calls(test, ((call.function, place, call.calls) for call, place in places if place))
     return replace(
         test,
         sources=(*test.sources, kind.source.value),

@@ -166,15 +166,15 @@ def most_of(counts: Mapping[str, int]) -> dict[str, int]:
 def with_calls(test: TestResult, noted: Iterable[tuple[str, Place, int]]) -> TestResult:
     """The test with the calls of functions by places, the busiest, and with the text of these places."""
     found = defaultdict[str, Counter[str]](Counter)
-    texts = dict(test.lines)
-    for function, place, count in noted:
+    texts = {}
+    for function, place, count in sorted(noted):  # so that equal code has equal documents
         name = bounded(place.name, length=MAX_PLACE)
         found[bounded(function, length=_MAX_FUNCTION)][name] += count
-        if place.text:
-            texts[name] = place.text[:MAX_LINE]
+        texts[name] = place.text[:MAX_LINE]
     kept = most_of({function: places.total() for function, places in found.items()})
     calls = {name: dict(sorted(found[name].most_common(MAX_PLACES))) for name in sorted(kept)}
-    return replace(test, calls=calls, lines=dict(islice(texts.items(), MAX_LINES)))
+    named = {place: texts[place] for places in calls.values() for place in places if texts[place]}
+    return replace(test, calls=calls, lines=dict(islice({**test.lines, **named}.items(), MAX_LINES)))
 
 
 def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:

@@ -141,9 +141,19 @@ static inline int op_frame_offset(op_frame *f) {
     return _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
 }
 
-/* Byte offset of the instruction that a call begins with. */
+/* Byte offset of `RESUME`, the instruction that a call begins with. */
 static inline int op_code_start(const PyCodeObject *code) {
     return code->_co_firsttraceable * (int)sizeof(_Py_CODEUNIT);
+}
+
+/* Byte offset of the instruction after it. */
+static inline int op_code_second(const PyCodeObject *code) {
+#ifdef INLINE_CACHE_ENTRIES_RESUME
+    int caches = INLINE_CACHE_ENTRIES_RESUME;
+#else
+    int caches = 0;
+#endif
+    return op_code_start(code) + (1 + caches) * (int)sizeof(_Py_CODEUNIT);
 }
 
 /* Address of the current instruction. */

@@ -183,8 +183,7 @@ static PyObject *on_instruction(PyObject *module, PyObject *const *args, Py_ssiz
     long offset = PyLong_AsLong(args[1]);
     PyThreadState *state = PyThreadState_Get();
     /* `RESUME`, with which a call begins, has no event. */
-    if (offset == op_code_start(code) + (int)sizeof(_Py_CODEUNIT) && state == counts.thread &&
-        !jumped_back(code)) {
+    if (offset == op_code_second(code) && state == counts.thread && !jumped_back(code)) {
         op_frame *f = op_frame_of(state);
         note_call(code, f && op_frame_code(f) == code ? op_frame_back(f) : f);
     }

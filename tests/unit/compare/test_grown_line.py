@@ -162,6 +162,45 @@ def test_an_object_that_is_made_otherwise_is_named(found: Finder, edited: list[s
     assert (line.place, line.is_edited) == (place("__init__", expected), True)
 
 
+def test_a_function_that_only_lost_statements_is_named(tmp_path: Path) -> None:
+    Finder(tmp_path)
+    edits = {
+        "shop.py": EditedFile(
+            tmp_path / "shop.py", lines=frozenset({at("prices = [")}), cut=frozenset({"Shop.total"})
+        )
+    }
+    grown = {**COUNTS, named("total"): 900}
+    lines = GrownLines(side(COUNTS, CALLS), side(grown, CALLS), edits)
+    line = lines.line_of([(named("total"), 840)], NAME)
+    assert line is not None
+    assert line.place == place("total", "def total")
+
+
+def test_a_moved_function_is_called_as_often(tmp_path: Path) -> None:
+    Finder(tmp_path)
+    old = named("look_up").replace("shop.py", "old.py")
+    calls = {old if name == named("look_up") else name: places for name, places in CALLS.items()}
+    counts = {old if name == named("look_up") else name: count for name, count in COUNTS.items()}
+    edits = {
+        "shop.py": EditedFile(
+            tmp_path / "shop.py", lines=frozenset({at("return item"), at("return self.look")})
+        )
+    }
+    lines = GrownLines(side(counts, calls), side({**COUNTS, named("look_up"): 900}, CALLS), edits)
+    line = lines.line_of([(named("look_up"), 800)], NAME)
+    assert line is not None
+    assert line.place == place("look_up", "return item")
+
+
+def test_a_side_without_calls_names_no_caller(tmp_path: Path) -> None:
+    Finder(tmp_path)
+    edits = {"shop.py": EditedFile(tmp_path / "shop.py", lines=frozenset({at("prices = [")}))}
+    lines = GrownLines(side(COUNTS, {}), side(COUNTS, CALLS), edits)
+    assert (
+        lines.caller_of(CallLine(function="Shop.look_up", file="shop.py", number=at("return item"))) is None
+    )
+
+
 def test_the_caller_of_an_unedited_line_that_calls_it_more(tmp_path: Path) -> None:
     Finder(tmp_path)
     edits = {
