@@ -166,3 +166,17 @@ def test_a_file_that_cannot_be_read_has_lines_alone(tmp_path: Path, content: byt
 def test_python_warnings_are_suppressed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def f():\n    return '\\d'\n")
     assert EditedFile(tmp_path / "a.py", lines=frozenset({2})).functions == {"f"}
+
+
+def test_an_edit_feeds_what_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "steps.py"
+    text = (
+        "def run(job, n):\n    steps = 3\n    job.size = 4\n    options['n'] = 5\n    n = max(n, 1)\n"
+        "    for step in range(steps):\n        job(step, job.size)\n    return job(options)\n"
+    )
+    file.write_text(text + "x" * 300 + " = 1\n")
+    edited = EditedFile(file, lines=frozenset({2, 3, 4, 5}))
+    assert [edited.feeds(2, 7), edited.feeds(3, 7), edited.feeds(5, 7)] == [True, True, False]
+    assert edited.feeds(4, 8)  # whatever is named so
+    assert edited.feeds(6, 7)  # the head of a loop
+    assert len(edited.text_of(9)) == 200
