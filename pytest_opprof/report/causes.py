@@ -175,6 +175,6 @@ def _beginning(one: Beginning) -> str:
     rise = f" {least if least == most else f'{least} to {most}'} a step"
     # These ops run as often as those they replaced; the tests show what else rose.
     told = f"{name_of(change)}{metric}{rise if one.most > 0 else ''}"
-    if change.line is not None and change.line.is_certain:
-        return f"{change.line.location}: {told}"
+    if change.line is not None:
+        return f"{'' if change.line.is_certain else 'perhaps '}{change.line.location}: {told}"
     return f"{told}{f', {one.place}' if one.place else ''}"
