@@ -326,21 +326,21 @@ def _aligned(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[
 
 
 def _edited(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[str, str]]:
-    """Pairs of replaced lines and similar new lines, in order.
+    """Pairs of replaced lines and similar new lines, in order: the likest first.
 
     Lines that compute the same come first, and then lines that bind the same name.
     """
-    start = 0
-    for old in before:
-        alike = [
-            (_value(new.text) == _value(old.text), _bound(new.text) == _bound(old.text) != "", likeness, -at)
-            for at, new in enumerate(after[start:], start=start)
-            if (likeness := _likeness(old.text, new.text)) >= _SIMILAR
-        ]
-        if alike:
-            at = -max(alike)[-1]
-            yield old.place, after[at].place
-            start = at + 1
+    alike = [
+        (_value(new.text) == _value(old.text), _bound(new.text) == _bound(old.text) != "", likeness, -at, -to)
+        for at, old in enumerate(before)
+        for to, new in enumerate(after)
+        if (likeness := _likeness(old.text, new.text)) >= _SIMILAR
+    ]
+    pairs: list[tuple[int, int]] = []
+    for *_, at, to in sorted(alike, reverse=True):
+        if all((one < -at and other < -to) or (one > -at and other > -to) for one, other in pairs):
+            pairs.append((-at, -to))
+            yield before[-at].place, after[-to].place
 
 
 @lru_cache(maxsize=100_000)

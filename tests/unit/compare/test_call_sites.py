@@ -354,3 +354,14 @@ def test_either_of_two_equal_lines_may_be_new() -> None:
     assert found.number == 6
     sites = CallSites(base, head)
     assert [sites.is_edited(found, {number}) for number in (5, 6, 4)] == [True, True, False]
+
+
+def test_the_likest_line_is_the_same_though_another_comes_first() -> None:
+    base = calling(
+        {
+            3: ("largest = logits[k, : self.tokenizer.begin].max()", 5),
+            4: ("logits[k, : self.tokenizer.begin] = -inf", 3),
+        }
+    )
+    head = calling({3: ("logits[row, : self.tokenizer.begin] = -inf", 3)})
+    assert CallSites(base, head).calls_before("f, a.py:3", base.ops[0]) == 3
