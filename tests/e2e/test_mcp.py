@@ -314,7 +314,7 @@ def test_nothing_is_written(watched: Project) -> None:
     commands = [arguments[1] for event, *arguments in done if event == "subprocess.Popen"]
     assert {program for program, *_ in commands} == {"git"}
     commands = [[git, *rest[2:]] if rest[:2] == WITHOUT_REFRESH else [git, *rest] for git, *rest in commands]
-    assert {command[1] for command in commands} <= GIT_READS | {"symbolic-ref"}
+    assert {command[1] for command in commands} <= GIT_READS | {"show-ref", "symbolic-ref"}
     assert all(command[2] == "--stdin-paths" for command in commands if command[1] == "hash-object")
     assert all(command[2] == "--quiet" for command in commands if command[1] == "symbolic-ref")
     others = [one for one in done if one[0] != "subprocess.Popen"]
