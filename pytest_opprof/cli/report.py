@@ -71,10 +71,12 @@ def run(args: argparse.Namespace) -> int:
         comparison = comparison_of(args)
         text = _page_with_history(comparison, args) if args.history else render(comparison)
     data = text.encode("utf-8")
-    if args.output == _PRINTED:
+    if args.output != _PRINTED:
+        write_bytes(args.output, data)
+    elif hasattr(sys.stdout, "buffer"):
         sys.stdout.buffer.write(data)  # a file's bytes: the terminal's encoding would change them
     else:
-        write_bytes(args.output, data)
+        sys.stdout.write(text)
     return 0
 
 
