@@ -9,7 +9,7 @@ ROCM = """
 
     waited = []
     torch = types.ModuleType("torch")
-    torch.version, torch.autograd = object(), object()
+    torch.__version__, torch.version, torch.autograd = "2.13.0+rocm", object(), object()
     torch.cuda = types.SimpleNamespace(
         is_initialized=lambda: STARTED, device_count=lambda: 3, synchronize=waited.append
     )
