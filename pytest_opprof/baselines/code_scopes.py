@@ -43,7 +43,7 @@ class Statement(NamedTuple):
     @property
     def is_signature(self) -> bool:
         """Whether it is the signature of a function."""
-        return ":[arguments(" in self.shape[:40]
+        return self.shape.partition(":")[2].startswith("[arguments(")
 
     @property
     def meaning(self) -> Hashable:

@@ -9,33 +9,30 @@
 
 #define FIRST_SLOTS 1024u /* a power of two */
 
-/* Bytecodes that a code object ran. It owns the object, so that no other one gets the address. */
-typedef struct slot {
-    PyCodeObject *code;
-    uint64_t count;
-    bool is_users;
-} slot;
-
-/* Calls of a code object by an instruction of the user's own code. Both are owned by their slots. */
-typedef struct edge {
-    PyCodeObject *caller; /* NULL: empty */
-    PyCodeObject *called;
+/* What a code object ran, in bytecodes; or calls of it, by an instruction of the user's own code. */
+typedef struct entry {
+    PyCodeObject *code;   /* NULL: empty */
+    PyCodeObject *caller; /* NULL: the count is of bytecodes */
     int offset;
+    bool is_met;   /* its code is owned, so that no other one gets the address */
+    bool is_users; /* once it is met */
     uint64_t count;
-} edge;
+} entry;
+
+typedef struct table {
+    entry *entries;
+    size_t capacity;
+    size_t used;
+} table;
 
 /* Guarded by the GIL: the counts since the last start. Other threads than the starting one are not
  * counted by code, because what they run depends on the machine; only that they ran is reported. */
 static struct {
-    slot *slots;
-    size_t capacity;
-    size_t used;
-    slot *last;               /* most events have the code object of the previous one */
+    table codes;
+    table calls;              /* of codes that are met */
+    entry *last;              /* most events have the code object of the previous one */
     const PyCodeObject *code; /* of the last instruction, if its events tell it */
     long offset;
-    edge *edges;
-    size_t edge_capacity;
-    size_t edges_used;
     const PyThreadState *thread;
     uint64_t elsewhere;
     bool is_short; /* out of memory: the counts are incomplete */
@@ -46,45 +43,58 @@ static inline size_t home_of(const PyCodeObject *code, size_t capacity) {
     return (size_t)(((uint64_t)(uintptr_t)code >> 4) * 0x9E3779B97F4A7C15u >> 20) & (capacity - 1);
 }
 
-static slot *place_of(slot *slots, size_t capacity, const PyCodeObject *code) {
-    size_t at = home_of(code, capacity);
-    while (slots[at].code && slots[at].code != code)
-        at = (at + 1) & (capacity - 1);
-    return &slots[at];
+static entry *place_of(const table *in, const entry *wanted) {
+    size_t at = (home_of(wanted->code, in->capacity) ^ home_of(wanted->caller, in->capacity) * 31 ^
+                 (size_t)wanted->offset * 7) &
+                (in->capacity - 1);
+    for (;; at = (at + 1) & (in->capacity - 1)) {
+        entry *e = &in->entries[at];
+        if (!e->code ||
+            (e->code == wanted->code && e->caller == wanted->caller && e->offset == wanted->offset))
+            return e;
+    }
 }
 
-static bool grow(void) {
-    size_t wider = counts.capacity ? counts.capacity * 2 : FIRST_SLOTS;
-    slot *slots = PyMem_RawCalloc(wider, sizeof *slots);
-    if (!slots)
+static bool grow(table *t) {
+    table wider = {.capacity = t->capacity ? t->capacity * 2 : FIRST_SLOTS, .used = t->used};
+    wider.entries = PyMem_RawCalloc(wider.capacity, sizeof *wider.entries);
+    if (!wider.entries)
         return false;
-    for (size_t i = 0; i < counts.capacity; i++)
-        if (counts.slots[i].code)
-            *place_of(slots, wider, counts.slots[i].code) = counts.slots[i];
-    PyMem_RawFree(counts.slots);
-    counts.slots = slots;
-    counts.capacity = wider;
+    for (size_t i = 0; i < t->capacity; i++)
+        if (t->entries[i].code)
+            *place_of(&wider, &t->entries[i]) = t->entries[i];
+    PyMem_RawFree(t->entries);
+    *t = wider;
     return true;
 }
 
 /* NULL: no memory. Earlier places may have moved. */
-static slot *slot_of(PyCodeObject *code) {
-    counts.last = NULL;
-    if (counts.used * 2 >= counts.capacity && !grow()) {
-        counts.is_short = true;
+static entry *entry_of(table *t, entry wanted) {
+    if (t->used * 2 >= t->capacity && !grow(t))
         return NULL;
-    }
-    slot *found = place_of(counts.slots, counts.capacity, code);
+    entry *found = place_of(t, &wanted);
     if (!found->code) {
-        found->code = (PyCodeObject *)Py_NewRef((PyObject *)code);
+        *found = wanted;
+        t->used++;
+    }
+    return found;
+}
+
+static entry *slot_of(PyCodeObject *code) {
+    counts.last = NULL;
+    entry *found = entry_of(&counts.codes, (entry){.code = code});
+    if (!found) {
+        counts.is_short = true;
+    } else if (!found->is_met) {
+        Py_INCREF((PyObject *)code);
+        found->is_met = true;
         found->is_users = op_is_users(code);
-        counts.used++;
     }
     return found;
 }
 
 static __attribute__((noinline)) void meet(PyCodeObject *code) {
-    slot *found = slot_of(code);
+    entry *found = slot_of(code);
     if (found)
         found->count++;
     counts.last = found;
@@ -99,50 +109,20 @@ static inline void count(PyCodeObject *code) {
         meet(code);
 }
 
-static edge *edge_at(edge *edges, size_t capacity, const edge *wanted) {
-    size_t at = (home_of(wanted->caller, capacity) ^ home_of(wanted->called, capacity) * 31 ^
-                 (size_t)wanted->offset * 7) &
-                (capacity - 1);
-    while (edges[at].caller &&
-           (edges[at].caller != wanted->caller || edges[at].called != wanted->called ||
-            edges[at].offset != wanted->offset))
-        at = (at + 1) & (capacity - 1);
-    return &edges[at];
-}
-
-static bool grow_edges(void) {
-    size_t wider = counts.edge_capacity ? counts.edge_capacity * 2 : FIRST_SLOTS;
-    edge *edges = PyMem_RawCalloc(wider, sizeof *edges);
-    if (!edges)
-        return false;
-    for (size_t i = 0; i < counts.edge_capacity; i++)
-        if (counts.edges[i].caller)
-            *edge_at(edges, wider, &counts.edges[i]) = counts.edges[i];
-    PyMem_RawFree(counts.edges);
-    counts.edges = edges;
-    counts.edge_capacity = wider;
-    return true;
-}
-
-static void add_edge(edge wanted) {
-    if (counts.edges_used * 2 >= counts.edge_capacity && !grow_edges())
-        return; /* the counts are whole without it */
-    edge *found = edge_at(counts.edges, counts.edge_capacity, &wanted);
-    counts.edges_used += found->caller == NULL;
-    wanted.count = found->count + 1;
-    *found = wanted;
-}
-
 /* A call begins: notes the innermost line of the user's own code around it. A library's function that a
  * library calls is not noted. Frames that ran nothing since the start are not the test's. */
 static void note_call(PyCodeObject *code, op_frame *around) {
-    const slot *called = slot_of(code);
+    const entry *called = slot_of(code);
     bool is_users = called && called->is_users;
     for (op_frame *f = around; called && f; f = op_frame_back(f)) {
-        const slot *caller = slot_of(op_frame_code(f));
+        const entry *caller = slot_of(op_frame_code(f));
         if (caller && caller->count && caller->is_users) {
             int offset = op_frame_offset(f);
-            add_edge((edge){caller->code, code, offset < 0 ? 0 : offset, 0});
+            entry *call = entry_of(
+                &counts.calls,
+                (entry){.code = code, .caller = caller->code, .offset = offset < 0 ? 0 : offset});
+            if (call) /* else the counts are whole without it */
+                call->count++;
             return;
         }
         if (!is_users)
@@ -151,16 +131,13 @@ static void note_call(PyCodeObject *code, op_frame *around) {
 }
 
 static void forget(void) {
-    PyMem_RawFree(counts.edges);
-    counts.edges = NULL;
-    counts.edge_capacity = counts.edges_used = 0;
-    slot *slots = counts.slots;
-    size_t capacity = counts.capacity;
-    counts.slots = counts.last = NULL;
-    counts.capacity = counts.used = 0;
-    for (size_t i = 0; i < capacity; i++)
-        Py_XDECREF((PyObject *)slots[i].code); /* may run code */
-    PyMem_RawFree(slots);
+    table codes = counts.codes, calls = counts.calls;
+    counts.codes = counts.calls = (table){NULL, 0, 0};
+    counts.last = NULL;
+    PyMem_RawFree(calls.entries);
+    for (size_t i = 0; i < codes.capacity; i++)
+        Py_XDECREF((PyObject *)codes.entries[i].code); /* may run code */
+    PyMem_RawFree(codes.entries);
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -259,7 +236,7 @@ static PyObject *instructions_start(PyObject *module, PyObject *libraries) {
     forget();
     counts.code = NULL;
     counts.elsewhere = 0;
-    counts.is_short = !grow();
+    counts.is_short = !grow(&counts.codes);
     counts.thread = PyThreadState_Get();
     if (watch()) {
         counts.thread = NULL;
@@ -268,14 +245,14 @@ static PyObject *instructions_start(PyObject *module, PyObject *libraries) {
     Py_RETURN_NONE;
 }
 
-static PyObject *told_row(const slot *counted) {
+static PyObject *told_row(const entry *counted) {
     return Py_BuildValue("(OOK)", counted->code->co_filename, counted->code->co_qualname,
                          (unsigned long long)counted->count);
 }
 
-static PyObject *told_edge(const edge *noted) {
+static PyObject *told_call(const entry *noted) {
     int line = PyCode_Addr2Line(noted->caller, noted->offset);
-    return Py_BuildValue("(OOOOiK)", noted->called->co_filename, noted->called->co_qualname,
+    return Py_BuildValue("(OOOOiK)", noted->code->co_filename, noted->code->co_qualname,
                          noted->caller->co_filename, noted->caller->co_qualname, line > 0 ? line : 0,
                          (unsigned long long)noted->count);
 }
@@ -294,12 +271,12 @@ static PyObject *instructions_stop(PyObject *module, PyObject *unused) {
     counts.thread = NULL;
     PyObject *rows = PyList_New(0), *calls = PyList_New(0);
     int failed = !rows || !calls;
-    for (size_t i = 0; !failed && i < counts.capacity; i++)
-        if (counts.slots[i].count)
-            failed = append(rows, told_row(&counts.slots[i]));
-    for (size_t i = 0; !failed && i < counts.edge_capacity; i++)
-        if (counts.edges[i].caller)
-            failed = append(calls, told_edge(&counts.edges[i]));
+    for (size_t i = 0; !failed && i < counts.codes.capacity; i++)
+        if (counts.codes.entries[i].count)
+            failed = append(rows, told_row(&counts.codes.entries[i]));
+    for (size_t i = 0; !failed && i < counts.calls.capacity; i++)
+        if (counts.calls.entries[i].count)
+            failed = append(calls, told_call(&counts.calls.entries[i]));
     forget();
     if (failed) {
         Py_XDECREF(rows);

@@ -78,7 +78,7 @@ def found(tmp_path: Path) -> "Finder":
 
 
 class Finder:
-    """Finds the line for a head with other counts and calls, of which some lines were edited."""
+    """Finds the line in a head that has other counts and calls, and some edited lines."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "shop.py"
