@@ -13,17 +13,8 @@ from dataclasses import dataclass
 from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.report.causes import accepting, again
 from pytest_opprof.report.markdown_causes import cause_in_markdown
-from pytest_opprof.report.markdown_folds import Fold, folds_of
-from pytest_opprof.report.markdown_text import (
-    fold,
-    link,
-    name_in_code,
-    quantity,
-    sentence_in_code,
-    size,
-    table_head,
-    table_line,
-)
+from pytest_opprof.report.markdown_folds import CHANGE_HEAD, Fold, change_line, folds_of
+from pytest_opprof.report.markdown_text import fold, link, name_in_code, sentence_in_code, size
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import Row
 from pytest_opprof.report.summary import Judged, Summary
@@ -38,8 +29,6 @@ NOTE_LIMIT = 500_000
 _MOST_ROWS = 10
 _MOST_NOTES = 5
 _MOST_CAUSES = 10
-_HEADERS = ("test", "verdict", "metric", "base", "head", "change", "why")
-_NUMBERS = ("base", "head", "change")
 _SELF_REPORTED = (
     "The pull request's own code measured these numbers. This repository judged them again, against its own "
     "baseline."
@@ -220,11 +209,11 @@ def _table(
     """The first table and its fold, in the widest rows that fit, and how many rows did not."""
     if not (lead or more):
         return [], 0
-    head = table_head(_HEADERS, right=_NUMBERS)
+    head = CHANGE_HEAD
     around = fold(f"{counted(len(more), 'row')} of tests that fail", head) if more else []
     room -= size("\n".join([*head, *around])) + 2
     for widths in _WIDTHS:
-        lines = list(_lines_within(itertools.chain(lead, more), names=names, widths=widths, room=room))
+        lines = list(_lines_within([lead, more], names=names, widths=widths, room=room))
         if len(lines) == len(lead) + len(more):
             break
     missing = len(lead) + len(more) - len(lines)
@@ -234,30 +223,18 @@ def _table(
 
 
 def _lines_within(
-    rows: Iterable[Row], *, names: dict[str, str], widths: tuple[int, int], room: int
+    tables: Iterable[Sequence[Row]], *, names: dict[str, str], widths: tuple[int, int], room: int
 ) -> Iterator[str]:
     """The lines of the rows that fit; no others are made."""
-    for row in rows:
-        line = _line(row, name=names[row.test], widths=widths)
-        room -= size(line) + 1
-        if room < 0:
-            return
-        yield line
-
-
-def _line(row: Row, *, name: str, widths: tuple[int, int]) -> str:
-    of_name, of_cause = widths
-    return table_line(
-        [
-            name_in_code(name, width=of_name),
-            f"**{row.verdict.label}**" if row.verdict else "",
-            " ".join(
-                filter(None, (name_in_code(row.what, width=of_name), "" if row.is_total else row.metric))
-            ),
-            *map(quantity, (row.base, row.head, row.change)),
-            sentence_in_code(row.why, width=of_cause) if of_cause else "",
-        ]
-    )
+    for rows in tables:
+        test = ""
+        for row in rows:
+            line = change_line(row, name=names[row.test] if row.test != test else "", widths=widths)
+            room -= size(line) + 1
+            if room < 0:
+                return
+            yield line
+            test = row.test
 
 
 def _fitting(folds: Iterable[Fold], *, room: int) -> tuple[list[str], int]:

@@ -66,7 +66,7 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
             yield ""
             yield f"> {sentence_in_code(block.line.text)}"
     else:
-        yield sentence_in_code(block.place or "no line is known")
+        yield sentence_in_code(block.place)
     yield ""
     yield from table_head(_HEADERS, right=_HEADERS[1:])
     for row in block.rows[:_MOST_ROWS]:
