@@ -74,18 +74,18 @@ class GrownLines:
     def edit_that_ran(self) -> CallLine | None:
         """An edit of a function that the test ran, for what no line is known to call; None if there is none.
 
-        Edits of functions that run other instructions than before come first. It is certain if it is the only
-        one.
+        Of several, none is certain: what is in a loop comes first, then what is called most often.
         """
-        before, after = (side.functions.get(PYTHON_INSTRUCTIONS.name, {}) for side in self._sides)
-        ran = dict.fromkeys([*after, *self._sides[1].calls])
-        found = {
-            line.place: line
-            for function in sorted(ran, key=lambda name: (before.get(name) == after.get(name), name))
-            if (line := self._own_edit(function))
-        }
-        first = next(iter(found.values()), None)
-        return first and replace(first, is_certain=first.is_certain and len(found) == 1)
+        called = self._rows[1]
+        ran = {*self._sides[1].functions.get(PYTHON_INSTRUCTIONS.name, {}), *called}
+        edits = {line.place: line for place in sorted(ran) if (line := self._own_edit(place))}
+
+        def rank(line: CallLine) -> tuple[bool, int]:
+            is_in_a_loop = self._edited[line.file].share_a_loop(line.number)
+            return not is_in_a_loop, -_calls(called.get(f"{line.function}, {line.file}"))
+
+        first = min(edits.values(), key=rank, default=None)
+        return first and replace(first, is_certain=first.is_certain and len(edits) == 1)
 
     def _line_of(self, function: str, metric: str) -> CallLine | None:
         if self._is_called_more(function, metric):

@@ -229,11 +229,16 @@ def test_the_only_edit_that_ran_is_named(found: Finder) -> None:
     assert (line.place, line.is_certain, line.is_edited) == (place("total", "prices.sort()"), True, True)
 
 
-def test_of_several_edits_that_ran_one_of_a_function_that_runs_otherwise_comes_first(found: Finder) -> None:
-    counts = {named("total"): 70}
-    line = found.lines(counts, {}, "return self.look_up(item)", "prices.sort()").edit_that_ran()
+def test_of_several_edits_that_ran_that_of_a_loop_comes_first(found: Finder) -> None:
+    line = found.lines({}, {}, "return self.look_up(item)", "prices.sort()").edit_that_ran()
     assert line is not None
     assert (line.place, line.is_certain) == (place("total", "prices.sort()"), False)
+
+
+def test_of_several_edits_that_ran_that_of_the_busiest_function_comes_first(found: Finder) -> None:
+    line = found.lines({}, {}, "self.check(items)", "return self.look_up(item)").edit_that_ran()
+    assert line is not None
+    assert line.place == place("price", "return self.look_up")
 
 
 def test_an_edit_that_did_not_run_is_not_named(found: Finder) -> None:
