@@ -65,12 +65,9 @@ class _Side:
 
 
 def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[str, CodeEdits]:
-    """The edits by file of the head.
+    """The edits by file of the head; both sides have the sources of all files that differ, by file.
 
-    Args:
-        base: The older sources, by file.
-        head: The newer ones, of all files that differ. If Python cannot read a file on either side, the lines
-            that are nowhere in the older one are edited.
+    If Python cannot read a file on either side, the lines that are nowhere in the older one are edited.
     """
     old, new = _Side(base), _Side(head)
     unread = old.unread | new.unread

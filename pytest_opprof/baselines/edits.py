@@ -114,11 +114,7 @@ def _untracked(folder: Path) -> list[str]:
 
 
 def _asked(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
-    """What git prints.
-
-    Raises:
-        OSError, subprocess.SubprocessError: It failed.
-    """
+    """What git prints; raises `OSError` or `subprocess.SubprocessError` if it fails."""
     done = run_git(folder, "-c", "diff.autoRefreshIndex=false", *arguments, given=given)
     done.check_returncode()
     return done.stdout

@@ -39,9 +39,7 @@ def differences_of_counts(environment: Environment, here: Environment) -> str:
 def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive) -> Entry | None:
     """The nearest run whose counts compare with those of an environment; None without one.
 
-    Args:
-        here: The environment, as far as it is known.
-        entries: Nearest first. At most `MOST_RUNS` are read, and of these only the environments.
+    At most `MOST_RUNS` are read, nearest first, and of these only the environments.
     """
     near = (entry for entry in entries if distance(entry.family, here) < OTHER)
     for entry in itertools.islice(near, MOST_RUNS):

@@ -26,11 +26,9 @@ def family_of(environment: Environment) -> str:
 
 
 def distance(family: str, here: Environment) -> int:
-    """How far a stored run is from an environment: `OWN`, `LIKE` or `OTHER`.
+    """How far a stored run of a family is from an environment: `OWN`, `LIKE` or `OTHER`.
 
-    Args:
-        family: The stored run's; empty if an older release stored it.
-        here: The environment, as far as it is known.
+    The family is empty if an older release stored the run. The environment may be known in part.
     """
     stored, parts = _parts_of(family), _parts(here)
     if any(parts.get(tag, part) != part for tag, part in stored.items()):

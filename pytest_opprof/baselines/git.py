@@ -30,16 +30,10 @@ def run_git(
     environment: Mapping[str, str] | None = None,
     timeout_s: int | None = _TIMEOUT_S,
 ) -> CompletedProcess[bytes]:
-    """Run git in a folder, without questions to the user, in English.
+    """Run git in a folder, without questions to the user, in English; `environment` replaces ours.
 
-    Args:
-        given: Its input.
-        environment: Replaces this process's environment.
-        timeout_s: Git is killed after so many seconds; None for never.
-
-    Raises:
-        OSError: There is no git, or no folder.
-        TimeoutExpired: It took too long.
+    It is killed after so many seconds, None for never, and raises `TimeoutExpired`; or `OSError` if there is
+    no git, or no folder.
     """
     variables = {**(os.environ if environment is None else environment), **_QUIET}
     command = ["git", *arguments]

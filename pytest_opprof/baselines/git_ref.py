@@ -129,11 +129,7 @@ class GitRefStore:
         raise StoreError(f"{self.uri}: other processes kept changing {self.ref(name)}. Run again")
 
     def ask(self, *arguments: str, given: bytes = b"") -> bytes:
-        """Git's output.
-
-        Raises:
-            StoreError: It fails.
-        """
+        """Git's output; raises `StoreError` if it fails."""
         done = self._run(*arguments, given=given)
         if done.returncode:
             raise self._failed(arguments[0], done.stderr)

@@ -46,11 +46,7 @@ def is_name(name: str) -> bool:
 
 
 def check_name(name: str, *, where: str) -> None:
-    """Refuse an invalid name.
-
-    Raises:
-        UsageError: It is invalid.
-    """
+    """Raise `UsageError` for an invalid name."""
     if not is_name(name):
         raise UsageError(
             f"{where}{name!a}: a name has 1 to {_MAX_NAME} printable characters, does not "

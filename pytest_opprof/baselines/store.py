@@ -102,7 +102,10 @@ class Saved:
 
 
 class BaselineStore(Protocol):
-    """A place that keeps documents by name and key. `archive.Archive` knows what they mean."""
+    """A place that keeps documents by name and key. `archive.Archive` knows what they mean.
+
+    If it cannot be read or written, each method raises `StoreError`.
+    """
 
     @property
     def uri(self) -> str:
@@ -113,29 +116,16 @@ class BaselineStore(Protocol):
         """A command that may fetch missing runs; empty without one."""
 
     def names(self) -> tuple[str, ...]:
-        """The names that have at least one run, in any order.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The names that have at least one run, in any order."""
 
     def entries(self, name: str) -> tuple[Entry, ...]:
-        """The runs of a name, one of each key, in any order.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The runs of a name, one of each key, in any order."""
 
     def read(self, entry: Entry) -> tuple[bytes, ...]:
-        """The documents of an entry, compressed or not; several after simultaneous saves.
-
-        Raises:
-            StoreError: One cannot be read.
-        """
+        """The documents of an entry, compressed or not; several after simultaneous saves."""
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         """Apply ``plan`` to the present entries, so that no other writer's run is lost.
 
-        Raises:
-            StoreError: The store cannot be written; it is unchanged, or the message says what is done.
+        After an error the store is unchanged, or the message says what is done.
         """

@@ -30,11 +30,7 @@ class Summary:
 
 
 def summaries(archive: Archive) -> Iterator[Summary]:
-    """Each baseline of a store, read as far as its newest run.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
+    """Each baseline of a store, read as far as its newest run."""
     for name in archive.names():
         entries = archive.entries(name)
         if not entries:

@@ -57,13 +57,8 @@ class Watcher(Protocol):
 def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeComparison:
     """Measure both sides, judge them, and confirm the flagged tests; notes count the processes that died.
 
-    Args:
-        folder: The user's folder: pytest starts there, and in its counterpart in the base.
-
-    Raises:
-        UsageError: There is no such base, nothing to resume, or the timeout is invalid.
-        ExperimentError: A side cannot be checked out, built, collected or measured.
-        OpprofError: The measurements cannot be stored.
+    Pytest starts in `folder`, and in its counterpart in the base. Raises `UsageError` without such a base or
+    an experiment to resume, and `ExperimentError` if a side cannot be built or measured.
     """
     check_timeout(request.timeout)
     top, head = top_folder(folder), head_of(folder)

@@ -73,8 +73,7 @@ def question_of(
 ) -> Question:
     """The question, with names of commits resolved.
 
-    Raises:
-        UsageError: No such metric or commit, a metric that is not exact, or no stored run to begin at.
+    Raises `UsageError` without such an exact metric, such a commit, or a stored run to begin at.
     """
     path = _path_of(metric, test=test)
     if path.metric.family is not Family.EXACT:
@@ -109,16 +108,12 @@ def _path_of(metric: str, *, test: str) -> MetricPath:
 
 
 class Bisection:
-    """A search over the commits of a repository.
+    """A search over the commits of a repository; raises `UsageError` without such a test file.
 
     Args:
         repository: The folder where the command was started; its project keeps the state.
         say: Called with a sentence for each measurement.
         timeout: Seconds after which a commit's process is stopped and the commit skipped; None for no limit.
-
-    Raises:
-        UsageError: The bad commit has no such test file, or the timeout is invalid.
-        ExperimentError: Git fails.
     """
 
     def __init__(
@@ -145,15 +140,10 @@ class Bisection:
         )
 
     def run(self, *, resume: bool) -> Bisected:
-        """Search.
+        """Search; `resume` reuses the measurements of an interrupted bisection.
 
-        Args:
-            resume: Reuse the measurements of an interrupted bisection.
-
-        Raises:
-            UsageError: No commits lie between the good and the bad one, or no such bisection can be resumed.
-            DocumentError: The file to resume from is not the state of a bisection.
-            ExperimentError: An end cannot be measured, or the metric varies at a commit.
+        Raises `UsageError` if no commits lie between the good and the bad one or nothing can be resumed, and
+        `ExperimentError` if an end cannot be measured, or the metric varies at a commit.
         """
         if resume:
             self._state.resume()

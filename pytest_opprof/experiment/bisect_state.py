@@ -28,11 +28,7 @@ class Question:
 
 
 class BisectState:
-    """The measurements of one bisection.
-
-    Args:
-        folder: The project's ``.opprof``.
-    """
+    """The measurements of one bisection, in a project's ``.opprof``."""
 
     def __init__(self, folder: Path, question: Question) -> None:
         self._folder = folder
@@ -41,13 +37,9 @@ class BisectState:
         self.measured: dict[str, Measured] = {}
 
     def resume(self) -> None:
-        """Load the measurements of an interrupted bisection.
+        """Load the measurements of an interrupted bisection; raises `UsageError` if there is none.
 
         Failed measurements are tried again: the machine or the timeout may have caused them.
-
-        Raises:
-            UsageError: There is none, or it belongs to another question.
-            DocumentError: The file is not the state of a bisection.
         """
         if not self._path.exists():
             raise UsageError(f"there is nothing to resume: no {shown(self._path)}. Leave out --resume")
@@ -68,11 +60,7 @@ class BisectState:
         self.measured = {commit: found for commit, found in known.items() if found.value is not None}
 
     def keep(self, commit: str, found: Measured) -> None:
-        """Add a measurement, and write the file.
-
-        Raises:
-            StoreError: The file cannot be written.
-        """
+        """Add a measurement, and write the file."""
         self.measured[commit] = found
         measured = {each: asdict(known) for each, known in self.measured.items()}
         document = {"question": asdict(self._question), "measured": measured}

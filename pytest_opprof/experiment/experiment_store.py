@@ -93,7 +93,10 @@ class Death:
 
 
 class Kept:
-    """An experiment's folder: its plan, the run of each finished process, and a list of those that died."""
+    """An experiment's folder: its plan, the run of each finished process, and a list of those that died.
+
+    A file that cannot be read or written raises `StoreError`, a damaged one `DocumentError`.
+    """
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder = folder
@@ -115,30 +118,16 @@ class Kept:
         return len(list(self.folder.glob("*.json.gz")))
 
     def run(self, round_name: str, turn: Turn) -> Run | None:
-        """A process's run; None if it has not been measured yet.
-
-        Raises:
-            DocumentError: The file is damaged.
-            StoreError: It cannot be read.
-        """
+        """A process's run; None if it has not been measured yet."""
         path = self._path(round_name, turn)
         return read_run(path) if path.exists() else None
 
     def keep(self, round_name: str, turn: Turn, run: Run) -> None:
-        """Store a process's run, atomically.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Store a process's run, atomically."""
         write_run(self._path(round_name, turn), run)
 
     def deaths(self) -> list[Death]:
-        """The processes that died, in order.
-
-        Raises:
-            DocumentError: The file is damaged.
-            StoreError: It cannot be read.
-        """
+        """The processes that died, in order."""
         path = self.folder / _DEATHS
         if not path.exists():
             return []
@@ -150,19 +139,11 @@ class Kept:
         raise _not_ours(path, "list of crashed processes")
 
     def bury(self, death: Death) -> None:
-        """Add a process that died.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Add a process that died."""
         _write(self.folder / _DEATHS, [asdict(one) for one in (*self.deaths(), death)])
 
     def finish(self) -> None:
-        """Mark it as finished, so that `--resume` no longer finds it, and remove older finished ones.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Mark it as finished, so that `--resume` no longer finds it, and remove older finished ones."""
         write_bytes(self.folder / _FINISHED, b"")
         finished = [each for each in _all(self.folder.parent) if (each / _FINISHED).exists()]
         for folder in finished[_MOST_FINISHED:]:
@@ -174,12 +155,7 @@ class Kept:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from resuming it at the same time.
-
-        Raises:
-            UsageError: Another process holds it.
-            StoreError: The folder cannot be written.
-        """
+        """Keep other processes from resuming it at the same time; raises `UsageError` if one does."""
         path = self.folder / _LOCK
         with store_errors(path, "cannot be written"):
             descriptor = opened(path)
@@ -197,11 +173,7 @@ class Kept:
 
 
 def begin(top: Path, plan: Plan, *, now: datetime) -> Kept:
-    """Make a new experiment's folder.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Make a new experiment's folder."""
     home = top / _FOLDER
     folder = home / f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     with store_errors(folder, "cannot be written"):
@@ -227,12 +199,7 @@ def resumable(top: Path) -> str:
 
 
 def named(top: Path, name: str) -> Kept:
-    """The experiment of this name.
-
-    Raises:
-        UsageError: There is none, or it is finished.
-        OpprofError: Its plan cannot be read.
-    """
+    """The experiment of this name; raises `UsageError` if there is none, or if it is finished."""
     home = top / _FOLDER
     if name not in {folder.name for folder in _all(home)}:
         raise UsageError(

@@ -40,14 +40,11 @@ class Turn:
 
 
 def turns(processes: int, *, seed: int) -> tuple[Turn, ...]:
-    """Order the processes in blocks of four: A B B A, where chance decides which side is A.
+    """Order so many processes a side in blocks of four: A B B A, where chance decides which side is A.
 
     Within a block a steady drift, such as a processor that warms up, adds the same to both sides. Chance
-    keeps a drift with the blocks' own period from favouring one.
-
-    Args:
-        processes: Per side; an odd number ends with a block of two.
-        seed: The same seed gives the same order. More processes begin with the order of fewer.
+    keeps a drift with the blocks' own period from favouring one. The same seed gives the same order, and more
+    processes begin with the order of fewer.
     """
     # For an order, not for a secret.
     order, hashes = random.Random(seed), random.Random(f"hash seeds of {seed}")  # noqa: S311

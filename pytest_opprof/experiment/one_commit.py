@@ -55,12 +55,8 @@ class Target:
 def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPath, bytes | None]:
     """The files of a test at a commit: its own and each conftest.py in a folder above, up to the top.
 
-    Returns:
-        Their content, by path from the repository's top; None for a conftest.py that does not exist.
-
-    Raises:
-        UsageError: The commit has no such file.
-        ExperimentError: Git fails.
+    By path from the top, their content; None for a conftest.py that does not exist. Raises `UsageError` if
+    the commit has no such file.
     """
     top, given = top_folder(repository), test.partition("::")[0]
     path = PurePosixPath(os.path.relpath(repository / given, top))

@@ -48,15 +48,9 @@ class Request:
 
 
 def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str) -> Kept:
-    """The experiment to resume, or a new one.
+    """The experiment to resume, or a new one; raises `UsageError` if there is none with these options.
 
-    Args:
-        base: The base's commit.
-        prefix: The folder below the top that pytest starts in.
-
-    Raises:
-        UsageError: There is nothing to resume, or it has other options.
-        OpprofError: An experiment cannot be read or written.
+    `base` is the base's commit, `prefix` the folder below the top that pytest starts in.
     """
     if request.resume and request.resume != NEWEST:
         kept = named(top, request.resume)

@@ -38,7 +38,7 @@ class Found:
 def first_change(commits: Sequence[str], measure: Callable[[str], Measured], *, good: int) -> Found:
     """Find a commit at which a number is no longer ``good``.
 
-    If the number changes more than once, this finds one of the changes from the good value.
+    If it changes more than once, this finds one of the changes from the good value.
 
     Args:
         commits: Oldest first; the first has the good value and the last another.

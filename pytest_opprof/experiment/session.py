@@ -125,14 +125,7 @@ def check_timeout(seconds: float | None) -> None:
 
 
 def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
-    """List what pytest collects in a folder.
-
-    Args:
-        spot: Where it runs. Its `place` also has the cache of processes with the listing's arguments.
-
-    Raises:
-        ExperimentError: It cannot collect; the message ends with its last lines.
-    """
+    """List what pytest collects in a folder; raises `ExperimentError` with its last lines if it cannot."""
     path = spot.place / _LISTING
     path.unlink(missing_ok=True)
     done = _pytest([*arguments, "--collect-only", "-q"], _listed(spot, path))
@@ -144,16 +137,7 @@ def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
 
 
 def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> tuple[Run, Ended]:
-    """Run tests in a fresh process; return its run and how it ended.
-
-    Args:
-        arguments: Pytest's, without the one for the run's file.
-        timeout: Seconds after which it is stopped; None for no limit.
-
-    Raises:
-        ProcessDiedError: It left no run.
-        OpprofError: The run cannot be used.
-    """
+    """Run tests in a fresh process; gives its run and how it ended, or raises `ProcessDiedError`."""
     document = spot.place / "run.json"
     document.unlink(missing_ok=True)
     done = _pytest([*arguments, f"--opprof-json={document}"], spot, timeout=timeout)
@@ -168,12 +152,7 @@ def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> t
 def measure_and_list(
     arguments: Sequence[str], spot: Spot, *, timeout: float | None
 ) -> tuple[Run, Listing, Ended]:
-    """Like `measure`, with the process's listing, which has what it imported while it ran.
-
-    Raises:
-        ProcessDiedError: It left no run or no listing.
-        OpprofError: The run cannot be used.
-    """
+    """Like `measure`, with the process's listing, which has what it imported while it ran."""
     path = spot.place / _LISTING
     path.unlink(missing_ok=True)
     run, done = measure(arguments, _listed(spot, path), timeout=timeout)
@@ -223,12 +202,8 @@ def run(
 ) -> Ended:
     """Run a command to its end; an exception, such as KeyboardInterrupt, stops it and all that it started.
 
-    What it leaves in the background, such as a server, does not delay this.
-
-    Args:
-        environment: All of its variables.
-        timeout: Seconds after which it is stopped; None for no limit.
-        locks: See `Spot`.
+    What it leaves in the background, such as a server, does not delay this. It is stopped after `timeout`
+    seconds; for `locks` see `Spot`.
     """
     # Not a pipe: its end is the end of the last process that holds it.
     with tempfile.TemporaryFile() as file:
@@ -263,10 +238,7 @@ def _pytest(arguments: Sequence[str], spot: Spot, *, timeout: float | None = Non
 
 
 def _ends(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
-    """Whether it ends within so many seconds.
-
-    ``wait(timeout)`` polls, which would disturb what is measured.
-    """
+    """Whether it ends within so many seconds; ``wait(timeout)`` polls, which would disturb the measured."""
     waiting = threading.Thread(target=process.wait, daemon=True)
     waiting.start()
     waiting.join(timeout)

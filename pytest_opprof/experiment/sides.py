@@ -61,16 +61,7 @@ class Bench:
         return self.spot.place / "traces"
 
     def measured(self, node_ids: Iterable[str], *, hash_seed: int, timeout: float) -> Run:
-        """Measure some of `tests` in a fresh process.
-
-        Args:
-            node_ids: Some of `tests`.
-            timeout: Seconds after which it is stopped.
-
-        Raises:
-            ProcessDiedError: It left no run.
-            OpprofError: The run cannot be used.
-        """
+        """Measure some of `tests` in a fresh process; raises `ProcessDiedError` if it leaves no run."""
         run, _ = measure(self._arguments(node_ids), self._seeded(hash_seed), timeout=timeout)
         return run
 
@@ -78,12 +69,6 @@ class Bench:
         """Measure and list all tests in a first process, which also fills all caches.
 
         It writes the tests' traces too, because that would disturb a judged process.
-
-        Args:
-            timeout: Seconds after which it is stopped; None for no limit.
-
-        Raises:
-            ExperimentError: It left no run.
         """
         try:
             run, listing, _ = measure_and_list(
@@ -127,17 +112,7 @@ class Sides:
 
 
 def build(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Mapping[Side, Spot]:
-    """Build both sides.
-
-    Args:
-        base: The top of the base's work tree.
-        head: The top of the user's work tree.
-        place: An empty folder for the processes' files.
-        locks: See `session.Spot`.
-
-    Raises:
-        ExperimentError: A side cannot be built.
-    """
+    """Build both sides, from the tops of their work trees; the processes' files go into the empty `place`."""
     environment = inherited(has_its_own=bool(plan.python))
     return {
         side: _built(
@@ -156,15 +131,9 @@ def build(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, 
 
 
 def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -> Sides:
-    """List both sides' tests, and replace the base's with the head's.
+    """List both sides' tests, and replace those in the base's work tree with the head's.
 
-    Args:
-        base: The top of the base's work tree, which is changed.
-        head: The top of the user's work tree.
-
-    Raises:
-        ExperimentError: A side cannot be collected, or the sides have no test in common.
-        OpprofError: The head's gates or accepted values cannot be read.
+    Raises `ExperimentError` if a side cannot be collected, or the sides have no test in common.
     """
     base, head = base.resolve(), head.resolve()
     head_list = list_tests(plan.arguments, spots[Side.HEAD])
@@ -208,17 +177,11 @@ def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest
 
 
 def made_ready(spot: Spot, *, setup: str, side: str, whose: str) -> Spot:
-    """Build a spot, and return it with its interpreter found.
+    """Build a spot with the user's command `setup`, if any, and return it with its interpreter found.
 
-    Args:
-        spot: Its interpreter is a path relative to its folder, a program's name, or "" for this interpreter.
-        setup: The user's command that builds it; "" for none.
-        side: The command's `OPPROF_SIDE`.
-        whose: The spot's name in errors, such as "the base".
-
-    Raises:
-        ExperimentError: The build fails, or the interpreter is missing or lacks this release of ours. If the
-            build fails, the message ends with its last lines, and a note has all of them.
+    The interpreter is a path relative to the spot's folder, a program's name, or "" for this one. `side` is
+    the command's `OPPROF_SIDE`, and errors call the spot `whose`. Raises `ExperimentError` if the build
+    fails, with its last lines, and all of them in a note; or if no such interpreter has this release.
     """
     if setup:
         environment = {**spot.environment, "OPPROF_SIDE": side}
@@ -253,17 +216,10 @@ def _interpreter(spot: Spot, *, whose: str) -> str:
 
 
 def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) -> None:
-    """Check that the base's tests ran the base's code.
+    """Check by the listing of a process that ran the base's tests that they ran the code of its work tree.
 
-    Args:
-        listing: That of a process that ran them.
-        whose: The base's name in errors.
-        base: The top of the base's work tree.
-        head: The top of the head's work tree.
-
-    Raises:
-        ExperimentError: They imported a module from the head, for example by an editable install, or from a
-            copy of the project that is installed for both.
+    Raises `ExperimentError` if they imported a module from the head, for example by an editable install, or
+    from a copy of the project that is installed for both. Errors call the base `whose`.
     """
     base, head = base.resolve(), head.resolve()
 
@@ -290,14 +246,8 @@ def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) ->
 def copy_tests(paths: Iterable[str], *, source: Path, to: Path, top: Path) -> None:
     """Copy test files and each ``conftest.py`` above them; remove those that the source does not have.
 
-    Args:
-        paths: Relative to the root folders.
-        source: Pytest's root folder of the side with the tests.
-        to: Pytest's root folder of the other side.
-        top: The top of the other side's work tree.
-
-    Raises:
-        ExperimentError: A file is outside of that work tree.
+    `source` and `to` are pytest's root folders, and `paths` are relative to these. A file outside of the work
+    tree with this `top` raises `ExperimentError`.
     """
     files = {PurePosixPath(path) for path in paths}
     conftests = {folder / _CONFTEST for path in files for folder in path.parents}
@@ -311,9 +261,7 @@ def copy_tests(paths: Iterable[str], *, source: Path, to: Path, top: Path) -> No
 def inherited(*, has_its_own: bool) -> dict[str, str]:
     """The variables that a fresh process inherits.
 
-    Args:
-        has_its_own: Whether it has its own virtual environment; VIRTUAL_ENV, which installers use, is not
-            inherited then.
+    If it has its own virtual environment, these are without VIRTUAL_ENV, which installers use.
     """
     kept = {name: value for name, value in without_git().items() if not name.startswith(_NOT_INHERITED)}
     if has_its_own:

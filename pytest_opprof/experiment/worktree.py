@@ -43,15 +43,9 @@ class Worktree:
 
 @contextlib.contextmanager
 def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
-    """A work tree of a commit: made on entry, removed on exit.
+    """A work tree of a commit: made on entry, removed on exit; raises `ExperimentError` if git fails.
 
     Entering first removes work trees that killed processes left; those in use are locked.
-
-    Args:
-        repository: A folder in the repository.
-
-    Raises:
-        ExperimentError: Git cannot check it out, or there is no room for it.
     """
     top = top_folder(repository)
     _remove_stale(repository)
@@ -76,8 +70,7 @@ def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
 def clear(path: Path, *, top: Path) -> None:
     """Make room for a new file in a work tree: remove the old one, or the link in its place.
 
-    Raises:
-        ExperimentError: Its folder is outside of the work tree, for example by a symbolic link.
+    Raises `ExperimentError` if its folder is outside of the work tree, for example by a symbolic link.
     """
     if not path.parent.resolve().is_relative_to(top.resolve()):
         raise ExperimentError(f"{path} cannot be replaced: its folder is outside of the work tree {top}")
@@ -85,20 +78,12 @@ def clear(path: Path, *, top: Path) -> None:
 
 
 def top_folder(folder: Path) -> Path:
-    """The top of the work tree that a folder is in.
-
-    Raises:
-        ExperimentError: There is none.
-    """
+    """The top of the work tree that a folder is in; raises `ExperimentError` without one."""
     return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git, and return what it prints.
-
-    Raises:
-        ExperimentError: It fails; the message ends with its last line.
-    """
+    """Run git, and return what it prints; raises `ExperimentError` with its last line if it fails."""
     try:
         done = run_git(folder, *arguments, environment=without_git(), timeout_s=None)
     except OSError as error:

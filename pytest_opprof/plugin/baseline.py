@@ -53,13 +53,9 @@ class Baseline:
 
 
 def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange | None) -> Baseline:
-    """Resolve what the user named, and refuse now what could not be saved at the end.
+    """Resolve what the user named, and refuse now what could not be saved at the end; raises `OpprofError`.
 
-    Args:
-        exchange: A worker's: its controller has already resolved and checked the baseline.
-
-    Raises:
-        OpprofError: The store, or the baseline in it, cannot be read; or a name is invalid.
+    A worker has an `exchange`: its controller has already resolved and checked the baseline.
     """
     first = first_run(config)
     if first is not None:
@@ -101,17 +97,9 @@ def save_run(
     gates_of: Callable[[TestResult], Gates],
     traces: SessionTraces,
 ) -> list[str]:
-    """Keep a certified run, and drop the acceptances that it replaces.
+    """Keep a run as `certified`, and drop the acceptances that it replaces; gives sentences for the user.
 
-    Args:
-        certified: The run's tests, as fresh processes confirmed them.
-        folder: The project's ``.opprof``.
-
-    Returns:
-        Sentences for the user: what was kept, where, and what was not.
-
-    Raises:
-        OpprofError: The store cannot be written; it is unchanged.
+    If the store cannot be written, it raises `OpprofError`, and the store is unchanged.
     """
     assert options.save is not None
     notes = [certified.note] if certified.note else []

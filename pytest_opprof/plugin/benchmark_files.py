@@ -24,11 +24,7 @@ _KEY: Final = "opprof"
 
 
 def machine_info(config: pytest.Config, *, without: object) -> dict[str, Any]:
-    """What pytest-benchmark knows of this machine; asked once, and copied each time.
-
-    Args:
-        without: The plugin that asks, which is not asked in turn.
-    """
+    """What pytest-benchmark knows of this machine; asked once, not of the plugin `without`, which asks."""
     if _FOUND not in config.stash:
         ask = config.pluginmanager.subset_hook_caller("pytest_benchmark_generate_machine_info", [without])
         config.stash[_FOUND] = ask(config=config)
@@ -48,9 +44,6 @@ def machine_details(config: pytest.Config) -> Mapping[str, str]:
 
 
 def leave_environment(output_json: dict[str, Any], session: OpprofSession) -> None:
-    """Add the run's id and its environment's fingerprint to pytest-benchmark's file.
-
-    Another file gets the same.
-    """
+    """Add the run's id and its environment's fingerprint to pytest-benchmark's file."""
     run = session.run_of(())
     output_json[_KEY] = {"run_id": run.run_id, "fingerprint": dict(run.environment.fingerprint)}

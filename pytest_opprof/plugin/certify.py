@@ -57,12 +57,9 @@ class Certified:
 
 
 def certify(config: pytest.Config, run: Run, *, processes: int) -> Certified:
-    """Measure a run's tests in fresh processes and compare what must be exact.
+    """Measure a run's tests in fresh processes, so many with this one, and compare what must be exact.
 
     One active step is enough for a test with the same counts as in the run.
-
-    Args:
-        processes: The number of processes in all, including this one.
     """
     wanted = [test for test in run.tests if test.is_usable]
     if not wanted:
@@ -95,8 +92,7 @@ def certify(config: pytest.Config, run: Run, *, processes: int) -> Certified:
 def _told(config: pytest.Config, text: str, *, total: int) -> Iterator[Callable[[int], None] | None]:
     """Show the progress of a save, which may take twice as long as its tests.
 
-    Yields:
-        Draws the number of ended tests on a terminal; None elsewhere, where the text gets a line.
+    Yields what draws the number of ended tests on a terminal; None elsewhere, where the text gets a line.
     """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.get_verbosity() < 0:
@@ -131,13 +127,8 @@ def _measured_again(
 ) -> dict[str, TestResult]:
     """Fresh processes' measurements of a run's tests, in its order, by node id.
 
-    Args:
-        number: The process's number, from 1 on.
-        on_ended: Gets the number of ended tests now and then; may be None.
-
-    Raises:
-        OpprofError: One left no document.
-        OSError: One cannot be started.
+    `number` counts processes, from 1 on; `on_ended` gets the number of ended tests now and then. Raises
+    `OpprofError` if a process left no document, and `OSError` if one cannot be started.
     """
     with contextlib.ExitStack() as stack:
         processes = [
@@ -235,11 +226,7 @@ class _FreshProcess:
         return path.stat().st_size if path.exists() else 0
 
     def run(self, timeout_s: float | None) -> Run:
-        """Wait for its end, at most that many seconds; gives its run.
-
-        Raises:
-            OpprofError: It wrote no document. subprocess.TimeoutExpired: It has not ended.
-        """
+        """Wait for its end, at most so many seconds; gives its run, and raises `OpprofError` without one."""
         code = self.process.wait(timeout_s)
         if (document := self.folder / _DOCUMENT).exists():
             return read_run(document)
@@ -258,11 +245,7 @@ def _fresh_process(
     first: Run | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Iterator[_FreshProcess]:
-    """A fresh process that measures some tests, in this order, to confirm the `first` run.
-
-    Raises:
-        OSError: It cannot be started.
-    """
+    """A fresh process that measures some tests, in this order, to confirm the `first` run."""
     with Place("certify") as place:
         folder = place.folder
         known, tests = folder / "first.json", folder / "tests.json"

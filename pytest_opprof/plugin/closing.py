@@ -48,12 +48,7 @@ _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
 
 
 def finish(session: OpprofSession, its: pytest.Session) -> None:
-    """Compare and keep the measurements; fail the session for reasons without a test.
-
-    Args:
-        session: Ours; its files that are not kept are removed.
-        its: Pytest's; its exit status may change from passed to failed.
-    """
+    """Compare and keep the measurements; fail the session for reasons without a test."""
     try:
         _finish(session, its)
     finally:
@@ -213,11 +208,7 @@ def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:
 
 
 def _save(session: OpprofSession, run: Run, comparison: Comparison, *, its: pytest.Session) -> bool:
-    """Certify a run and keep it as a baseline, without regressed tests: they are not an example to follow.
-
-    Returns:
-        Whether it succeeded.
-    """
+    """Certify and keep a run without regressed tests, which are no example; says whether it was kept."""
     regressed = {
         test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED and session.fails(test)
     }

@@ -86,9 +86,6 @@ def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -
 
     Which tests share a cause is known only when all have run. Until then, as in JUnit reports, each section
     has its own test's command.
-
-    Args:
-        reports: Those of failed tests, by pytest's node id.
     """
     by_test = {canonical_node_id(node_id): report for node_id, report in reports.items()}
     for node_id, intended in intentions(common_causes(comparison), ACCEPT).items():
@@ -99,11 +96,7 @@ def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -
 
 
 def fail_session(its: pytest.Session, failures: Sequence[str]) -> bool:
-    """Fail a session that pytest would pass, and say so beside its green last line.
-
-    Returns:
-        Whether that was needed.
-    """
+    """Fail a session that pytest would pass, beside its green last line; says whether that was needed."""
     if not failures or its.exitstatus not in GREEN:
         return False
     its.exitstatus = pytest.ExitCode.TESTS_FAILED

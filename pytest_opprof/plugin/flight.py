@@ -26,11 +26,7 @@ _WORKER: Final = "PYTEST_XDIST_WORKER"
 
 @contextlib.contextmanager
 def recorded(item: pytest.Item, *, always: bool) -> Iterator[None]:
-    """Note in the session file which test runs, from setup to teardown.
-
-    Args:
-        always: Also keep the last events between measurements.
-    """
+    """Note in the session file which test runs, until its teardown; `always` keeps the last events too."""
     collector = Collector.instance()
     note = Note(
         project=project_of(item.config.rootpath), worker=os.environ.get(_WORKER, ""), node_id=item.nodeid

@@ -89,13 +89,8 @@ def files_of_modules() -> dict[str, str]:
 def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, str]:
     """The imported modules that come from installed copies of projects, not from their folders.
 
-    Args:
-        root: Pytest's root folder. A project that its ``pyproject.toml`` names is one, wherever its copy was
-            installed from.
-
-    Returns:
-        By module name, the copy's origin (a folder or archive), as installers record it (PEP 610); "" if they
-        do not.
+    By module name, the copy's origin (a folder or archive), as installers record it (PEP 610); "" if they do
+    not. The project that the ``pyproject.toml`` of pytest's `root` names is one, wherever its copy is from.
     """
     found: dict[str, str] = {}
     tested = _name_of_project(root)

@@ -120,13 +120,9 @@ class ProfileRequest:
 
 
 def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType({})) -> ProfileRequest:
-    """What a marked test's marker asks for. Only the closest marker counts.
+    """What a marked test's closest marker asks for; `suite` has what holds unless the marker sets it.
 
-    Args:
-        suite: Arguments for all tests, unless the marker sets them.
-
-    Raises:
-        UsageError: An argument is unknown or invalid, or the test cannot be profiled.
+    Raises `UsageError` if an argument is unknown or invalid.
     """
     mark = _closest(item)
     where = f"@pytest.mark.profile of {item.nodeid}"
@@ -180,11 +176,7 @@ def _closest(item: pytest.Item) -> pytest.Mark:
 
 
 def check_names(arguments: Iterable[str], *, where: str) -> None:
-    """Check that the marker has them all.
-
-    Raises:
-        UsageError: It has no such argument.
-    """
+    """Raise `UsageError` if the marker lacks one of these arguments."""
     for name in arguments:
         if name not in ARGUMENTS:
             hint = did_you_mean(name, ARGUMENTS, otherwise="there are")

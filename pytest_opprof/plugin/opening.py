@@ -44,15 +44,9 @@ def open_session(
     chosen: Sequence[pytest.Item],
     notes: Collection[str],
 ) -> None:
-    """Make this process's session.
+    """Make this process's session; raises `pytest.UsageError` if a request is invalid, or cannot be read.
 
-    Args:
-        marked: All collected marked tests.
-        chosen: Those of them that will run.
-        notes: For its summary.
-
-    Raises:
-        pytest.UsageError: A request is invalid, or cannot be read.
+    `marked` are all collected marked tests, `chosen` those that will run, `notes` for the summary.
     """
     if is_measured_by_codspeed(config):
         _stand_aside(config)
@@ -80,14 +74,7 @@ def open_session(
 
 
 def mark_tests(config: pytest.Config, items: Collection[pytest.Item]) -> list[str]:
-    """Mark what the user chose by options.
-
-    Returns:
-        A sentence for each option that chooses nothing: its gate does not run.
-
-    Raises:
-        pytest.UsageError: A line is invalid.
-    """
+    """Mark what the user chose; gives a sentence for each option that chooses nothing: its gate is idle."""
     with _refusing(config):
         idle = mark(items, config.stash[OPTIONS].marks)
     if config.getoption("opprof_tests", None):  # a fresh process collects a part
@@ -100,11 +87,7 @@ def mark_tests(config: pytest.Config, items: Collection[pytest.Item]) -> list[st
 
 
 def open_controller(config: pytest.Config, folder: Path) -> None:
-    """Make the session of xdist's controller, before its workers start where there is something to prepare.
-
-    Raises:
-        pytest.UsageError: A request is invalid, or cannot be read.
-    """
+    """Make the session of xdist's controller, before its workers start where something is to be prepared."""
     exchange = Exchange(folder=folder)
     if ABSENCE is not None:
         _leave_unmeasured(config, ABSENCE)
@@ -138,11 +121,7 @@ def _leave_unmeasured(config: pytest.Config, absence: Absence) -> None:
 
 
 def leave_off(config: pytest.Config) -> None:
-    """Say what the command line requested in vain, because opprof is off.
-
-    Raises:
-        pytest.UsageError: A verdict to fail on is unknown.
-    """
+    """Say what the command line requested in vain, because opprof is off."""
     with _refusing(config):
         leave_undone(config, reason="opprof is off (--opprof=off, or opprof = off in the ini file)")
 

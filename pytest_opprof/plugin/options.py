@@ -94,11 +94,7 @@ class Options:
 
 
 def read_options(config: pytest.Config) -> Options:
-    """Read what the user asked for.
-
-    Raises:
-        pytest.UsageError: A value is invalid.
-    """
+    """Read what the user asked for; raises `pytest.UsageError` if a value is invalid."""
     values = {f"--{option.name}": _value(config, option) for option in OPTIONS}
     capture = frozenset(_listed(values["--opprof-capture"]))
     unknown = sorted(capture - set(CAPTURE))

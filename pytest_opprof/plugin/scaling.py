@@ -55,8 +55,7 @@ class Scaling:
 def leave_limit_to_the_last(items: Iterable[pytest.Item]) -> None:
     """Judge the limit on the exponent once per family, after its last size.
 
-    Raises:
-        UsageError: A marker names a parameter that the test lacks or that is not a size.
+    Raises `UsageError` if a marker names a parameter that the test lacks or that is not a size.
     """
     last = {_family(item): item for item in items if item.stash[PLAN].request.size}
     for item in items:

@@ -97,11 +97,7 @@ class OpprofSession:
         exchange: Exchange | None = None,
         is_controller: bool = False,
     ) -> None:
-        """Find the baseline, and check the options.
-
-        Raises:
-            OpprofError: One is invalid, or the store or the baseline cannot be read.
-        """
+        """Find the baseline, and check the options; raises `OpprofError`."""
         self._outer_start = start_in()
         self.config = config
         self.options = options
@@ -356,11 +352,7 @@ class OpprofSession:
         return "\n".join(lines)
 
     def table_of(self, test: TestResult) -> list[str]:
-        """A test's op table, as the user asked for it.
-
-        Raises:
-            UsageError: The sort key or column is unknown.
-        """
+        """A test's op table; raises `UsageError` if the user's sort key or column is unknown."""
         options = self.options
         return op_table(test, sort_by=options.sort, columns=options.columns, rows=options.rows)
 
@@ -380,11 +372,7 @@ class OpprofSession:
         self._details = {**details, **self._details}
 
     def run_of(self, tests: Iterable[TestResult], *, measured_in: Environment | None = None) -> Run:
-        """A run with these tests.
-
-        Args:
-            measured_in: Their environment; default: here.
-        """
+        """A run with these tests, measured here or in another environment."""
         here = measured_in or Environment(fingerprint=environment.fingerprint(), details=self._details)
         return Run(
             run_id=self._run_id,

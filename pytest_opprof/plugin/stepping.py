@@ -158,11 +158,7 @@ class Stepping:
                 self._blame(error)
 
     def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
-        """Time a function with a fixture, then profile it.
-
-        Raises:
-            UsageError: The test lacks the fixture, and is itself being profiled.
-        """
+        """Time a function with a fixture, then profile it: this test has no such fixture."""
         del fixture, function, args, kwargs
         raise UsageError(
             "opprof.benchmark(): the test has no benchmark fixture: make `benchmark` an argument of the test"
@@ -253,11 +249,7 @@ class Stepping:
                 self.is_repeatable = False
 
     def planned_calls(self, *, decides: bool) -> Calls:
-        """What to hold open around each call of one measurement.
-
-        Args:
-            decides: The first call's outcome is the test's.
-        """
+        """What to hold open around each call of one measurement, whose first may decide the outcome."""
         self._start()
         try:
             yield MeasuredCall(self, decides=decides)
@@ -270,11 +262,7 @@ class Stepping:
             self._stop()
 
     def call_ended(self, error: BaseException | None, *, decides: bool) -> bool:
-        """Take note of how a call ended.
-
-        Returns:
-            Whether we keep its error: only the first call decides the test's outcome.
-        """
+        """Note how a call ended; says whether we keep its error: only the first call decides the outcome."""
         if error is None:
             return False
         self._takes_cycles = False

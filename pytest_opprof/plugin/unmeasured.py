@@ -29,11 +29,7 @@ def stand_aside(config: pytest.Config, absence: Absence) -> None:
 
 
 def leave_undone(config: pytest.Config, *, reason: str) -> None:
-    """Note the summary's sentence on all that was requested and is not done.
-
-    Raises:
-        UsageError: A verdict to fail on is unknown.
-    """
+    """Note the summary's sentence on all that was requested and is not done."""
     if not calls_no_test(config):
         undone = _undone(config.stash[OPTIONS])
         config.stash[UNMEASURED] = "; ".join([f"opprof: not measured: {reason}", *undone])

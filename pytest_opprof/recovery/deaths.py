@@ -62,10 +62,7 @@ class Death:
 
 
 def death_of(file: SessionFile) -> Death:
-    """Read what a dead process left.
-
-    A problem with the recording is reported, not raised: the death itself is worth knowing.
-    """
+    """Read what a dead process left; a problem with the recording is reported, because the death matters."""
     note = Note.of(file.note)
     if not file.was_recording:
         return Death(file=file, note=note, problem="nothing was being recorded")
@@ -98,8 +95,7 @@ def _threads(recording: Recording, *, pid: int) -> Iterator[LastSeen]:
 def write_trace(death: Death, folder: Path) -> Path | None:
     """Write the Chrome trace of a death's recording, ``test_step-9f3c-4711.json.gz``; None without one.
 
-    Raises:
-        StoreError: It cannot be written.
+    Raises `StoreError` if it cannot be written.
     """
     if death.recording is None:
         return None
