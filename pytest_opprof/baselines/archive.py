@@ -17,7 +17,6 @@ from pytest_opprof.baselines.ancestry import (
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.environment_match import environment_of
-from pytest_opprof.baselines.family import family_of, joins
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import (
     FAMILY,
@@ -26,7 +25,9 @@ from pytest_opprof.baselines.keys import (
     REVIEWED,
     check_name,
     family_in,
+    family_of,
     is_name,
+    joins,
     key_of,
     old_key_of,
 )

@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.family import OTHER, distance
+from pytest_opprof.baselines.keys import OTHER, distance
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.metrics.fingerprint import COUNT_FIELDS, SETTINGS
 from pytest_opprof.results.merge import differences

@@ -18,9 +18,8 @@ from pytest_opprof.baselines.ancestry import (
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.environment_match import differences_of_counts, nearest_like
-from pytest_opprof.baselines.family import distance
 from pytest_opprof.baselines.git import Git
-from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO
+from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO, distance
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run

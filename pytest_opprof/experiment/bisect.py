@@ -2,23 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pytest_opprof.baselines.archive import Archive
-from pytest_opprof.baselines.folder import project_folder
+from pytest_opprof.baselines.folder import project_folder, project_writing, state_file
 from pytest_opprof.baselines.git import Git
-from pytest_opprof.errors import ExperimentError, UsageError
-from pytest_opprof.experiment.bisect_state import BisectState, Question
-from pytest_opprof.experiment.one_commit import Target, measure_commit, test_files
-from pytest_opprof.experiment.search import Measured, first_change
+from pytest_opprof.errors import DocumentError, ExperimentError, UsageError
+from pytest_opprof.experiment.one_commit import Measured, Target, measure_commit, test_files
 from pytest_opprof.experiment.session import check_timeout
 from pytest_opprof.experiment.worktree import git
 from pytest_opprof.metrics import Family, MetricPath, parse_path
+from pytest_opprof.results.files import parse, read_bytes, shown, write_bytes
 
+_STATE: Final = "bisect.json"
 _FIELDS: Final = "%H%x00%an <%ae>%x00%cs%x00%s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is searched for; a state belongs to one question."""
+
+    pattern: str
+    test: str
+    good: str
+    bad: str
+    setup: str
+    python: str
+
+
+class BisectState:
+    """The measurements of one bisection, in a project's ``.opprof``, so that it can be resumed."""
+
+    def __init__(self, folder: Path, question: Question) -> None:
+        self._folder = folder
+        self._path = state_file(folder, _STATE)
+        self._question = question
+        self.measured: dict[str, Measured] = {}
+
+    def resume(self) -> None:
+        """Load the measurements of an interrupted bisection; raises `UsageError` if there is none.
+
+        Failed measurements are tried again: the machine or the timeout may have caused them.
+        """
+        if not self._path.exists():
+            raise UsageError(f"there is nothing to resume: no {shown(self._path)}. Leave out --resume")
+        document = parse(read_bytes(self._path), where=shown(self._path))
+        try:
+            asked = Question(**document["question"])
+            known = {str(commit): _read(found) for commit, found in document["measured"].items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            msg = f"{shown(self._path)} is not the state of a bisection. Leave out --resume to start again"
+            raise DocumentError(msg) from error
+        if asked != self._question:
+            was, now = asdict(asked), asdict(self._question)
+            field = next(name for name in now if was[name] != now[name])
+            raise UsageError(
+                f"{shown(self._path)} is of another bisection: its {field} is {was[field]!r}, not "
+                f"{now[field]!r}. Leave out --resume to start again"
+            )
+        self.measured = {commit: found for commit, found in known.items() if found.value is not None}
+
+    def keep(self, commit: str, found: Measured) -> None:
+        """Add a measurement, and write the file."""
+        self.measured[commit] = found
+        measured = {each: asdict(known) for each, known in self.measured.items()}
+        document = {"question": asdict(self._question), "measured": measured}
+        with project_writing(self._folder):
+            write_bytes(self._path, json.dumps(document, indent=1).encode("ascii") + b"\n")
+
+    def forget(self) -> None:
+        """Remove the file once the question is answered."""
+        self._path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,13 +217,9 @@ class Bisection:
             )
         self._say(f"{len(commits) - 1} commits from {commits[0][:7]} to {commits[-1][:7]}")
         value, bad = self._end(commits[0], "--good"), self._end(commits[-1], "--bad")
-        before: str = commits[0]
-        suspects: tuple[str, ...] = ()
-        if value != bad:
-            found = first_change(commits, self._measure, good=value)
-            before, suspects = found.before, found.suspects
-            if len(suspects) == 1:
-                self._confirm(before, suspects[0])
+        before, *suspects = first_change(commits, self._measure, good=value) if value != bad else commits[:1]
+        if len(suspects) == 1:
+            self._confirm(before, suspects[0])
         answer = Bisected(
             path=str(self._target.path),
             before=self._told(before),
@@ -233,3 +287,39 @@ def _commit(revision: str, *, option: str, repository: Path) -> str:
     if found is None:
         raise UsageError(f"{option}={revision}: {git_here.problem or 'git knows no such commit'}")
     return found
+
+
+def _read(found: Any) -> Measured:
+    value = found["value"]
+    if not (value is None or isinstance(value, int)):
+        raise TypeError(f"{value!r} is not a value of an exact metric")
+    return Measured(value=value, reason=str(found["reason"]))
+
+
+def first_change(commits: Sequence[str], measure: Callable[[str], Measured], *, good: int) -> Sequence[str]:
+    """Find a commit at which a number is no longer ``good``, by a binary search.
+
+    If it changes more than once, this finds one of the changes from the good value. Of the commits, oldest
+    first, the first has the good value and the last another; those between are measured at most once.
+
+    Returns:
+        The last commit known to have the good value, and the suspects after it, up to the first known to
+        have another. One suspect is the answer; of several, only the last could be measured.
+    """
+    low, high = 0, len(commits) - 1
+    skipped: set[int] = set()
+    while (at := _middle(low, high, skipped)) is not None:
+        value = measure(commits[at]).value
+        if value is None:
+            skipped.add(at)
+        elif value == good:
+            low = at
+        else:
+            high = at
+    return commits[low : high + 1]
+
+
+def _middle(low: int, high: int, skipped: Collection[int]) -> int | None:
+    """The index nearest to the middle that can still be measured; None if there is none."""
+    left = [at for at in range(low + 1, high) if at not in skipped]
+    return min(left, key=lambda at: abs(2 * at - low - high), default=None)

@@ -10,7 +10,6 @@ from typing import Final
 
 from pytest_opprof.errors import ExperimentError, OpprofError, UsageError
 from pytest_opprof.experiment.place import Place
-from pytest_opprof.experiment.search import Measured
 from pytest_opprof.experiment.session import ProcessDiedError, Spot, measure_and_list
 from pytest_opprof.experiment.sides import inherited, made_ready, refuse_strangers
 from pytest_opprof.experiment.worktree import checked_out, clear, git, top_folder
@@ -26,6 +25,21 @@ _QUIET: Final = (
     *("--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces=", "--opprof-history=off"),
     *("--opprof-report=", "-q"),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A metric at a commit.
+
+    Attributes:
+        value: In each step; None if it could not be measured.
+        reason: Why not, in a line; empty if it was.
+        error: The whole output of the process that failed.
+    """
+
+    value: int | None
+    reason: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Final
 
 from pytest_opprof.children import is_gone, send, started
 from pytest_opprof.errors import ExperimentError, UsageError
-from pytest_opprof.recovery.death_report import last_words
+from pytest_opprof.recovery.deaths import last_words
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.members import Document, from_members
 from pytest_opprof.results.run import Run

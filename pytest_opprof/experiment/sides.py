@@ -18,7 +18,6 @@ from pytest_opprof.compare.sessions import Policy
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.experiment_store import Plan
 from pytest_opprof.experiment.interleave import Side
-from pytest_opprof.experiment.own_code import counterpart, led_apart
 from pytest_opprof.experiment.session import (
     WITHOUT_ADDED,
     ListedTest,
@@ -138,9 +137,9 @@ def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -
     base, head = base.resolve(), head.resolve()
     head_list = list_tests(plan.arguments, spots[Side.HEAD])
     wanted = _wanted(head_list)
-    spots = led_apart(spots, head_list, base=base, head=head, has_its_own=bool(plan.python))
+    spots = _led_apart(spots, head_list, base=base, head=head, has_its_own=bool(plan.python))
     base_list = _list_base(
-        wanted, head_list, root=counterpart(head_list.root, head=head, base=base), spot=spots[Side.BASE]
+        wanted, head_list, root=_counterpart(head_list.root, head=head, base=base), spot=spots[Side.BASE]
     )
     known = {test.node_id for test in base_list.tests}
     common = [test for test in wanted if test.node_id in known]
@@ -299,3 +298,41 @@ def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot:
     # The head's files replace them within a second: their bytecode would pass for that of the new files.
     unwritten = spot.told({"PYTHONDONTWRITEBYTECODE": "1"})
     return list_tests([*head.options, f"--rootdir={root}", *there], unwritten)
+
+
+def _led_apart(
+    spots: Mapping[Side, Spot], listing: Listing, *, base: Path, head: Path, has_its_own: bool
+) -> Mapping[Side, Spot]:
+    """The sides, each with a PYTHONPATH to its own code.
+
+    If PYTHONPATH or an editable install names a folder of the head, the base gets its counterpart. Editable
+    installs do not matter if each side has its own environment.
+    """
+    variables = spots[Side.HEAD].environment
+    given = [entry for entry in variables.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    of_head = [*given, *([] if has_its_own else _editable(listing, head=head))]
+    if not of_head:
+        return spots
+    of_side = {
+        Side.BASE: [str(_counterpart(Path(entry), head=head, base=base)) for entry in of_head],
+        Side.HEAD: of_head,
+    }
+    return {side: spot.told({"PYTHONPATH": os.pathsep.join(of_side[side])}) for side, spot in spots.items()}
+
+
+def _editable(listing: Listing, *, head: Path) -> list[str]:
+    """The head's folders that editable installs import from."""
+    entries = list(listing.sys_path)
+    # Entries after the standard library come from site-packages and its .pth files.
+    behind = entries[entries.index(listing.stdlib) :] if listing.stdlib in entries else []
+    return [
+        entry
+        for entry in behind
+        if Path(entry).resolve().is_relative_to(head) and not listing.is_installed(Path(entry))
+    ]
+
+
+def _counterpart(path: Path, *, head: Path, base: Path) -> Path:
+    """The base's counterpart of a path in the head; any other path unchanged."""
+    resolved = path.resolve()
+    return base / resolved.relative_to(head) if resolved.is_relative_to(head) else path

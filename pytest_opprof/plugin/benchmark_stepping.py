@@ -16,10 +16,9 @@ from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
 from pytest_opprof.plugin.calls import is_of_the_call
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
-from pytest_opprof.plugin.timing import TimedSteps
+from pytest_opprof.plugin.timing import QuietMachine, TimedSteps
 
 
 class Common(TypedDict, total=False):

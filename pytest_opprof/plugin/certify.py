@@ -16,11 +16,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import unwrap
 from pathlib import Path
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 import pytest
 
+from pytest_opprof.capture.call_sites import library_folders
 from pytest_opprof.capture.replay import Replay
 from pytest_opprof.children import send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
@@ -28,7 +31,6 @@ from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
 from pytest_opprof.experiment.session import WITHOUT_ADDED
 from pytest_opprof.plugin.arguments import fresh_arguments
-from pytest_opprof.plugin.own_fixtures import must_run_alone
 from pytest_opprof.plugin.shortfall import FAULTS
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
@@ -46,6 +48,7 @@ _ERRORS: Final = ("Fatal Python error: ", "INTERNALERROR> ", "ERROR: ", "python 
 _LOOK_S: Final = 0.2  # between two updates of the progress
 _WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some
 _ALONE: Final = "not certified: --opprof-save-processes=1 starts no process to confirm what this one measured"
+_EMPTY: Final = CellType()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +155,7 @@ def _measured_again(
 class SecondLooks:
     """Measures tests that are about to fail in fresh processes, within 30 s.
 
-    It does not if a second process could disturb what the test's fixtures made (see `own_fixtures`).
+    It does not if a second process could disturb what the test's fixtures made (see `must_run_alone`).
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -286,3 +289,43 @@ def _command(config: pytest.Config, *, folder: Path, environment: Mapping[str, s
         *(sys.executable, *like_a_script, "-m", "pytest"),
         *fresh_arguments(config, folder=folder, environment=environment),
     ]
+
+
+def must_run_alone(item: pytest.Item) -> bool:
+    """Whether a test uses the project's own fixtures that outlive it.
+
+    A second process would make and end what they made, such as a database by its name, while later tests of
+    this one still use it.
+    """
+    return any(
+        not code.co_filename.startswith(library_folders())
+        for fixture in _fixtures(item)
+        if fixture.scope != "function"
+        for code in _codes(fixture.func)
+    )
+
+
+def _fixtures(item: pytest.Item) -> Iterator[Any]:
+    """A test's fixtures: those known at collection, and those that were asked for by name later."""
+    info, request = getattr(item, "_fixtureinfo", None), getattr(item, "_request", None)
+    if info is not None:
+        for name in info.names_closure:
+            yield from info.name2fixturedefs.get(name, ())
+    yield from getattr(request, "_fixture_defs", {}).values()
+
+
+def _codes(function: Callable[..., object]) -> list[CodeType]:
+    """The code of a fixture's function, and of those that it wraps or has in its closure.
+
+    A decorator has the project's function there, and so has pytest's fixture for `setup_module()`.
+    """
+    found: dict[CodeType, None] = {}
+    left: list[object] = [function, unwrap(function)]
+    while left:
+        one = left.pop()
+        if type(one) is MethodType:  # not isinstance(): that would ask the objects in a closure
+            one = one.__func__
+        if type(one) is FunctionType and one.__code__ not in found:
+            found[one.__code__] = None
+            left += [cell.cell_contents for cell in one.__closure__ or () if cell != _EMPTY]
+    return list(found)

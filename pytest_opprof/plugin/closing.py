@@ -18,7 +18,7 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
-from pytest_opprof.plugin.benchmark_files import machine_details
+from pytest_opprof.plugin.benchmarks import machine_details
 from pytest_opprof.plugin.certify import certify
 from pytest_opprof.plugin.failing import fail_session, failures_of, listed_failures, name_causes
 from pytest_opprof.plugin.fresh import first_run

@@ -15,8 +15,7 @@ from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.keys import CRASHES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import OpprofError
-from pytest_opprof.recovery.death_report import told
-from pytest_opprof.recovery.deaths import death_of, write_trace
+from pytest_opprof.recovery.deaths import death_of, told, write_trace
 from pytest_opprof.recovery.sessions import Note, is_leftover, left_sessions, project_of, remove
 
 _CRASHES: Final = FOLDER / CRASHES

@@ -243,7 +243,7 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_benchmark_generate_machine_info(config: pytest.Config) -> dict[str, Any]:
     """Ask pytest-benchmark's other plugins once: each answer takes more than a second."""
-    from pytest_opprof.plugin.benchmark_files import machine_info  # noqa: PLC0415  # as above
+    from pytest_opprof.plugin.benchmarks import machine_info  # noqa: PLC0415  # as above
 
     return machine_info(config, without=sys.modules[__name__])
 
@@ -253,7 +253,7 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
     """Add the environment to pytest-benchmark's file, as to our documents."""
     session = config.stash.get(SESSION, None)
     if session:
-        from pytest_opprof.plugin.benchmark_files import leave_environment  # noqa: PLC0415  # as above
+        from pytest_opprof.plugin.benchmarks import leave_environment  # noqa: PLC0415  # as above
 
         leave_environment(output_json, session)
 
@@ -267,9 +267,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
 
         finish(ours, session)
     if UNMEASURED in session.config.stash:
-        from pytest_opprof.plugin.unmeasured import fail  # noqa: PLC0415  # as above
+        from pytest_opprof.plugin.opening import fail_unmeasured  # noqa: PLC0415  # as above
 
-        fail(session)
+        fail_unmeasured(session)
     return (yield)
 
 

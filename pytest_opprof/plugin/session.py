@@ -45,13 +45,12 @@ from pytest_opprof.plugin.measurement import (
 )
 from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
-from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.reports import check_reports, note_properties
 from pytest_opprof.plugin.scaling import Scaling
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.shortfall import FAULTS, fault
 from pytest_opprof.plugin.stepping import Stepping
-from pytest_opprof.plugin.timing import TimedSteps
+from pytest_opprof.plugin.timing import QuietMachine, TimedSteps
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.release import version

@@ -22,10 +22,9 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, is_of_the_call, replaced, unreported
 from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.quiet_machine import QuietMachine, QuietRecorder
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.shortfall import REPEATABLE, fault, missing, unrepeatable
-from pytest_opprof.plugin.timing import TimedSteps
+from pytest_opprof.plugin.timing import QuietMachine, QuietRecorder, TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
 

@@ -1,16 +1,18 @@
-"""A process that died while it ran a test: what each of its threads was running."""
+"""A process that died while it ran a test: what each of its threads was running, as values and as text."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.session_files import recovered
 from pytest_opprof.errors import CaptureBusyError, CollectorError, RecoveryError, StoreError
-from pytest_opprof.recovery.sessions import Note
+from pytest_opprof.recovery.sessions import Note, left_by, remove
 from pytest_opprof.results.names import trace_stem
+from pytest_opprof.units import NS_IN_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _OPEN: Final = re.compile(rb"\xff{8}")  # a duration of -1
 _DURATION_BYTES: Final = 8
+_MOST_THREADS: Final = 8
+_MOST_FRAMES: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,3 +110,45 @@ def write_trace(death: Death, folder: Path) -> Path | None:
     except OSError as error:
         raise StoreError(f"the trace {path} cannot be written: {error}") from error
     return path
+
+
+def told(death: Death, *, trace: Path | None) -> Iterator[str]:
+    """Lines on a death: the test, what ran last on each thread, and where the trace is, if any."""
+    began = datetime.fromtimestamp(death.file.opened_ns / NS_IN_S, tz=UTC)
+    worker = f"{death.note.worker}, " if death.note and death.note.worker else ""
+    where = "died" if death.note is None else f"did not end: {worker}process {death.file.pid} died in it"
+    yield f"{death.test} {where} (began {began:%Y-%m-%d %H:%M:%S} UTC)"
+    if death.recording is None:
+        yield f"    {death.problem}"
+        return
+    for thread in death.threads[:_MOST_THREADS]:
+        yield f"    {_of_thread(thread)}"
+    more = len(death.threads) - _MOST_THREADS
+    if more > 0:
+        yield f"    and {more} more threads"
+    stats = death.recording.stats
+    lacks = ""
+    if stats.dropped:
+        which = "older ones were forgotten" if death.file.keeps_last else "more had no room"
+        lacks = f", at least {stats.dropped:,} {which}"
+    yield f"    {stats.events:,} events{lacks}" + (f"; trace: {trace}" if trace else "")
+
+
+def last_words(pid: int) -> list[str]:
+    """Lines on what a dead process of ours was running; its session files are removed."""
+    lines: list[str] = []
+    for file in left_by(pid):
+        death = death_of(file)
+        if death.note or death.recording:
+            lines += told(death, trace=None)
+        remove(file)
+    return lines
+
+
+def _of_thread(thread: LastSeen) -> str:
+    if not thread.stack:
+        return f"{thread.thread}: in nothing; last: {thread.last}"
+    stack = " < ".join(thread.stack[:_MOST_FRAMES])
+    more = f" < {len(thread.stack) - _MOST_FRAMES} more" if len(thread.stack) > _MOST_FRAMES else ""
+    inside = "" if thread.last == thread.stack[0] else f" (last inside: {thread.last})"
+    return f"{thread.thread}: {stack}{more}{inside}"
