@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
+from pytest_opprof.baselines.ancestry import SHORT
 from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
 from pytest_opprof.compare.timing.comparison import TimeComparison, TimeSettings
 from pytest_opprof.compare.timing.judge import compare_times
@@ -33,7 +34,6 @@ _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
 # If more processes of a side die in a round, the side is broken and the experiment ends.
 _MOST_DEATHS: Final = 3
-_SHORT: Final = 7
 # On a busy machine, up to this many times the requested processes run.
 _MOST_TIMES: Final = 2
 # A process hangs if it takes this many times as long as both uncounted processes together.
@@ -154,7 +154,7 @@ class _Experiment:
 
     def _headline(self, tests: int) -> str:
         plan = self.kept.plan
-        sides = f"base {self.request.base}@{plan.base[:_SHORT]} | head {self.head.commit.short}"
+        sides = f"base {self.request.base}@{plan.base[:SHORT]} | head {self.head.commit.short}"
         return f"{sides} | {counted(tests, 'test')} | {plan.processes} processes a side, interleaved"
 
     def _round(

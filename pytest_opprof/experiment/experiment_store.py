@@ -37,6 +37,8 @@ _FINISHED: Final = "finished"
 _LOCK: Final = "lock"
 # The newest finished experiments are kept, for users who want to look at a process's run.
 _MOST_FINISHED: Final = 5
+# The types of the JSON value of a member.
+_TYPES: Final = {"str": (str,), "int": (int,), "float": (int, float), "tuple[str, ...]": (tuple,)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +74,8 @@ class Plan:
 
     def differences(self, other: Plan) -> list[str]:
         """The names of the fields that differ."""
-        return [
-            field.name for field in fields(Plan) if getattr(self, field.name) != getattr(other, field.name)
-        ]
+        ours, theirs = asdict(self), asdict(other)
+        return [name for name in ours if ours[name] != theirs[name]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ class Kept:
         document = parse(read_bytes(path), where=shown(path))
         with contextlib.suppress(TypeError):
             deaths = [Death(**death) for death in document]
-            if all(map(_can_be_a_death, deaths)):
+            if all(map(_has_its_types, deaths)):
                 return deaths
         raise _not_ours(path, "list of crashed processes")
 
@@ -216,34 +217,23 @@ def _read(folder: Path) -> Kept:
     document: Any = parse(read_bytes(path), where=shown(path))
     with contextlib.suppress(KeyError, TypeError):
         plan = Plan(**{**document, "arguments": tuple(document["arguments"])})
-        if _can_be_a_plan(plan):
+        if _is_valid(plan):
             return Kept(folder, plan)
     raise _not_ours(path, "plan")
 
 
-def _can_be_a_plan(plan: Any) -> bool:
-    """Whether each field has its type, and each number is valid."""
-    texts = (
-        plan.base,
-        plan.head,
-        plan.prefix,
-        plan.setup,
-        plan.python,
-        plan.opprof_version,
-        plan.interpreter,
-    )
+def _is_valid(plan: Plan) -> bool:
+    """Whether what a file says has the types and numbers of a plan."""
     return (
-        all(isinstance(text, str) for text in (*texts, *plan.arguments))
-        and all(type(number) is int for number in (plan.processes, plan.steps, plan.seed))
-        and isinstance(plan.max_time, int | float)
+        _has_its_types(plan)
+        and all(isinstance(text, str) for text in plan.arguments)
         and min(plan.processes, plan.steps) >= 1
         and 0 <= plan.max_time < math.inf
     )
 
 
-def _can_be_a_death(death: Any) -> bool:
-    texts = (death.round, death.side, death.how)
-    return all(isinstance(text, str) for text in texts) and type(death.index) is int
+def _has_its_types(read: Plan | Death) -> bool:
+    return all(type(getattr(read, one.name)) in _TYPES[str(one.type)] for one in fields(read))
 
 
 def _not_ours(path: Path, what: str) -> DocumentError:

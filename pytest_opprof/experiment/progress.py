@@ -8,8 +8,6 @@ from typing import Final
 from pytest_opprof.units import Unit, format_quantity
 
 _BAR: Final = 22
-_S_IN_MIN: Final = 60
-_S_IN_H: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +48,6 @@ def bar(done: int, total: int) -> str:
 
 def _clock(seconds: float) -> str:
     """``00:41``, ``1:02:03``."""
-    whole = round(seconds)
-    minutes = f"{whole % _S_IN_H // _S_IN_MIN:02}:{whole % _S_IN_MIN:02}"
-    return minutes if whole < _S_IN_H else f"{whole // _S_IN_H}:{minutes}"
+    minutes, seconds_left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{f'{hours}:' if hours else ''}{minutes:02}:{seconds_left:02}"

@@ -16,10 +16,8 @@ from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, named, 
 from pytest_opprof.release import version
 
 NEWEST: Final = "newest"
-DEFAULT_PROCESSES: Final = 12
-DEFAULT_STEPS: Final = 15
-DEFAULT_MAX_TIME: Final = 1.0
-_OPEN: Final = ("setup", "python", "processes", "steps", "max_time", "seed")
+# The options that a request may leave open, and what they are then in a new experiment.
+_OPEN: Final = {"setup": "", "python": "", "processes": 12, "steps": 15, "max_time": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,27 +74,15 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
 
 def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | None = None) -> Plan:
     """The plan of a request, with open options taken from the plan to resume."""
-    default = like or Plan(
+    chosen: dict[str, Any] = {"arguments": (), **_OPEN, "seed": secrets.randbelow(2**32)}
+    if like is not None:
+        chosen = {name: getattr(like, name) for name in chosen}
+    given = {name: getattr(request, name) for name in chosen if getattr(request, name) not in {None, ()}}
+    return Plan(
         base=base,
         head=head.key,
         prefix=prefix,
-        arguments=(),
-        setup="",
-        python="",
-        processes=DEFAULT_PROCESSES,
-        steps=DEFAULT_STEPS,
-        max_time=DEFAULT_MAX_TIME,
-        seed=secrets.randbelow(2**32),
-        opprof_version=version(),
-    )
-    given: dict[str, Any] = {name: getattr(request, name) for name in _OPEN}
-    return replace(
-        default,
-        base=base,
-        head=head.key,
-        prefix=prefix,
-        arguments=request.arguments or default.arguments,
         opprof_version=version(),
         interpreter=sys.executable,
-        **{name: value for name, value in given.items() if value is not None},
+        **chosen | given,
     )

@@ -268,7 +268,7 @@ def _is_gone_soon(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _listed(spot: Spot, path: Path) -> Spot:
-    plugins = [name for name in (spot.environment.get("PYTEST_PLUGINS"), _LISTING_PLUGIN) if name]
+    plugins = filter(None, (spot.environment.get("PYTEST_PLUGINS"), _LISTING_PLUGIN))
     return spot.told({"PYTEST_PLUGINS": ",".join(plugins), _LIST_TO: str(path)})
 
 

@@ -29,11 +29,10 @@ from pytest_opprof.experiment.session import (
     measure_and_list,
     run,
 )
-from pytest_opprof.experiment.worktree import clear, without_git
+from pytest_opprof.experiment.worktree import CONFTEST, put, without_git
 from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.run import Run
 
-_CONFTEST: Final = "conftest.py"
 _VERSION: Final = f"import importlib.metadata as m; print(m.version({DISTRIBUTION!r}))"
 # Variables of an outer pytest, its plugins or a coverage tool that would disturb the processes.
 _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION", "COV_CORE_")
@@ -113,20 +112,17 @@ class Sides:
 def build(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Mapping[Side, Spot]:
     """Build both sides, from the tops of their work trees; the processes' files go into the empty `place`."""
     environment = inherited(has_its_own=bool(plan.python))
-    return {
-        side: _built(
-            Spot(
-                python=plan.python,
-                folder=top.resolve() / plan.prefix,
-                environment=environment,
-                place=place / side,
-                locks=locks,
-            ),
-            side=side,
-            setup=plan.setup,
+    spots = {}
+    for side, top in ((Side.BASE, base), (Side.HEAD, head)):
+        folder = top.resolve() / plan.prefix
+        if not folder.is_dir():
+            raise ExperimentError(f"the {side} has no folder {folder}: start in a folder of both sides")
+        (place / side).mkdir()
+        spot = Spot(
+            python=plan.python, folder=folder, environment=environment, place=place / side, locks=locks
         )
-        for side, top in ((Side.BASE, base), (Side.HEAD, head))
-    }
+        spots[side] = made_ready(spot, setup=plan.setup, side=side, whose=f"the {side}")
+    return spots
 
 
 def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -> Sides:
@@ -159,13 +155,6 @@ def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -
             accepted=read_accepted(project_folder(head_list.root)),
         ),
     )
-
-
-def _built(spot: Spot, *, side: Side, setup: str) -> Spot:
-    if not spot.folder.is_dir():
-        raise ExperimentError(f"the {side} has no folder {spot.folder}: start in a folder of both sides")
-    spot.place.mkdir()
-    return made_ready(spot, setup=setup, side=side, whose=f"the {side}")
 
 
 def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest], *, plan: Plan) -> Bench:
@@ -249,12 +238,9 @@ def copy_tests(paths: Iterable[str], *, source: Path, to: Path, top: Path) -> No
     tree with this `top` raises `ExperimentError`.
     """
     files = {PurePosixPath(path) for path in paths}
-    conftests = {folder / _CONFTEST for path in files for folder in path.parents}
-    for path in sorted(files | conftests):
-        clear(to / path, top=top)
-        if (source / path).exists():
-            (to / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / path, to / path)
+    wanted = files | {folder / CONFTEST for path in files for folder in path.parents}
+    there = {path: (source / path).read_bytes() for path in wanted if (source / path).exists()}
+    put({to / path: there.get(path) for path in sorted(wanted)}, top=top)
 
 
 def inherited(*, has_its_own: bool) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from pytest_opprof.baselines.git import run_git
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.place import Place, remove_stale
 
+CONFTEST: Final = "conftest.py"
 _PREFIX: Final = "opprof-worktree-"
 _SUBMODULE: Final = "160000"
 # Git sets these for a hook's children. They override the repository of the folder that git runs in.
@@ -67,14 +68,18 @@ def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
         yield Worktree(folder=folder, lock=home.lock, submodules=submodules)
 
 
-def clear(path: Path, *, top: Path) -> None:
-    """Make room for a new file in a work tree: remove the old one, or the link in its place.
+def put(files: Mapping[Path, bytes | None], *, top: Path) -> None:
+    """Replace files of a work tree, or the links in their places; None removes one.
 
-    Raises `ExperimentError` if its folder is outside of the work tree, for example by a symbolic link.
+    Raises `ExperimentError` if a folder is outside of the work tree, for example by a symbolic link.
     """
-    if not path.parent.resolve().is_relative_to(top.resolve()):
-        raise ExperimentError(f"{path} cannot be replaced: its folder is outside of the work tree {top}")
-    path.unlink(missing_ok=True)
+    for path, data in files.items():
+        if not path.parent.resolve().is_relative_to(top.resolve()):
+            raise ExperimentError(f"{path} cannot be replaced: its folder is outside of the work tree {top}")
+        path.unlink(missing_ok=True)
+        if data is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
 
 def top_folder(folder: Path) -> Path:
