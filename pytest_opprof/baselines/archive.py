@@ -48,12 +48,10 @@ def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:
         root: The folder that a relative path starts from.
     """
     project = project or root
-    place = Git(project).prefix
-    store = _store(uri, root=root)
+    store, place, home = _store(uri, root=root), Git(project).prefix, ""
     if isinstance(store, DirectoryStore | CountsStore):
-        is_own = store.folder.resolve().is_relative_to(project.resolve())
-        return Archive(store, project=place, home=place if is_own else "", folder=project)
-    return Archive(store, project=place, folder=project)
+        home = place if store.folder.resolve().is_relative_to(project.resolve()) else ""
+    return Archive(store, project=place, home=home, folder=project)
 
 
 def _store(uri: str, *, root: Path) -> BaselineStore:
@@ -97,11 +95,6 @@ class Archive:
     def uri(self) -> str:
         """The store as users write it, ``dir:.opprof``; an address without its password."""
         return self.store.uri
-
-    @property
-    def hint(self) -> str:
-        """A command that may fetch missing runs; empty without one."""
-        return self.store.hint
 
     @property
     def is_committed(self) -> bool:

@@ -116,15 +116,11 @@ class Scope:
         return Statement(f"{'/'.join(path)}:{shape}", tuple(names), lines)
 
 
-def scopes_of(file: str, source: bytes) -> list[Scope] | None:
-    """The scopes of a file, outer ones first; None if Python cannot read it."""
-    module = parsed(source)
-    return None if module is None else scopes_in(module, file, source)
-
-
 def scopes_in(module: ast.Module, file: str, source: bytes) -> list[Scope]:
     """The scopes of a parsed source, outer ones first."""
-    return _Reader(file, source).read(module)
+    reader = _Reader(file, source)
+    reader.read(module, "", ())
+    return reader.found
 
 
 def parsed(source: bytes) -> ast.Module | None:
@@ -149,20 +145,16 @@ class _Reader:
         self._lines = [line.rstrip() for line in lines_of(source)]
         self._stripped = [line.strip() for line in self._lines]
         self._turns = Counter[str]()
-        self._found: list[Scope] = []
+        self.found: list[Scope] = []
 
-    def read(self, module: ast.Module) -> list[Scope]:
-        self._read_scope(module, "", ())
-        return self._found
-
-    def _read_scope(self, node: _ScopeNode, name: str, around: tuple[Key, ...]) -> None:
+    def read(self, node: _ScopeNode, name: str, around: tuple[Key, ...]) -> None:
         key = Key(self._file, name, self._turns[name])
         self._turns[name] += 1
         lines = self._lines_of(node)
         indent = 0 if isinstance(node, ast.Module) else node.col_offset
         text = "\n".join(line[indent:] for line in self._lines[lines.start - 1 : lines.stop - 1])
         scope = Scope(key, type(node), around, lines, self._stripped, text)
-        self._found.append(scope)
+        self.found.append(scope)
         if not isinstance(node, ast.Module):
             scope.decorator_parts = [(one, (), lines_in(one)) for one in node.decorator_list]
             parts: Sequence[ast.AST] = (
@@ -174,7 +166,7 @@ class _Reader:
         while inside:
             one, path = inside.pop()
             if isinstance(one, (*FUNCTION, ast.ClassDef)):
-                self._read_scope(one, inner + one.name, (*around, key))
+                self.read(one, inner + one.name, (*around, key))
                 continue
             if not _does_nothing(one):
                 scope.parts.append((one, path, _head(one)))

@@ -26,9 +26,8 @@ class Edits(Mapping[str, EditedFile]):
     def __init__(self, folder: Path, files: Mapping[str, EditedFile]) -> None:
         self._folder = os.path.realpath(folder)
         self._files = files  # by real path
-        self._real: dict[
-            str, str
-        ] = {}  # asking the system takes long, and the same files are asked for often
+        # Asking the system takes long, and the same files are asked for often.
+        self._real: dict[str, str] = {}
 
     def __getitem__(self, file: str) -> EditedFile:
         """What was edited in a file."""

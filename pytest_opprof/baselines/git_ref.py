@@ -76,7 +76,7 @@ class GitRefStore:
     def names(self) -> tuple[str, ...]:
         """The refs that have a run, as names: somebody may have pushed a branch there."""
         return tuple(
-            name_of(ref.removeprefix(self.refs)) for ref, tip in self.tips().items() if self._files(tip)
+            unquote(ref.removeprefix(self.refs)) for ref, tip in self.tips().items() if self._files(tip)
         )
 
     def tips(self) -> dict[str, str]:
@@ -248,13 +248,8 @@ class GitRefStore:
 
 
 def part_of_ref(name: str) -> str:
-    """A name as the last part of a ref: never a folder of another, nor refused by git."""
+    """A name, quoted, as the last part of a ref: never a folder of another, nor refused by git."""
     return _DOTS.sub("%2E", quote(name, safe="").replace("~", "%7E"))
-
-
-def name_of(part: str) -> str:
-    """The name that `part_of_ref` wrote."""
-    return unquote(part)
 
 
 def remove_stale_lock(said: bytes, *, ref: str) -> bool:

@@ -276,7 +276,8 @@ def _alike_first(entries: Iterable[Entry], here: Environment) -> tuple[Entry, ..
 
 
 def _remedy(wanted: str, store: Archive) -> str:
-    fetch = f"Fetch what others have recorded: {store.hint}; or record" if store.hint else "Record"
+    hint = store.store.hint
+    fetch = f"Fetch what others have recorded: {hint}; or record" if hint else "Record"
     return f"{fetch} one on that branch: pytest --opprof-save={wanted}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -49,10 +50,8 @@ _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
 
 def finish(session: OpprofSession, its: pytest.Session) -> None:
     """Compare and keep the measurements; fail the session for reasons without a test."""
-    try:
+    with contextlib.closing(session):
         _finish(session, its)
-    finally:
-        session.close()
 
 
 def _finish(session: OpprofSession, its: pytest.Session) -> None:

@@ -153,8 +153,9 @@ def pytest_collection_modifyitems(
         notes = mark_tests(config, {*collected, *items})
     marked = {item for item in {*collected, *items} if _is_marked(item)}
     chosen = [item for item in items if item in marked] if marked else []
-    if options.mode == "only":
-        _deselect(config, items, keep=chosen)
+    if options.mode == "only" and len(chosen) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in marked])
+        items[:] = chosen
     if marked or notes or options.asks_for_something or options.mode == ALWAYS:
         from pytest_opprof.plugin.opening import open_session  # noqa: PLC0415  # as above
 
@@ -168,14 +169,6 @@ def _is_marked(item: pytest.Item) -> bool:
     if isinstance(item, pytest.Function):
         return item.get_closest_marker("profile") is not None
     return any(mark.name == "profile" for mark in item.own_markers)
-
-
-def _deselect(config: pytest.Config, items: list[pytest.Item], *, keep: list[pytest.Item]) -> None:
-    kept = set(keep)
-    others = [item for item in items if item not in kept]
-    if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = keep
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:

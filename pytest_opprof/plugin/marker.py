@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -51,6 +51,8 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _MAY_BE_NONE: Final = ("activities", "schedule", "limits", "gates")
+_FLAGS = ("record_shapes", "profile_memory", "with_flops", "with_modules", "group_by_input_shape", "trace")
+_Kind = TypeVar("_Kind")
 _MOST_CALLS: Final = 10_000
 BY_LINE: Final = pytest.StashKey[None]()
 
@@ -148,20 +150,18 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
         cycles=max(numbers.repeat, 1) if numbers else 1,
         activities=activities,
         names_activities="activities" in arguments,
-        record_shapes=_flag(arguments, "record_shapes", where=where),
-        profile_memory=_flag(arguments, "profile_memory", where=where),
-        with_flops=_flag(arguments, "with_flops", where=where),
         stacks=stack_sources(arguments.get("with_stack", False), where=where),
-        with_modules=_flag(arguments, "with_modules", where=where),
         sampling=parse_sampling(arguments.get("sampling", EVERY_OP), where=where),
         limits=arguments.get("limits", ()),
-        size=_text(arguments, "size", where=where),
+        size=_checked("size", arguments.get("size", ""), str, "a string", where=where),
         is_named=BY_LINE not in item.stash,
         gates={str(path): str(rule) for path, rule in gates.items()},
-        group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),
-        trace=_flag(arguments, "trace", where=where),
         missing=tuple(f"activity {name}" for name in activities if name not in {"cpu", "cuda"}),
         steps_itself=steps_itself,
+        **{
+            name: _checked(name, arguments.get(name, False), bool, "True or False", where=where)
+            for name in _FLAGS
+        },
     )
 
 
@@ -217,17 +217,9 @@ def refusal_of(item: pytest.Item) -> str:
     return ""
 
 
-def _flag(arguments: Mapping[str, Any], name: str, *, where: str) -> bool:
-    value = arguments.get(name, False)
-    if not isinstance(value, bool):
-        raise UsageError(f"{where}: {name} must be True or False, not {value!r}")
-    return value
-
-
-def _text(arguments: Mapping[str, Any], name: str, *, where: str) -> str:
-    value = arguments.get(name, "")
-    if not isinstance(value, str):
-        raise UsageError(f"{where}: {name} must be a string, not {value!r}")
+def _checked(name: str, value: Any, kind: type[_Kind], what: str, *, where: str) -> _Kind:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UsageError(f"{where}: {name} must be {what}, not {value!r}")
     return value
 
 
@@ -259,7 +251,9 @@ def _plan(
             raise UsageError(f"{where}: `schedule` is a function from a step's number to a ProfilerAction")
         return own, None, _calls_of(own, where=where) if needs_calls else 0
     numbers = {"wait": 0, "warmup": 1, "active": 3}
-    numbers |= {name: _number(name, arguments[name], where=where) for name in _NUMBERS if name in arguments}
+    numbers |= {name: arguments[name] for name in _NUMBERS if name in arguments}
+    for name, value in numbers.items():
+        _checked(name, value, int, "a whole number", where=where)
     kept = Schedule(**numbers)
     try:
         plan = _scheduled(kept)
@@ -279,12 +273,6 @@ def _calls(numbers: Schedule) -> int:
     cycle = numbers.wait + numbers.warmup + numbers.active
     first = numbers.wait if numbers.skip_first_wait else 0
     return numbers.skip_first + cycle * max(numbers.repeat, 1) - first
-
-
-def _number(name: str, value: Any, *, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{where}: {name} must be a whole number, not {value!r}")
-    return value
 
 
 def _calls_of(own: Callable[[int], object], *, where: str) -> int:

@@ -59,7 +59,6 @@ class Stepping:
         is_running: The call phase is not over.
         again: The second measurement, if one was needed.
         compile_cache: Whether torch.compile compiled for the test or used its cache.
-        counted: The calls whose instructions were counted.
         has_failed_parts: A subtest failed in the first call, so pytest fails the test later.
         unheard: Why sources were left out from the start, by source: a window knows only its own sources.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -97,9 +98,7 @@ def remove(file: SessionFile) -> None:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with contextlib.suppress(OSError):  # already gone, or cannot be removed now: the next session tries again
         found = path.lstat()
         if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid():
             path.unlink()
-    except OSError:
-        return  # already gone, or cannot be removed now: the next session tries again
