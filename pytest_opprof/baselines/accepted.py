@@ -29,27 +29,18 @@ Key = tuple[str, str | None, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """One metric of one test, and its accepted value in a step; or a test that may be missing.
-
-    Attributes:
-        op: The op's name; None for a total.
-        metric: The metric's name; None for the test itself.
-        value: The value measured when it was accepted, which passes. None for the test itself.
-        base: The baseline's value then; None for an entry of an older release.
-        reason: Why, in the user's words.
-        baseline: The name of the baseline that it exceeds; None for a run without a name.
-        commit: The measured commit; None outside a repository.
-    """
+    """One metric of one test, and its accepted value in a step; or a test that may be missing."""
 
     test: str
-    op: str | None
-    metric: str | None
+    op: str | None  # the op's name; None for a total
+    metric: str | None  # the metric's name; None for the test itself
+    # The value measured when it was accepted, which passes. None for the test itself.
     value: int | None
-    base: int | None = None
-    reason: str
-    baseline: str | None
+    base: int | None = None  # the baseline's value then; None for an entry of an older release
+    reason: str  # why, in the user's words
+    baseline: str | None  # the name of the baseline that it exceeds; None for a run without a name
     created: datetime
-    commit: Commit | None = None
+    commit: Commit | None = None  # the measured commit; None outside a repository
 
     @property
     def key(self) -> Key:

@@ -79,17 +79,12 @@ class Archive:
     the project at the repository's top is empty there, ``:main``.
 
     If the store cannot be read or written, methods raise `StoreError`; it is unchanged, except by `take`.
-
-    Attributes:
-        project: Pytest's rootdir as seen from the repository's top; empty at the top.
-        home: The project whose names the store keeps without one.
-        folder: Pytest's rootdir, in the repository that has the runs' commits.
     """
 
     store: BaselineStore
-    project: str = ""
-    home: str = ""
-    folder: Path = Path()
+    project: str = ""  # Pytest's rootdir as seen from the repository's top; empty at the top
+    home: str = ""  # the project whose names the store keeps without one
+    folder: Path = Path()  # Pytest's rootdir, in the repository that has the runs' commits
 
     @property
     def uri(self) -> str:

@@ -24,19 +24,12 @@ _NOTHING = frozenset[str]()
 
 
 class CodeEdits(NamedTuple):
-    """The edits of a file. Names of functions and classes are qualified; that of the module is empty.
+    """The edits of a file. Names of functions and classes are qualified; that of the module is empty."""
 
-    Attributes:
-        lines: The numbers of new and edited lines.
-        cut: What lost statements, and got none there.
-        decorated: What has other decorators.
-        new: What there was not.
-    """
-
-    lines: frozenset[int]
-    cut: frozenset[str] = _NOTHING
-    decorated: frozenset[str] = _NOTHING
-    new: frozenset[str] = _NOTHING
+    lines: frozenset[int]  # the numbers of new and edited lines
+    cut: frozenset[str] = _NOTHING  # what lost statements, and got none there
+    decorated: frozenset[str] = _NOTHING  # what has other decorators
+    new: frozenset[str] = _NOTHING  # what there was not
 
 
 class _Side:

@@ -28,17 +28,12 @@ Part: TypeAlias = "tuple[object, tuple[str, ...], range]"
 
 
 class Statement(NamedTuple):
-    """A statement without the ones inside it, or a signature, or a decorator.
+    """A statement without the ones inside it, or a signature, or a decorator."""
 
-    Attributes:
-        shape: Its syntax without its variables.
-        names: The variables in their order, each with whether the statement binds it.
-        lines: The numbers of its lines.
-    """
-
-    shape: str
+    shape: str  # its syntax without its variables
+    # The variables in their order, each with whether the statement binds it.
     names: tuple[tuple[str, bool], ...]
-    lines: range
+    lines: range  # the numbers of its lines
 
     @property
     def is_signature(self) -> bool:
@@ -61,25 +56,17 @@ class Key(NamedTuple):
 
 @dataclass
 class Scope:
-    """A module, class or function.
-
-    Attributes:
-        around: The scopes around it, outer ones first.
-        lines: The numbers of its lines, with decorators.
-        file_text: The lines of its file, without indentation.
-        text: Its own lines, with the scopes inside it, and indentation relative to its own.
-        parts: Its statements, without those of the scopes inside it: syntax, the branches around it, lines.
-        decorator_parts: Its decorators, in the same way.
-    """
+    """A module, class or function."""
 
     key: Key
     kind: type[ast.AST]
-    around: tuple[Key, ...]
-    lines: range
-    file_text: Sequence[str]
-    text: str
+    around: tuple[Key, ...]  # the scopes around it, outer ones first
+    lines: range  # the numbers of its lines, with decorators
+    file_text: Sequence[str]  # the lines of its file, without indentation
+    text: str  # its own lines, with the scopes inside it, and indentation relative to its own
+    # Its statements, without those of the scopes inside it: syntax, the branches around it, lines.
     parts: list[Part] = field(default_factory=list)
-    decorator_parts: list[Part] = field(default_factory=list)
+    decorator_parts: list[Part] = field(default_factory=list)  # its decorators, in the same way
 
     @cached_property
     def statements(self) -> list[Statement]:

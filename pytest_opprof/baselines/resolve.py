@@ -34,31 +34,20 @@ _CLOCKS_APART = timedelta(minutes=1)  # between two machines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """The baseline of a session.
-
-    Attributes:
-        label: Its text in a header: ``main@1a2b3c4 (merge-base, 2 days old)``.
-        notes: Sentences on unexpected facts.
-    """
+    """The baseline of a session."""
 
     run: Run
-    label: str
-    notes: tuple[str, ...] = ()
+    label: str  # its text in a header: ``main@1a2b3c4 (merge-base, 2 days old)``
+    notes: tuple[str, ...] = ()  # sentences on unexpected facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A stored run that a session could be compared with, before it is read.
+    """A stored run that a session could be compared with, before it is read."""
 
-    Attributes:
-        entry: Its place in the store.
-        relation: Its commit's relation to the one checked out: ``merge-base``, ``nearest ancestor``.
-        note: An unexpected fact; may be empty.
-    """
-
-    entry: Entry
-    relation: str
-    note: str = ""
+    entry: Entry  # its place in the store
+    relation: str  # its commit's relation to the one checked out: ``merge-base``, ``nearest ancestor``
+    note: str = ""  # an unexpected fact; may be empty
 
 
 def resolve_baseline(

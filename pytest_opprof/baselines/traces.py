@@ -43,14 +43,10 @@ _TICK_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedTraces:
-    """The traces of saves, beside the baselines of a folder.
-
-    Attributes:
-        budget: Their most bytes together; 0 keeps none.
-    """
+    """The traces of saves, beside the baselines of a folder."""
 
     folder: Path
-    budget: int
+    budget: int  # their most bytes together; 0 keeps none
 
     def of(self, test: TestResult, run: Run) -> Path | None:
         """The trace of a stored test; None without one of just that measurement."""
@@ -102,18 +98,12 @@ class SavedTraces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePairs:
-    """Pairs of traces, base and head, of regressed tests.
-
-    Attributes:
-        budget: Their most bytes together; 0 keeps none.
-        since_ns: Pairs older than this, in nanoseconds since the epoch, make room for new ones.
-        is_named: The user named the folder; it is not the project's own.
-    """
+    """Pairs of traces, base and head, of regressed tests."""
 
     folder: Path
-    budget: int
-    since_ns: int
-    is_named: bool = False
+    budget: int  # their most bytes together; 0 keeps none
+    since_ns: int  # pairs older than this, in nanoseconds since the epoch, make room for new ones
+    is_named: bool = False  # the user named the folder; it is not the project's own
 
     def path(self, node_id: str, side: str) -> Path:
         """The path of a side's trace of a test, if any."""

@@ -34,15 +34,10 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewable:
-    """A test that has traces.
+    """A test that has traces."""
 
-    Attributes:
-        test: Its node id if known, else its files' name.
-        files: Its traces by side; the only trace of an uncompared test is "head".
-    """
-
-    test: str
-    files: Mapping[str, Path]
+    test: str  # its node id if known, else its files' name
+    files: Mapping[str, Path]  # its traces by side; the only trace of an uncompared test is "head"
 
     def of(self, side: Side) -> tuple[Path, ...]:
         """The files of a side; for both, base first, or the only one. Raises `UsageError` without one."""

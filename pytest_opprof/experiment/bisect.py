@@ -81,36 +81,25 @@ class BisectState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitValue:
-    """A commit as users see it, and the metric there.
+    """A commit as users see it, and the metric there."""
 
-    Attributes:
-        id: The full hash.
-        author: Name and address.
-        date: The committer's date, as YYYY-MM-DD.
-    """
-
-    id: str
-    author: str
-    date: str
+    id: str  # the full hash
+    author: str  # name and address
+    date: str  # the committer's date, as YYYY-MM-DD
     subject: str
     measured: Measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisected:
-    """The result of a bisection.
-
-    Attributes:
-        before: The commit before the change; if nothing changed, the good one.
-        suspects: One commit is the answer; of several, only the last could be measured. Empty if the metric
-            is the same at both ends.
-        newest: The bad commit.
-    """
+    """The result of a bisection."""
 
     path: str
-    before: CommitValue
+    before: CommitValue  # the commit before the change; if nothing changed, the good one
+    # One commit is the answer; of several, only the last could be measured. Empty if the metric is the same
+    # at both ends.
     suspects: tuple[CommitValue, ...]
-    newest: CommitValue
+    newest: CommitValue  # the bad commit
 
     @property
     def is_found(self) -> bool:

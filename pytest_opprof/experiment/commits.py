@@ -16,15 +16,11 @@ from pytest_opprof.wording import listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The work tree's current content.
-
-    Attributes:
-        digest: Of the uncommitted changes; "" if there are none.
-        files: The changed and new files, each with a digest of its content.
-    """
+    """The work tree's current content."""
 
     commit: Commit
-    digest: str = ""
+    digest: str = ""  # of the uncommitted changes; "" if there are none
+    # The changed and new files, each with a digest of its content.
     files: frozenset[tuple[str, str]] = frozenset()
 
     @property

@@ -43,34 +43,20 @@ _TYPES: Final = {"str": (str,), "int": (int,), "float": (int, float), "tuple[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The settings of an experiment: one with an equal plan measures the same.
+    """The settings of an experiment: one with an equal plan measures the same."""
 
-    Attributes:
-        base: The base's commit.
-        head: The head's commit, and a digest of the uncommitted changes.
-        prefix: The folder below the repository's top that pytest starts in.
-        arguments: Pytest's.
-        setup: The command that builds each side; "" for none.
-        python: The interpreter of each side, relative to its folder; "" for ours.
-        processes: Per side, in each round.
-        steps: Timed steps of each test in each process.
-        max_time: How much longer a test may take in a process, to find undisturbed steps, seconds.
-        seed: Seed of the order of processes.
-        interpreter: Ours, which measures both sides if `python` is "".
-    """
-
-    base: str
-    head: str
-    prefix: str
-    arguments: tuple[str, ...]
-    setup: str
-    python: str
-    processes: int
-    steps: int
-    max_time: float
-    seed: int
+    base: str  # the base's commit
+    head: str  # the head's commit, and a digest of the uncommitted changes
+    prefix: str  # the folder below the repository's top that pytest starts in
+    arguments: tuple[str, ...]  # Pytest's
+    setup: str  # the command that builds each side; "" for none
+    python: str  # the interpreter of each side, relative to its folder; "" for ours
+    processes: int  # per side, in each round
+    steps: int  # timed steps of each test in each process
+    max_time: float  # how much longer a test may take in a process, to find undisturbed steps, seconds
+    seed: int  # seed of the order of processes
     opprof_version: str
-    interpreter: str = ""
+    interpreter: str = ""  # ours, which measures both sides if `python` is ""
 
     def differences(self, other: Plan) -> list[str]:
         """The names of the fields that differ."""
@@ -80,17 +66,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A process that died without a run.
-
-    Attributes:
-        index: The process's place in its round.
-        how: How it ended, in words.
-    """
+    """A process that died without a run."""
 
     round: str
-    index: int
+    index: int  # the process's place in its round
     side: str
-    how: str
+    how: str  # how it ended, in words
 
 
 class Kept:

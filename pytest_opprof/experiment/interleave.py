@@ -25,17 +25,13 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One process to run.
+    """One process to run."""
 
-    Attributes:
-        index: Its place among all processes, from 0.
-        hash_seed: Its PYTHONHASHSEED. The order of sets may cost time, so the k-th processes of both sides
-            share a seed. One seed for all would give the same code in two folders two fixed layouts in
-            memory, and times that differ by 3 %.
-    """
-
-    index: int
+    index: int  # its place among all processes, from 0
     side: Side
+    # Its PYTHONHASHSEED. The order of sets may cost time, so the k-th processes of both sides share a seed.
+    # One seed for all would give the same code in two folders two fixed layouts in memory, and times that
+    # differ by 3 %.
     hash_seed: int
 
 

@@ -28,40 +28,25 @@ _QUIET: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A metric at a commit.
+    """A metric at a commit."""
 
-    Attributes:
-        value: In each step; None if it could not be measured.
-        reason: Why not, in a line; empty if it was.
-        error: The whole output of the process that failed.
-    """
-
-    value: int | None
-    reason: str = ""
-    error: str = ""
+    value: int | None  # in each step; None if it could not be measured
+    reason: str = ""  # why not, in a line; empty if it was
+    error: str = ""  # the whole output of the process that failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is measured at each commit.
+    """What is measured at each commit."""
 
-    Attributes:
-        repository: The folder where the command was started, in a work tree.
-        test: The test's id as pytest takes it there.
-        path: An exact metric.
-        setup: A shell command that prepares a work tree, such as a build; empty for none.
-        python: The interpreter of each work tree, see `sides.made_ready`.
-        files: The newest commit's `test_files`. They replace each commit's own, so that all commits run the
-            same test.
-        timeout: Seconds after which a commit's process is stopped and the commit skipped; None for no limit.
-    """
-
-    repository: Path
-    test: str
-    path: MetricPath
-    setup: str = ""
-    python: str = ""
+    repository: Path  # the folder where the command was started, in a work tree
+    test: str  # the test's id as pytest takes it there
+    path: MetricPath  # an exact metric
+    setup: str = ""  # a shell command that prepares a work tree, such as a build; empty for none
+    python: str = ""  # the interpreter of each work tree, see `sides.made_ready`
+    # The newest commit's `test_files`. They replace each commit's own, so that all commits run the same test.
     files: Mapping[PurePosixPath, bytes | None] = field(default_factory=dict)
+    # Seconds after which a commit's process is stopped and the commit skipped; None for no limit.
     timeout: float | None = None
 
 

@@ -12,21 +12,14 @@ _BAR: Final = 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The progress of an experiment's round.
+    """The progress of an experiment's round."""
 
-    Attributes:
-        round: Its name; "" for the first.
-        done: Finished processes, including those before a resume.
-        elapsed_s: Since this start of the round.
-        left_s: Estimated until the round's end; None before its first process.
-        noise_ppm: By what share the base's processes differ from each other; None if unknown yet.
-    """
-
-    round: str = ""
-    done: int
+    round: str = ""  # its name; "" for the first
+    done: int  # finished processes, including those before a resume
     total: int
-    elapsed_s: float
-    left_s: float | None = None
+    elapsed_s: float  # since this start of the round
+    left_s: float | None = None  # estimated until the round's end; None before its first process
+    # By what share the base's processes differ from each other; None if unknown yet.
     noise_ppm: int | None = None
 
     @property

@@ -25,14 +25,9 @@ class Request:
     """The user's options; None means the default, or the value of the resumed experiment.
 
     The other attributes are those of `Plan`.
-
-    Attributes:
-        base: A branch, tag or commit.
-        timeout: How long a process may take, seconds.
-        resume: "" to start anew; "newest", or an experiment's name.
     """
 
-    base: str
+    base: str  # a branch, tag or commit
     arguments: tuple[str, ...] = ()
     processes: int | None = None
     steps: int | None = None
@@ -40,8 +35,8 @@ class Request:
     seed: int | None = None
     setup: str | None = None
     python: str | None = None
-    timeout: float | None = None
-    resume: str = ""
+    timeout: float | None = None  # how long a process may take, seconds
+    resume: str = ""  # "" to start anew; "newest", or an experiment's name
     settings: TimeSettings = field(default_factory=TimeSettings)
 
 

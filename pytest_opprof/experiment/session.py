@@ -39,18 +39,13 @@ _COLLECTED: Final = (0, 5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where and how processes run.
-
-    Attributes:
-        environment: All of their variables.
-        place: A folder for their files.
-        locks: Descriptors that they inherit: the folders that these lock are kept while one of them lives.
-    """
+    """Where and how processes run."""
 
     python: str
     folder: Path
-    environment: Mapping[str, str]
-    place: Path
+    environment: Mapping[str, str]  # all of their variables
+    place: Path  # a folder for their files
+    # Descriptors that they inherit: the folders that these lock are kept while one of them lives.
     locks: tuple[int, ...] = ()
 
     def told(self, variables: Mapping[str, str]) -> Spot:
@@ -60,49 +55,31 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTest:
-    """A test that pytest collected.
+    """A test that pytest collected."""
 
-    Attributes:
-        node_id: As in a run.
-        argument: Pytest's argument for its file, in the folder where it was listed.
-        path: Its file, relative to pytest's root folder.
-        is_chosen: Whether it was not deselected.
-    """
-
-    node_id: str
-    argument: str
-    path: str
+    node_id: str  # as in a run
+    argument: str  # Pytest's argument for its file, in the folder where it was listed
+    path: str  # its file, relative to pytest's root folder
     is_marked: bool
-    is_chosen: bool
+    is_chosen: bool  # whether it was not deselected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What a pytest process found.
+    """What a pytest process found."""
 
-    Attributes:
-        root: Pytest's root folder.
-        arguments: Arguments that start a process like it, without those for tests.
-        options: Its own arguments that do not name tests, files or reports.
-        stdlib: The standard library's folder, an entry of `sys_path`.
-        modules: The file of each module that it imported.
-        copies: For modules of an installed copy of a project, the folder or archive that it was installed
-            from; "" if that is unknown and the copy has the name of the tested project.
-        gates: The rules of its command line, as they were given.
-        ini_gates: Those of its ini file.
-        tests: All tests that it collected, including deselected ones.
-    """
-
-    root: Path
-    arguments: tuple[str, ...]
-    options: tuple[str, ...]
+    root: Path  # Pytest's root folder
+    arguments: tuple[str, ...]  # arguments that start a process like it, without those for tests
+    options: tuple[str, ...]  # its own arguments that do not name tests, files or reports
     sys_path: tuple[str, ...]
-    stdlib: str
-    modules: Mapping[str, str]
+    stdlib: str  # the standard library's folder, an entry of `sys_path`
+    modules: Mapping[str, str]  # the file of each module that it imported
+    # For modules of an installed copy of a project, the folder or archive that it was installed from; "" if
+    # that is unknown and the copy has the name of the tested project.
     copies: Mapping[str, str]
-    gates: tuple[str, ...]
-    ini_gates: tuple[str, ...]
-    tests: tuple[ListedTest, ...]
+    gates: tuple[str, ...]  # the rules of its command line, as they were given
+    ini_gates: tuple[str, ...]  # those of its ini file
+    tests: tuple[ListedTest, ...]  # all tests that it collected, including deselected ones
 
     def is_installed(self, path: Path) -> bool:
         """Whether a file belongs to the standard library or an installed package.
@@ -163,18 +140,12 @@ def measure_and_list(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a process ended.
+    """How a process ended."""
 
-    Attributes:
-        code: Its exit code; below 0 the signal that killed it.
-        output: What it printed, without empty lines.
-        late: The timeout after which it was stopped, seconds; None if it ended by itself.
-    """
-
-    code: int
+    code: int  # its exit code; below 0 the signal that killed it
     pid: int
-    output: str
-    late: float | None = None
+    output: str  # what it printed, without empty lines
+    late: float | None = None  # the timeout after which it was stopped, seconds; None if it ended by itself
 
     @property
     def tail(self) -> str:

@@ -40,18 +40,12 @@ _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """A prepared side.
-
-    Attributes:
-        spot: Where its processes run, with all variables but PYTHONHASHSEED.
-        options: Pytest's arguments besides the tests.
-        tests: The node ids of the tests that it has.
-    """
+    """A prepared side."""
 
     side: Side
-    spot: Spot
-    options: tuple[str, ...]
-    tests: tuple[str, ...]
+    spot: Spot  # where its processes run, with all variables but PYTHONHASHSEED
+    options: tuple[str, ...]  # Pytest's arguments besides the tests
+    tests: tuple[str, ...]  # the node ids of the tests that it has
 
     @property
     def traces(self) -> Path:
@@ -89,19 +83,13 @@ class Bench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Base and head, with the tests that both have.
-
-    Attributes:
-        only_head: The node ids of the tests that the base does not have.
-        only_base: Those that the head lacks or does not mark, in the same files.
-        policy: The head's gates and accepted values.
-    """
+    """Base and head, with the tests that both have."""
 
     base: Bench
     head: Bench
-    only_head: tuple[str, ...]
-    only_base: tuple[str, ...]
-    policy: Policy
+    only_head: tuple[str, ...]  # the node ids of the tests that the base does not have
+    only_base: tuple[str, ...]  # those that the head lacks or does not mark, in the same files
+    policy: Policy  # the head's gates and accepted values
 
     def told(self, variables: Mapping[str, str]) -> Sides:
         """A copy with these variables added."""

@@ -29,17 +29,11 @@ _OF_ONE_REPOSITORY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worktree:
-    """A work tree of a commit.
+    """A work tree of a commit."""
 
-    Attributes:
-        folder: Its top.
-        lock: The descriptor of its lock; see `Place`.
-        submodules: The paths of submodules, which are empty folders here.
-    """
-
-    folder: Path
-    lock: int
-    submodules: tuple[str, ...]
+    folder: Path  # its top
+    lock: int  # the descriptor of its lock; see `Place`
+    submodules: tuple[str, ...]  # the paths of submodules, which are empty folders here
 
 
 @contextlib.contextmanager

@@ -35,21 +35,13 @@ _MOST_SPENT: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What tests are compared with.
+    """What tests are compared with."""
 
-    Attributes:
-        run: The stored run; None if none was requested, or none exists.
-        label: Its words in the header; "" without one.
-        notes: Sentences on how it was found.
-        problem: Why a requested baseline does not exist; None otherwise.
-        commit: The measured commit; None outside a repository, or if it is not needed.
-    """
-
-    run: Run | None = None
-    label: str = ""
-    notes: tuple[str, ...] = ()
-    problem: str | None = None
-    commit: Commit | None = None
+    run: Run | None = None  # the stored run; None if none was requested, or none exists
+    label: str = ""  # its words in the header; "" without one
+    notes: tuple[str, ...] = ()  # sentences on how it was found
+    problem: str | None = None  # why a requested baseline does not exist; None otherwise
+    commit: Commit | None = None  # the measured commit; None outside a repository, or if it is not needed
 
 
 def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange | None) -> Baseline:

@@ -37,18 +37,14 @@ Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmarked:
-    """A benchmarked function, to be called once more for each step.
-
-    Attributes:
-        setup: In the pedantic mode, called before each call; its result, if any, replaces `args` and
-            `kwargs`.
-        teardown: In the pedantic mode, called after each call, with the same arguments.
-    """
+    """A benchmarked function, to be called once more for each step."""
 
     function: Callable[..., object]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    # In the pedantic mode, called before each call; its result, if any, replaces `args` and `kwargs`.
     setup: Callable[[], Any] | None = None
+    # In the pedantic mode, called after each call, with the same arguments.
     teardown: Callable[..., object] | None = None
 
     def prepare(self) -> Arguments:

@@ -59,42 +59,29 @@ BY_LINE: Final = pytest.StashKey[None]()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRequest:
-    """What one marked test asks for.
+    """What one marked test asks for."""
 
-    Attributes:
-        schedule: Maps a step's number to its action.
-        numbers: The schedule's numbers; None for a function of the user's own.
-        calls: How often a test is called, if it does not step itself.
-        cycles: How many cycles a test that steps itself must finish.
-        stacks: The recorded stacks, of "python" and "cpp".
-        names_activities: The marker names them; else CUDA's are recorded if the session records them.
-        sampling: The share of torch's ops to record.
-        size: The parameter that is the test's size; empty without one.
-        is_named: The marker is in the test's code; else a line of the options chose it.
-        missing: Requests that this release does not support.
-        steps_itself: The test calls `step()` of the ``opprof`` fixture.
-    """
-
-    schedule: Callable[[int], object]
-    numbers: Schedule | None
-    calls: int
-    cycles: int = 1
+    schedule: Callable[[int], object]  # maps a step's number to its action
+    numbers: Schedule | None  # the schedule's numbers; None for a function of the user's own
+    calls: int  # how often a test is called, if it does not step itself
+    cycles: int = 1  # how many cycles a test that steps itself must finish
     activities: tuple[str, ...] = ("cpu",)
+    # The marker names them; else CUDA's are recorded if the session records them.
     names_activities: bool = False
     record_shapes: bool = False
     profile_memory: bool = False
     with_flops: bool = False
-    stacks: frozenset[str] = frozenset()
+    stacks: frozenset[str] = frozenset()  # the recorded stacks, of "python" and "cpp"
     with_modules: bool = False
-    sampling: float = EVERY_OP
+    sampling: float = EVERY_OP  # the share of torch's ops to record
     limits: Any = ()
-    size: str = ""
+    size: str = ""  # the parameter that is the test's size; empty without one
     gates: Mapping[str, str] = field(default_factory=dict)
-    is_named: bool = True
+    is_named: bool = True  # the marker is in the test's code; else a line of the options chose it
     group_by_input_shape: bool = False
     trace: bool = False
-    missing: tuple[str, ...] = ()
-    steps_itself: bool = False
+    missing: tuple[str, ...] = ()  # requests that this release does not support
+    steps_itself: bool = False  # the test calls `step()` of the ``opprof`` fixture
 
     def sources_left(self, sources: frozenset[str]) -> frozenset[str]:
         """A session's sources, as the activities restrict and extend them."""

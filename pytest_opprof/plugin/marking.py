@@ -26,14 +26,10 @@ _LINE: Final = re.compile(rf"\s*(!?)\s*(-k\s+)?(?!!){_WORD}\s*(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class MarkLine:
-    """Which tests a line chooses, and their arguments.
-
-    Attributes:
-        is_excluding: It excludes tests that earlier lines chose.
-    """
+    """Which tests a line chooses, and their arguments."""
 
     chooses: Callable[[pytest.Item], bool]
-    is_excluding: bool
+    is_excluding: bool  # it excludes tests that earlier lines chose
     arguments: Mapping[str, Any]
 
 

@@ -28,21 +28,13 @@ CAPTURE: Final = (
 
 
 class Option(NamedTuple):
-    """An option of the command line; its ini key has underscores.
+    """An option of the command line; its ini key has underscores."""
 
-    Attributes:
-        name: Without the dashes before it.
-        metavar: Its value's name in ``--help``.
-        help: What it does, with ``%%`` for a percent sign.
-        default: The value if neither the command line nor the ini file sets it.
-        is_list: It may be repeated; in the ini file one a line.
-    """
-
-    name: str
-    metavar: str
-    help: str
-    default: str | None = None
-    is_list: bool = False
+    name: str  # without the dashes before it
+    metavar: str  # its value's name in ``--help``
+    help: str  # what it does, with ``%%`` for a percent sign
+    default: str | None = None  # the value if neither the command line nor the ini file sets it
+    is_list: bool = False  # it may be repeated; in the ini file one a line
 
     @property
     def dest(self) -> str:

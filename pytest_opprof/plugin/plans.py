@@ -22,17 +22,13 @@ from pytest_opprof.results.names import canonical_node_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPlan:
-    """A marked test's request, with its limits and gates read and checked.
-
-    Attributes:
-        refusal: Why the test cannot be profiled, an error of only this test; "" if it can.
-    """
+    """A marked test's request, with its limits and gates read and checked."""
 
     __test__ = False  # not a test class for pytest to collect
 
     request: ProfileRequest
     limits: Mapping[str, int | str]
-    refusal: str = ""
+    refusal: str = ""  # why the test cannot be profiled, an error of only this test; "" if it can
 
 
 PLAN: Final = pytest.StashKey[TestPlan]()

@@ -13,15 +13,10 @@ import pytest
 
 @dataclass(frozen=True, slots=True)
 class _Generator:
-    """A process-wide generator of random numbers.
+    """A process-wide generator of random numbers."""
 
-    Attributes:
-        find: Finds the object with its state; None if that was not imported yet.
-        get: Its state, which `set` restores.
-    """
-
-    find: Callable[[], Any]
-    get: Callable[[Any], Any]
+    find: Callable[[], Any]  # finds the object with its state; None if that was not imported yet
+    get: Callable[[Any], Any]  # its state, which `set` restores
     set: Callable[[Any, Any], object]
     seed: Callable[[Any, int], object]
 

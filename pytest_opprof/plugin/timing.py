@@ -71,16 +71,11 @@ class QuietRecorder(CycleRecorder):
 
 
 class _Step(NamedTuple):
-    """A timed step.
-
-    Attributes:
-        pace: The machine's at its ends: slow if one was disturbed, fast if one was boosted.
-        probe_ns: A probe's time at the slower of its ends; 0 without probes.
-    """
+    """A timed step."""
 
     took_ns: int
-    pace: Pace = Pace.USUAL
-    probe_ns: int = 0
+    pace: Pace = Pace.USUAL  # the machine's at its ends: slow if one was disturbed, fast if one was boosted
+    probe_ns: int = 0  # a probe's time at the slower of its ends; 0 without probes
 
 
 class TimedSteps:

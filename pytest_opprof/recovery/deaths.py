@@ -29,35 +29,22 @@ _MOST_FRAMES: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastSeen:
-    """What one thread was running, or ran last, when its process died.
+    """What one thread was running, or ran last, when its process died."""
 
-    Attributes:
-        thread: The thread, by the system's number.
-        stack: The open ranges and ops, innermost first.
-        last: The event that began last; if some are open, the innermost of them or one inside it.
-    """
-
-    thread: str
-    stack: tuple[str, ...]
-    last: str
+    thread: str  # the thread, by the system's number
+    stack: tuple[str, ...]  # the open ranges and ops, innermost first
+    last: str  # the event that began last; if some are open, the innermost of them or one inside it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A process that died.
-
-    Attributes:
-        note: What it wrote on its test; None for a process that ran no tests.
-        threads: Its threads, those with open events first.
-        recording: Its recording; None without a readable one.
-        problem: Why there is no recording; empty if there is one.
-    """
+    """A process that died."""
 
     file: SessionFile
-    note: Note | None
-    threads: tuple[LastSeen, ...] = ()
-    recording: Recording | None = None
-    problem: str = ""
+    note: Note | None  # what it wrote on its test; None for a process that ran no tests
+    threads: tuple[LastSeen, ...] = ()  # its threads, those with open events first
+    recording: Recording | None = None  # its recording; None without a readable one
+    problem: str = ""  # why there is no recording; empty if there is one
 
     @property
     def test(self) -> str:
