@@ -33,11 +33,7 @@ class CodeEdits(NamedTuple):
 
 
 class _Side:
-    """One version of all files.
-
-    Attributes:
-        unread: The files that Python cannot read.
-    """
+    """One version of all files; the `unread` ones are those that Python cannot read."""
 
     def __init__(self, sources: Mapping[str, bytes]) -> None:
         modules = {file: parsed(source) for file, source in sources.items()}
@@ -97,11 +93,7 @@ def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[
 
 
 class _Comparison:
-    """A scope beside its older version, if it has one.
-
-    Attributes:
-        renamed: Names that are other ones now, here or around it: the old name and the new one.
-    """
+    """A scope beside its older version, if it has one; `renamed` has old and new names, here or around it."""
 
     def __init__(
         self, base: Scope | None, head: Scope, renamed: frozenset[_Renamed], *, sides: tuple[_Side, _Side]

@@ -47,11 +47,7 @@ def run_git(
 
 
 class Git:
-    """The repository that a folder is in.
-
-    Attributes:
-        problem: Why git does not answer; empty while it does.
-    """
+    """The repository that a folder is in; `problem` says why git does not answer, if it does not."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -162,11 +158,7 @@ class Git:
 
 
 class CommitsAtHand:
-    """Which commits a folder's repository knows.
-
-    Attributes:
-        problem: Why a commit that git does not find may still exist; empty if it does not.
-    """
+    """Which commits a folder's repository knows; `problem` says why others may exist."""
 
     def __init__(self, folder: Path) -> None:
         self.git = git = Git(folder)

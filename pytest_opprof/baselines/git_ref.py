@@ -55,12 +55,7 @@ _REASONS = {
 
 
 class GitRefStore:
-    """Runs in a git repository.
-
-    Attributes:
-        folder: A folder in the repository.
-        refs: The refs' prefix.
-    """
+    """Runs in the git repository of a folder, in the refs with a prefix."""
 
     def __init__(self, folder: Path, *, uri: str = "git:", refs: str = REFS) -> None:
         self.folder = folder

@@ -68,16 +68,11 @@ MACHINE: Final = Kind(
 
 
 class CountedCalls(CallAtFixedDepth):
-    """Counts the instructions of calls of a test after its schedule.
+    """Counts the instructions of calls of a test after its schedule; `reason` says why nothing was counted.
 
-    Two calls in a row must agree, or one must have the expected count: then nothing varies. Garbage is
-    collected before each, not during it, because a collection runs finalizers at an unpredictable moment.
-
-    Args:
-        expected: The totals of a certified baseline; None without one.
-
-    Attributes:
-        reason: Why nothing was counted; "" if something was.
+    Two calls in a row must agree, or one must have the expected count, of a certified baseline: then nothing
+    varies. Garbage is collected before each, not during it, because a collection runs finalizers at an
+    unpredictable moment.
     """
 
     def __init__(self, kind: Kind, *, expected: tuple[int, ...] | None = None) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     import pytest
 
-_SAVE_HELP: Final = "keep this run as the baseline NAME"
 CAPTURE: Final = (
     "ranges",
     "ops",
@@ -69,7 +68,7 @@ OPTIONS: Final = (
         help="a budget for every profiled test without limits of its own: a preset such as no_sync, or "
         "METRIC=BOUND; may be repeated",
     ),
-    Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
+    Option(name="opprof-save", metavar="NAME", help="keep this run as the baseline NAME"),
     Option(
         name="opprof-save-processes",
         metavar="N",

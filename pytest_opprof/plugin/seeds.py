@@ -53,13 +53,10 @@ _GENERATORS: Final = {
 
 
 class Seeds:
-    """Makes all calls of a measured test but the first draw the same numbers.
+    """Makes all calls of a measured test but the first draw the same numbers; without a seed it does nothing.
 
     Tests that draw their data often do not seed, and their ops may depend on the data. The first call, which
     decides the outcome, draws as without us.
-
-    Args:
-        seed: For all generators; None to leave them alone.
     """
 
     def __init__(self, seed: int | None) -> None:

@@ -16,12 +16,7 @@ from pytest_opprof.results.run import ENOUGH_UNDISTURBED
 
 
 class QuietMachine:
-    """Waits until nothing slows the machine down, for some steps of one test.
-
-    Args:
-        budget_ns: The time for all waiting and all additional steps.
-        clock: Nanoseconds.
-    """
+    """Waits until nothing slows the machine down, for some steps of one test, which share the budget."""
 
     def __init__(
         self, speed: Speed, *, budget_ns: int, clock: Callable[[], int] = time.perf_counter_ns
@@ -79,18 +74,14 @@ class _Step(NamedTuple):
 
 
 class TimedSteps:
-    """Times steps of a test after those of its schedule.
+    """Times so many steps of a test after those of its schedule.
 
     A garbage collection before the first removes the profiled steps' garbage; later collections come as they
     do for the test's users.
 
-    On a disturbed machine more steps are timed, until enough were undisturbed or the time for that is up. The
-    speed before and after a step decides, not its own time: slower code has as many undisturbed steps as
-    before.
-
-    Args:
-        wanted: How many steps to time; 0 for none.
-        quiet: Knows the machine's speed; None to time exactly `wanted` steps.
+    If it knows a quiet machine, more steps are timed on a disturbed one, until enough were undisturbed or the
+    time for that is up. The speed before and after a step decides, not its own time: slower code has as many
+    undisturbed steps as before.
 
     Attributes:
         reason: Why there are fewer than wanted; "" if there are not.

@@ -119,12 +119,10 @@ class SessionTraces:
         """
         if base is None:
             return ""
-        if found.verdict is not Verdict.REGRESSED or not (self._budget and recordings):
+        is_wanted = found.verdict is Verdict.REGRESSED and self._budget and recordings
+        if not is_wanted or recordings[-1].is_summed:
             self._pairs.drop(found.node_id)
-            return ""
-        if recordings[-1].is_summed:
-            self._pairs.drop(found.node_id)
-            return _too_many(recordings[-1])
+            return _too_many(recordings[-1]) if is_wanted else ""
         before = base.test(found.node_id)
         theirs = self._saved.of(before, base) if before and self._saved else None
         ours = self._staging / f"{trace_stem(found.node_id)}.head{SUFFIX}"
