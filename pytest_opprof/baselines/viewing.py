@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -24,14 +23,6 @@ _NAME: Final = re.compile(
 _MOST_NAMES: Final = 10
 
 
-class Side(StrEnum):
-    """The sides to look at."""
-
-    BOTH = "both"
-    BASE = "base"
-    HEAD = "head"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewable:
     """A test that has traces."""
@@ -39,9 +30,9 @@ class Viewable:
     test: str  # its node id if known, else its files' name
     files: Mapping[str, Path]  # its traces by side; the only trace of an uncompared test is "head"
 
-    def of(self, side: Side) -> tuple[Path, ...]:
-        """The files of a side; for both, base first, or the only one. Raises `UsageError` without one."""
-        if side is Side.BOTH:
+    def of(self, side: str) -> tuple[Path, ...]:
+        """The files of a side; for "both" base first, or the only one. Raises `UsageError` without one."""
+        if side == "both":
             return tuple(self.files[name] for name in SIDES if name in self.files)
         if side not in self.files:
             raise UsageError(

@@ -1,36 +1,24 @@
-"""The baseline of a session, and what it saves for later ones."""
+"""The baseline of a session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Final
 
 import pytest
 
-from pytest_opprof.baselines.accepted import prune
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import check_name
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.capture import environment
-from pytest_opprof.compare.gates import Gates
 from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
-from pytest_opprof.compare.varying import varying_note
-from pytest_opprof.errors import MissingBaselineError, OpprofError
-from pytest_opprof.plugin.certify import Certified
+from pytest_opprof.errors import MissingBaselineError
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import Options
-from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.results.files import read_run
-from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import Commit, Environment, Run, TestResult
-from pytest_opprof.wording import counted, listed
-
-_MOST_SPENT: Final = 3
+from pytest_opprof.results.run import Commit, Environment, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,46 +64,3 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
         return Baseline(problem=str(error), commit=commit)
     run, notes = with_new_names(found.run, renames)
     return Baseline(run=run, label=found.label, notes=(*found.notes, *notes), commit=commit)
-
-
-def save_run(
-    config: pytest.Config,
-    options: Options,
-    run: Run,
-    *,
-    certified: Certified,
-    collected: Collected,
-    folder: Path,
-    gates_of: Callable[[TestResult], Gates],
-    traces: SessionTraces,
-) -> list[str]:
-    """Keep a run as `certified`, and drop the acceptances that it replaces; gives sentences for the user.
-
-    If the store cannot be written, it raises `OpprofError`, and the store is unchanged.
-    """
-    assert options.save is not None
-    notes = [certified.note] if certified.note else []
-    store = open_store(options.store, root=config.rootpath)
-    saved = store.save(
-        options.save, replace(run, tests=certified.tests, notes=tuple(notes)), collected=collected
-    )
-    if saved.place is not None:
-        kept = sum(test.carried_from is None for test in saved.run.tests)
-        notes.insert(0, f"saved {counted(kept, 'test')} as {saved.run.title}: {saved.place}")
-        notes += filter(None, [varying_note(certified.tests, gates_of)])
-        notes += _spent(folder, saved.run, is_committed=store.is_committed)
-        notes += traces.keep(store, saved.run)
-    return [*notes, *saved.notes]
-
-
-def _spent(folder: Path, run: Run, *, is_committed: bool) -> Iterator[str]:
-    """Drop the acceptances whose rises the new baseline has, and say so."""
-    try:
-        spent = prune(folder, run, is_committed=is_committed)
-    except OpprofError as error:
-        yield str(error)
-        return
-    if spent:
-        many = counted(len(spent), "entry", "entries")
-        paths = listed([f"{entry.path} of {entry.test}" for entry in spent], most=_MOST_SPENT)
-        yield f"{run.title} includes what was accepted: removed {many} of accepted.json ({paths}); commit it"

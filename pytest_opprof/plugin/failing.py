@@ -50,7 +50,7 @@ def _fail(section: str) -> Never:
 
 def failures_of(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
     """Sentences on what fails a session without a test of ours."""
-    if session.baseline.problem and session.fails_without_baseline:
+    if session.baseline.problem and session.fail_on.no_baseline:
         yield session.baseline.problem
     failed = {canonical_node_id(node_id) for node_id in session.config.stash[FAILED]}
     lost = [test for test in _failing(session, comparison) if test.verdict not in NOT_THE_TESTS]

@@ -48,19 +48,6 @@ class Stepping:
         quiet: Waits for an undisturbed moment before each recorded step.
         seeds: Makes each call draw the same random numbers.
         keep_events: A cycle with more events keeps only sums; 0 for no limit.
-
-    Attributes:
-        sources: `sources`, as the marker's activities restrict or extend them.
-        one_step: The last of `looks`, if it was not enough.
-        problem: Why the measurement failed; None if it did not.
-        is_repeatable: No later call failed.
-        doubt: Why a finished measurement cannot be trusted; None if it can.
-        calls: Finished calls of the test, or its own steps.
-        is_running: The call phase is not over.
-        again: The second measurement, if one was needed.
-        compile_cache: Whether torch.compile compiled for the test or used its cache.
-        has_failed_parts: A subtest failed in the first call, so pytest fails the test later.
-        unheard: Why sources were left out from the start, by source: a window knows only its own sources.
     """
 
     def __init__(
@@ -81,15 +68,18 @@ class Stepping:
         self.timed = timed or TimedSteps(0)
         self.counted = counted
         self.recordings: list[Recording] = []
-        self.one_step: list[Recording] = []
-        self.problem: str | None = None
-        self.doubt: str | None = None
-        self.is_repeatable = True
-        self.calls = 0
+        self.one_step: list[Recording] = []  # the last of `looks`, if it was not enough
+        self.problem: str | None = None  # why the measurement failed
+        self.doubt: str | None = None  # why a finished measurement cannot be trusted
+        self.is_repeatable = True  # no later call failed
+        self.calls = 0  # finished ones of the test, or its own steps
+        # Why sources were left out from the start: a window knows only its own sources.
         self.unheard: dict[str, str] = {}
-        self.is_running = False
-        self.again: Stepping | None = None
-        self.compile_cache = ""
+        self.is_running = False  # until the call phase is over
+        self.again: Stepping | None = None  # the second measurement, if one was needed
+        self.compile_cache = ""  # whether torch.compile compiled for the test or used its cache
+        # Subtests that failed in the first call: pytest fails the test later.
+        self._is_repeating = self.has_failed_parts = False
         left = request.sources_left(sources)
         self.sources = sources_of(left, stacks=request.stacks, with_modules=request.with_modules)
         self._fails = fails
@@ -104,7 +94,6 @@ class Stepping:
         self._compile_watch = CompileWatch()
         self._compilations: list[Compilations] = []
         self._item: pytest.Item | None = None
-        self._is_repeating = self.has_failed_parts = False
 
     @contextlib.contextmanager
     def around(self, item: pytest.Item) -> Iterator[None]:

@@ -82,18 +82,13 @@ class TimedSteps:
     If it knows a quiet machine, more steps are timed on a disturbed one, until enough were undisturbed or the
     time for that is up. The speed before and after a step decides, not its own time: slower code has as many
     undisturbed steps as before.
-
-    Attributes:
-        reason: Why there are fewer than wanted; "" if there are not.
-        is_open: The test steps itself, and its next steps are timed.
-        has_failed: The last call raised.
     """
 
     def __init__(self, wanted: int, *, quiet: QuietMachine | None = None) -> None:
         self.wanted = wanted
-        self.reason = ""
-        self.is_open = False
-        self.has_failed = False
+        self.reason = ""  # why there are fewer than wanted
+        self.is_open = False  # the test steps itself, and its next steps are timed
+        self.has_failed = False  # the last call raised
         self._quiet = quiet
         self._steps: list[_Step] = []
         self._undisturbed = 0
