@@ -55,7 +55,8 @@ def edits_since(folder: Path, commit: str) -> Edits:
         changed = dict(_changed(top, commit))
         sources = ((name, blob) for name, blob in changed.items() if name.endswith(".py"))
         base = _sources_of(top, dict(islice(sources, _MOST_FILES)))
-        names = [*base, *_untracked(top)][:_MOST_FILES]
+        told = _asked(top, "ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
+        names = [*base, *(os.fsdecode(name) for name in told.split(b"\0") if name)][:_MOST_FILES]
         others = _edited(top, {name: blob for name, blob in changed.items() if not name.endswith(".py")})
     except (OSError, subprocess.SubprocessError):
         return Edits(folder, {})
@@ -105,11 +106,6 @@ def _edited(folder: Path, blobs: Mapping[str, bytes]) -> list[str]:
         for name, blob in blobs.items()
         if now.get(name) != blob and Path(name).suffix.lower() not in _FOR_PEOPLE
     ]
-
-
-def _untracked(folder: Path) -> list[str]:
-    told = _asked(folder, "ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
-    return [os.fsdecode(name) for name in told.split(b"\0") if name]
 
 
 def _asked(folder: Path, *arguments: str, given: bytes = b"") -> bytes:

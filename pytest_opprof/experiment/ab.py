@@ -123,10 +123,9 @@ class _Experiment:
         sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = list(timed(readings_by_test(*tried), settings=TimeSettings()))
         _refuse_failures(tried[0][0], node_ids)
-        left_out = [_without(side[0], node_ids) for side in tried]
         self.watcher.tell(self._headline(len(node_ids)))
         base, head = self._round(_FIRST, node_ids, sides=sides, timeout=patience) if node_ids else ([], [])
-        runs = _with_tests(base, left_out[0]), _with_tests(head, left_out[1])
+        runs = _with_others(base, tried[0][0], node_ids), _with_others(head, tried[1][0], node_ids)
         policy = sides.policy
         comparison = compare_times(*runs, settings=settings, policy=policy)
         if comparison.flagged:
@@ -282,13 +281,9 @@ def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:
         raise ExperimentError(f"there is nothing to compare: {listed(failed, most=1)} failed in the base")
 
 
-def _without(run: Run, node_ids: Iterable[str]) -> Run:
-    measured = set(node_ids)
-    return replace(run, tests=tuple(test for test in run.tests if test.node_id not in measured))
-
-
-def _with_tests(runs: Sequence[Run], tried: Run) -> list[Run]:
+def _with_others(runs: Sequence[Run], tried: Run, measured: Iterable[str]) -> list[Run]:
     """The runs, with the uncounted process's results of tests that cannot be compared."""
-    if not runs:
-        return [tried]
-    return [replace(runs[0], tests=(*runs[0].tests, *tried.tests)), *runs[1:]]
+    known = set(measured)
+    others = [test for test in tried.tests if test.node_id not in known]
+    first, *later = runs or [replace(tried, tests=())]
+    return [replace(first, tests=(*first.tests, *others)), *later]
