@@ -13,7 +13,7 @@ import os
 import shlex
 import shutil
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,9 +83,7 @@ class SavedTraces:
 
     def _let_go(self, kept: set[Path], *, room: int) -> None:
         """Remove the oldest beyond the budget, and all but the latest of a test."""
-        of_test: defaultdict[str, int] = defaultdict(int)
-        for path in kept:
-            of_test[_stem(path)] += 1
+        of_test = Counter(map(_stem, kept))
         for path, size in _newest_first((self.folder / _SAVED).glob(f"*{SUFFIX}")):
             if path in kept:
                 continue
