@@ -29,27 +29,18 @@ Key = tuple[str, str | None, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """One metric of one test, and its accepted value in a step; or a test that may be missing.
-
-    Attributes:
-        op: The op's name; None for a total.
-        metric: The metric's name; None for the test itself.
-        value: The value measured when it was accepted, which passes. None for the test itself.
-        base: The baseline's value then; None for an entry of an older release.
-        reason: Why, in the user's words.
-        baseline: The name of the baseline that it exceeds; None for a run without a name.
-        commit: The measured commit; None outside a repository.
-    """
+    """One metric of one test, and its accepted value in a step; or a test that may be missing."""
 
     test: str
-    op: str | None
-    metric: str | None
+    op: str | None  # the op's name; None for a total
+    metric: str | None  # the metric's name; None for the test itself
+    # The value measured when it was accepted, which passes. None for the test itself.
     value: int | None
-    base: int | None = None
-    reason: str
-    baseline: str | None
+    base: int | None = None  # the baseline's value then; None for an entry of an older release
+    reason: str  # why, in the user's words
+    baseline: str | None  # the name of the baseline that it exceeds; None for a run without a name
     created: datetime
-    commit: Commit | None = None
+    commit: Commit | None = None  # the measured commit; None outside a repository
 
     @property
     def key(self) -> Key:
@@ -84,12 +75,7 @@ class Acceptance:
 
 
 def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
-    """The acceptances in a project's ``.opprof`` by subject; none without a file.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It holds no list of accepted values that this release can use.
-    """
+    """The acceptances in a project's ``.opprof`` by subject, none without a file; raises `OpprofError`."""
     path = folder / ACCEPTED
     if not path.exists():
         return {}
@@ -97,11 +83,7 @@ def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
 
 
 def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Acceptance]:
-    """The entries of a document that accepted.schema.json accepted, by subject.
-
-    Raises:
-        DocumentError: An unknown metric, or two entries with one subject.
-    """
+    """The entries of a document that accepted.schema.json accepted, by subject; raises `DocumentError`."""
     entries = [
         _from_document(entry, where=where, path=f"accepted[{index}]")
         for index, entry in enumerate(document["accepted"])
@@ -111,12 +93,7 @@ def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Ac
 
 
 def accept(folder: Path, entries: Iterable[Acceptance]) -> Path:
-    """Add entries, each of which replaces an earlier one on its subject, and return the file's path.
-
-    Raises:
-        StoreError: It cannot be read or written; an existing file is unchanged.
-        DocumentError: The file is not a list of accepted values; it is unchanged.
-    """
+    """Add entries, each of which replaces an earlier one on its subject, and return the file's path."""
     _change(folder, lambda known: {**known, **{entry.key: entry for entry in entries}})
     return folder / ACCEPTED
 
@@ -135,16 +112,8 @@ def with_acceptances(run: Run, accepted: Mapping[Key, Acceptance]) -> Run:
 def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Acceptance, ...]:
     """Remove and return entries that a newly saved baseline replaces by its own value.
 
-    On another branch than the baseline's the entries stay, because its rises are not merged yet.
-
-    Args:
-        folder: The project's ``.opprof``.
-        run: The stored run, with its name.
-        is_committed: The baseline is a file of the work tree, and so part of this branch.
-
-    Raises:
-        StoreError: The file cannot be read or written; an existing file is unchanged.
-        DocumentError: It holds no list of accepted values that this release can use.
+    On another branch than the baseline's the entries stay, because its rises are not merged yet; except if
+    it `is_committed`: a file of the work tree, and so part of this branch.
     """
     branch = run.commit.branch if run.commit else None
     stored = {test.node_id for test in run.tests}

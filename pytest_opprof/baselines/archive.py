@@ -17,7 +17,6 @@ from pytest_opprof.baselines.ancestry import (
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.environment_match import environment_of
-from pytest_opprof.baselines.family import family_of, joins
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import (
     FAMILY,
@@ -26,7 +25,9 @@ from pytest_opprof.baselines.keys import (
     REVIEWED,
     check_name,
     family_in,
+    family_of,
     is_name,
+    joins,
     key_of,
     old_key_of,
 )
@@ -39,24 +40,18 @@ from pytest_opprof.wording import counted
 
 
 def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:
-    """The store that a URI names.
+    """The store that a URI names, for the project whose rootdir is ``project`` (default: ``root``).
 
     Args:
         uri: ``dir:PATH`` or a path alone, ``counts:PATH``, ``git:`` or ``git:PATH``, or an address that
-            fsspec knows, such as ``s3://bucket/folder``.
+            fsspec knows, such as ``s3://bucket/folder``. Raises `UsageError` if it knows none.
         root: The folder that a relative path starts from.
-        project: Pytest's rootdir; None if it is ``root``.
-
-    Raises:
-        UsageError: The scheme is unknown, or its library is missing.
     """
     project = project or root
-    place = Git(project).prefix
-    store = _store(uri, root=root)
+    store, place, home = _store(uri, root=root), Git(project).prefix, ""
     if isinstance(store, DirectoryStore | CountsStore):
-        is_own = store.folder.resolve().is_relative_to(project.resolve())
-        return Archive(store, project=place, home=place if is_own else "", folder=project)
-    return Archive(store, project=place, folder=project)
+        home = place if store.folder.resolve().is_relative_to(project.resolve()) else ""
+    return Archive(store, project=place, home=home, folder=project)
 
 
 def _store(uri: str, *, root: Path) -> BaselineStore:
@@ -83,16 +78,13 @@ class Archive:
     This project's names stand alone. Another project's have the project before a colon, ``packages/a:main``;
     the project at the repository's top is empty there, ``:main``.
 
-    Attributes:
-        project: Pytest's rootdir as seen from the repository's top; empty at the top.
-        home: The project whose names the store keeps without one.
-        folder: Pytest's rootdir, in the repository that has the runs' commits.
+    If the store cannot be read or written, methods raise `StoreError`; it is unchanged, except by `take`.
     """
 
     store: BaselineStore
-    project: str = ""
-    home: str = ""
-    folder: Path = Path()
+    project: str = ""  # Pytest's rootdir as seen from the repository's top; empty at the top
+    home: str = ""  # the project whose names the store keeps without one
+    folder: Path = Path()  # Pytest's rootdir, in the repository that has the runs' commits
 
     @property
     def uri(self) -> str:
@@ -100,38 +92,21 @@ class Archive:
         return self.store.uri
 
     @property
-    def hint(self) -> str:
-        """A command that may fetch missing runs; empty without one."""
-        return self.store.hint
-
-    @property
     def is_committed(self) -> bool:
         """Whether its runs are files of the work tree, which merge with a branch."""
         return self.uri.startswith("counts:")
 
     def names(self) -> tuple[str, ...]:
-        """The names that have at least one run, in alphabetical order.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The names that have at least one run, in alphabetical order."""
         found = (kept for kept in self.store.names() if is_name(_parted(kept)[1]))
         return tuple(sorted(self.name_of(kept) for kept in found))
 
     def entries(self, name: str) -> tuple[Entry, ...]:
-        """The runs of a name, newest first.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The runs of a name, newest first."""
         return newest_first(self.store.entries(self.kept_as(name))) if is_name(_parted(name)[1]) else ()
 
     def older_entries(self, name: str) -> tuple[Entry, ...]:
-        """The runs of a name from older releases, which did not separate projects, newest first.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The runs of a name from older releases, which did not separate projects, newest first."""
         entries = self.store.entries(name) if self.project != self.home and is_name(name) else ()
         return newest_first(entry for entry in entries if not entry.family and entry.key != REVIEWED)
 
@@ -148,12 +123,7 @@ class Archive:
         return name if project == self.home else f"{project}{IN_PROJECT}{name}"
 
     def load(self, entry: Entry) -> Run:
-        """Read a run.
-
-        Raises:
-            DocumentError: The file holds no run that this release can use.
-            StoreError: The file cannot be read.
-        """
+        """Read a run; raises `DocumentError` if the file holds none that this release can use."""
         parts = [run_from_bytes(part, where=entry.place) for part in self.store.read(entry)]
         # The place decides the name: a folder may have been copied or renamed.
         return replace(joined(parts), name=self.name_of(entry.name))
@@ -161,12 +131,8 @@ class Archive:
     def save(self, name: str, run: Run, *, collected: Collected) -> Saved:
         """Store a run under a name, replacing the earlier run of its commit and environment family.
 
-        Tests of the earlier run that still exist but did not run this time are kept.
-
-        Raises:
-            UsageError: The name is invalid.
-            StoreError: The store cannot be written; it is unchanged.
-            DocumentError: The document to replace is damaged.
+        Tests of the earlier run that still exist but did not run this time are kept. If that run is damaged,
+        it raises `DocumentError`.
         """
         check_name(name, where="--opprof-save=")
         run = replace(run, name=name)
@@ -185,11 +151,7 @@ class Archive:
         return Saved(place=place, run=saving.stored, notes=(*notes, *saving.notes, *changed.notes))
 
     def remove(self, name: str, *, is_meant: Callable[[Entry], bool]) -> tuple[Entry, ...]:
-        """Remove and return runs of a name.
-
-        Raises:
-            StoreError: The store cannot be written; it is unchanged.
-        """
+        """Remove and return runs of a name."""
         gone: tuple[Entry, ...] = ()
 
         def plan(entries: tuple[Entry, ...]) -> Change:
@@ -201,16 +163,9 @@ class Archive:
         return gone
 
     def prune(self, name: str, *, keep: int, is_gone: Callable[[str], bool]) -> tuple[Entry, ...]:
-        """Remove and return each family's oldest runs, and the runs of commits that no longer exist.
+        """Remove and return all but a family's newest runs, so many, and the runs of commits that are gone.
 
         A run that is newer than all runs of known commits stays: its commit may not be fetched yet.
-
-        Args:
-            keep: How many of the newest runs of a family stay.
-            is_gone: Whether a commit no longer exists.
-
-        Raises:
-            StoreError: The store cannot be written; it is unchanged.
         """
         entries = self.entries(name)
         lost = {entry.commit for entry in entries if entry.commit and is_gone(entry.commit)}
@@ -226,9 +181,7 @@ class Archive:
     def take(self, other: Archive, names: Iterable[str]) -> tuple[str, ...]:
         """Copy another archive's runs, join those that both have, and give sentences on what was done.
 
-        Raises:
-            StoreError: One of the stores cannot be read or written.
-            DocumentError: A document here that must be joined is damaged.
+        If a run here that must be joined is damaged, it raises `DocumentError`.
         """
         notes: list[str] = []
         for name in names:

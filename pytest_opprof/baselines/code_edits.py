@@ -13,7 +13,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple, TypeAlias
 
-from pytest_opprof.baselines.code_scopes import FUNCTION, Key, Scope, Statement, lines_of, scopes_of
+from pytest_opprof.baselines.code_scopes import FUNCTION, Key, Scope, Statement, lines_of, parsed, scopes_in
 
 _ANNOTATION: Final = re.compile(r"(?<=\w)\s*:\s*[^=,()]+?(?=\s*(?:[=,)]|$))|\s*->[^:]*(?=:)")
 # Two functions or classes that share at least this part of their statements are one that was renamed.
@@ -24,32 +24,24 @@ _NOTHING = frozenset[str]()
 
 
 class CodeEdits(NamedTuple):
-    """The edits of a file. Names of functions and classes are qualified; that of the module is empty.
+    """The edits of a file. Names of functions and classes are qualified; that of the module is empty."""
 
-    Attributes:
-        lines: The numbers of new and edited lines.
-        cut: What lost statements, and got none there.
-        decorated: What has other decorators.
-        new: What there was not.
-    """
-
-    lines: frozenset[int]
-    cut: frozenset[str] = _NOTHING
-    decorated: frozenset[str] = _NOTHING
-    new: frozenset[str] = _NOTHING
+    lines: frozenset[int]  # the numbers of new and edited lines
+    cut: frozenset[str] = _NOTHING  # what lost statements, and got none there
+    decorated: frozenset[str] = _NOTHING  # what has other decorators
+    new: frozenset[str] = _NOTHING  # what there was not
 
 
 class _Side:
-    """One version of all files.
-
-    Attributes:
-        unread: The files that Python cannot read.
-    """
+    """One version of all files; the `unread` ones are those that Python cannot read."""
 
     def __init__(self, sources: Mapping[str, bytes]) -> None:
-        found = {file: scopes_of(file, source) for file, source in sources.items()}
-        self.unread = {file for file, scopes in found.items() if scopes is None}
-        self.scopes = {one.key: one for scopes in found.values() for one in scopes or ()}
+        modules = {file: parsed(source) for file, source in sources.items()}
+        self.unread = {file for file, module in modules.items() if module is None}
+        read = ((file, module) for file, module in modules.items() if module is not None)
+        self.scopes = {
+            one.key: one for file, module in read for one in scopes_in(module, file, sources[file])
+        }
         self._inside = defaultdict[Key, list[Scope]](list)
         for one in self.scopes.values():
             for key in (one.key, *one.around):
@@ -65,12 +57,9 @@ class _Side:
 
 
 def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[str, CodeEdits]:
-    """The edits by file of the head.
+    """The edits by file of the head; both sides have the sources of all files that differ, by file.
 
-    Args:
-        base: The older sources, by file.
-        head: The newer ones, of all files that differ. If Python cannot read a file on either side, the lines
-            that are nowhere in the older one are edited.
+    If Python cannot read a file on either side, the lines that are nowhere in the older one are edited.
     """
     old, new = _Side(base), _Side(head)
     unread = old.unread | new.unread
@@ -104,11 +93,7 @@ def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[
 
 
 class _Comparison:
-    """A scope beside its older version, if it has one.
-
-    Attributes:
-        renamed: Names that are other ones now, here or around it: the old name and the new one.
-    """
+    """A scope beside its older version, if it has one; `renamed` has old and new names, here or around it."""
 
     def __init__(
         self, base: Scope | None, head: Scope, renamed: frozenset[_Renamed], *, sides: tuple[_Side, _Side]
@@ -118,7 +103,7 @@ class _Comparison:
         self._regions = [] if is_same else _regions(self._base.statements, head.statements)
         alike = [pair for region in self._regions for pair in _alike(*region)]
         # A new name is bound in place of the old one, which is gone. Else a statement takes another variable.
-        given = {pair for both in alike for pair in _given(*both)}
+        given = {pair for both in alike for pair in _renamed(*both, anywhere=False)}
         old, new = (
             side.names_in(one.key) if given else _NOTHING
             for side, one in zip(sides, (self._base, head), strict=True)
@@ -171,18 +156,11 @@ def _text(scope: Scope, statement: Statement, line: int) -> str:
     return "".join(_ANNOTATION.sub("", text).split()) if statement.is_signature else text
 
 
-def _meaning(one: Statement) -> Hashable:
-    return one.meaning
-
-
-def _shape(one: Statement) -> Hashable:
-    return one.shape
-
-
 def _aligned(
-    base: Sequence[Statement], head: Sequence[Statement], key: Callable[[Statement], Hashable]
+    base: Sequence[Statement], head: Sequence[Statement], *, by: str
 ) -> Sequence[tuple[str, int, int, int, int]]:
-    return SequenceMatcher(None, [*map(key, base)], [*map(key, head)], autojunk=False).get_opcodes()
+    old, new = ([getattr(one, by) for one in side] for side in (base, head))
+    return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
 def _regions(
@@ -191,26 +169,23 @@ def _regions(
     """What differs between two lists of statements, with what it replaced."""
     return [
         (base[low:high], head[low_after:high_after])
-        for tag, low, high, low_after, high_after in _aligned(base, head, _meaning)
+        for tag, low, high, low_after, high_after in _aligned(base, head, by="meaning")
         if tag != "equal"
     ]
 
 
 def _alike(base: Sequence[Statement], head: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]:
     """Pairs of statements that differ in variables alone."""
-    for tag, low, high, low_after, high_after in _aligned(base, head, _shape):
+    for tag, low, high, low_after, high_after in _aligned(base, head, by="shape"):
         if tag == "equal":
             yield from zip(base[low:high], head[low_after:high_after], strict=True)
 
 
-def _renamed(old: Statement, new: Statement) -> frozenset[_Renamed]:
+def _renamed(old: Statement, new: Statement, *, anywhere: bool = True) -> frozenset[_Renamed]:
+    """The names that differ, anywhere or only where the new statement binds them."""
     pairs = zip(old.names, new.names, strict=True)
-    return frozenset((before, after) for (before, _), (after, _) in pairs if before != after)
-
-
-def _given(old: Statement, new: Statement) -> Iterator[_Renamed]:
-    pairs = zip(old.names, new.names, strict=True)
-    return ((before, after) for (before, _), (after, is_bound) in pairs if is_bound and before != after)
+    changed = ((one, other, is_bound) for (one, _), (other, is_bound) in pairs if one != other)
+    return frozenset((one, other) for one, other, is_bound in changed if is_bound or anywhere)
 
 
 def _pairs(base: Sequence[Scope], head: Sequence[Scope]) -> dict[Key, Scope]:

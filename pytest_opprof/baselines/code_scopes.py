@@ -28,17 +28,12 @@ Part: TypeAlias = "tuple[object, tuple[str, ...], range]"
 
 
 class Statement(NamedTuple):
-    """A statement without the ones inside it, or a signature, or a decorator.
+    """A statement without the ones inside it, or a signature, or a decorator."""
 
-    Attributes:
-        shape: Its syntax without its variables.
-        names: The variables in their order, each with whether the statement binds it.
-        lines: The numbers of its lines.
-    """
-
-    shape: str
+    shape: str  # its syntax without its variables
+    # The variables in their order, each with whether the statement binds it.
     names: tuple[tuple[str, bool], ...]
-    lines: range
+    lines: range  # the numbers of its lines
 
     @property
     def is_signature(self) -> bool:
@@ -61,25 +56,17 @@ class Key(NamedTuple):
 
 @dataclass
 class Scope:
-    """A module, class or function.
-
-    Attributes:
-        around: The scopes around it, outer ones first.
-        lines: The numbers of its lines, with decorators.
-        file_text: The lines of its file, without indentation.
-        text: Its own lines, with the scopes inside it, and indentation relative to its own.
-        parts: Its statements, without those of the scopes inside it: syntax, the branches around it, lines.
-        decorator_parts: Its decorators, in the same way.
-    """
+    """A module, class or function."""
 
     key: Key
     kind: type[ast.AST]
-    around: tuple[Key, ...]
-    lines: range
-    file_text: Sequence[str]
-    text: str
+    around: tuple[Key, ...]  # the scopes around it, outer ones first
+    lines: range  # the numbers of its lines, with decorators
+    file_text: Sequence[str]  # the lines of its file, without indentation
+    text: str  # its own lines, with the scopes inside it, and indentation relative to its own
+    # Its statements, without those of the scopes inside it: syntax, the branches around it, lines.
     parts: list[Part] = field(default_factory=list)
-    decorator_parts: list[Part] = field(default_factory=list)
+    decorator_parts: list[Part] = field(default_factory=list)  # its decorators, in the same way
 
     @cached_property
     def statements(self) -> list[Statement]:
@@ -116,15 +103,11 @@ class Scope:
         return Statement(f"{'/'.join(path)}:{shape}", tuple(names), lines)
 
 
-def scopes_of(file: str, source: bytes) -> list[Scope] | None:
-    """The scopes of a file, outer ones first; None if Python cannot read it."""
-    module = parsed(source)
-    return None if module is None else scopes_in(module, file, source)
-
-
 def scopes_in(module: ast.Module, file: str, source: bytes) -> list[Scope]:
     """The scopes of a parsed source, outer ones first."""
-    return _Reader(file, source).read(module)
+    reader = _Reader(file, source)
+    reader.read(module, "", ())
+    return reader.found
 
 
 def parsed(source: bytes) -> ast.Module | None:
@@ -149,20 +132,16 @@ class _Reader:
         self._lines = [line.rstrip() for line in lines_of(source)]
         self._stripped = [line.strip() for line in self._lines]
         self._turns = Counter[str]()
-        self._found: list[Scope] = []
+        self.found: list[Scope] = []
 
-    def read(self, module: ast.Module) -> list[Scope]:
-        self._read_scope(module, "", ())
-        return self._found
-
-    def _read_scope(self, node: _ScopeNode, name: str, around: tuple[Key, ...]) -> None:
+    def read(self, node: _ScopeNode, name: str, around: tuple[Key, ...]) -> None:
         key = Key(self._file, name, self._turns[name])
         self._turns[name] += 1
         lines = self._lines_of(node)
         indent = 0 if isinstance(node, ast.Module) else node.col_offset
         text = "\n".join(line[indent:] for line in self._lines[lines.start - 1 : lines.stop - 1])
         scope = Scope(key, type(node), around, lines, self._stripped, text)
-        self._found.append(scope)
+        self.found.append(scope)
         if not isinstance(node, ast.Module):
             scope.decorator_parts = [(one, (), lines_in(one)) for one in node.decorator_list]
             parts: Sequence[ast.AST] = (
@@ -174,7 +153,7 @@ class _Reader:
         while inside:
             one, path = inside.pop()
             if isinstance(one, (*FUNCTION, ast.ClassDef)):
-                self._read_scope(one, inner + one.name, (*around, key))
+                self.read(one, inner + one.name, (*around, key))
                 continue
             if not _does_nothing(one):
                 scope.parts.append((one, path, _head(one)))

@@ -83,11 +83,7 @@ class CountsStore:
 
 
 def reviewable(run: Run, *, name: str) -> bytes:
-    """A run as a document that differs only if counts do.
-
-    Raises:
-        UsageError: It has nothing to compare exactly.
-    """
+    """A run as a document that differs only if counts do; raises `UsageError` if it has none."""
     fields = _fields_of(run.tests)
     tests = tuple(
         _counts_of(test, fields=fields) for test in sorted(run.tests, key=lambda test: test.node_id)

@@ -94,11 +94,7 @@ class DirectoryStore:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a folder, or a file made if missing, against other processes; the system unlocks it if one dies.
-
-    Raises:
-        StoreError: It cannot be opened or locked.
-    """
+    """Lock a folder, or a file made if missing; the system unlocks it if this process dies."""
     with store_errors(path.parent, "cannot be written"):
         descriptor = opened(path)
     try:
@@ -111,11 +107,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
-    """Be the only writer of a folder; it is made if missing, with ``ignore`` as its ``.gitignore``.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Be the only writer of a folder; it is made if missing, with ``ignore`` as its ``.gitignore``."""
     with store_errors(lock.parent, "cannot be written"):
         lock.parent.mkdir(parents=True, exist_ok=True)
     with locked(lock):
@@ -125,11 +117,7 @@ def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
 
 
 def listed(folder: Path) -> list[Path]:
-    """A folder's content, in order; nothing without a folder.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
+    """A folder's content, in order; nothing without a folder. Raises `StoreError`."""
     with store_errors(folder, "cannot be read"), contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return sorted(folder.iterdir())
     return []

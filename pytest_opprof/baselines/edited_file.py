@@ -31,21 +31,14 @@ _WITH_HEAD: Final = (*_LOOP, ast.If)
 
 @dataclass(frozen=True)
 class EditedFile:
-    """The edits of a Python file.
+    """The edits of a Python file."""
 
-    Attributes:
-        path: The edited file.
-        lines: The numbers of new and edited lines.
-        cut: The functions and classes that lost statements, and got none there. The module's name is empty.
-        decorated: Those whose decorators changed.
-        new: Those that there were not.
-    """
-
-    path: Path
-    lines: frozenset[int] = frozenset()
+    path: Path  # the edited file
+    lines: frozenset[int] = frozenset()  # the numbers of new and edited lines
+    # The functions and classes that lost statements, and got none there. The module's name is empty.
     cut: frozenset[str] = frozenset()
-    decorated: frozenset[str] = frozenset()
-    new: frozenset[str] = frozenset()
+    decorated: frozenset[str] = frozenset()  # those whose decorators changed
+    new: frozenset[str] = frozenset()  # those that there were not
 
     def text_of(self, number: int) -> str:
         """A line as documents hold it: without its indentation; empty if the file has changed since."""

@@ -26,9 +26,8 @@ class Edits(Mapping[str, EditedFile]):
     def __init__(self, folder: Path, files: Mapping[str, EditedFile]) -> None:
         self._folder = os.path.realpath(folder)
         self._files = files  # by real path
-        self._real: dict[
-            str, str
-        ] = {}  # asking the system takes long, and the same files are asked for often
+        # Asking the system takes long, and the same files are asked for often.
+        self._real: dict[str, str] = {}
 
     def __getitem__(self, file: str) -> EditedFile:
         """What was edited in a file."""
@@ -56,7 +55,8 @@ def edits_since(folder: Path, commit: str) -> Edits:
         changed = dict(_changed(top, commit))
         sources = ((name, blob) for name, blob in changed.items() if name.endswith(".py"))
         base = _sources_of(top, dict(islice(sources, _MOST_FILES)))
-        names = [*base, *_untracked(top)][:_MOST_FILES]
+        told = _asked(top, "ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
+        names = [*base, *(os.fsdecode(name) for name in told.split(b"\0") if name)][:_MOST_FILES]
         others = _edited(top, {name: blob for name, blob in changed.items() if not name.endswith(".py")})
     except (OSError, subprocess.SubprocessError):
         return Edits(folder, {})
@@ -108,17 +108,8 @@ def _edited(folder: Path, blobs: Mapping[str, bytes]) -> list[str]:
     ]
 
 
-def _untracked(folder: Path) -> list[str]:
-    told = _asked(folder, "ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
-    return [os.fsdecode(name) for name in told.split(b"\0") if name]
-
-
 def _asked(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
-    """What git prints.
-
-    Raises:
-        OSError, subprocess.SubprocessError: It failed.
-    """
+    """What git prints; raises `OSError` or `subprocess.SubprocessError` if it fails."""
     done = run_git(folder, "-c", "diff.autoRefreshIndex=false", *arguments, given=given)
     done.check_returncode()
     return done.stdout

@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.family import OTHER, distance
+from pytest_opprof.baselines.keys import OTHER, distance
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.metrics.fingerprint import COUNT_FIELDS, SETTINGS
 from pytest_opprof.results.merge import differences
@@ -39,9 +39,7 @@ def differences_of_counts(environment: Environment, here: Environment) -> str:
 def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive) -> Entry | None:
     """The nearest run whose counts compare with those of an environment; None without one.
 
-    Args:
-        here: The environment, as far as it is known.
-        entries: Nearest first. At most `MOST_RUNS` are read, and of these only the environments.
+    At most `MOST_RUNS` are read, nearest first, and of these only the environments.
     """
     near = (entry for entry in entries if distance(entry.family, here) < OTHER)
     for entry in itertools.islice(near, MOST_RUNS):

@@ -16,10 +16,7 @@ _STATE = ".state"
 
 
 def project_folder(start: Path) -> Path:
-    """Our folder of `start`'s project: that of the nearest folder upwards with one.
-
-    If none has one, it would be in `start` itself.
-    """
+    """Our folder of the nearest folder upwards from `start` with one; if there is none, that of `start`."""
     start = start.resolve()
     for folder in (start, *start.parents):
         if (folder / FOLDER).is_dir():
@@ -33,9 +30,5 @@ def state_file(folder: Path, name: str) -> Path:
 
 
 def project_writing(folder: Path) -> AbstractContextManager[None]:
-    """Lock the project's folder, made if missing: two writers take turns.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Lock the project's folder, made if missing: two writers take turns."""
     return writing(state_file(folder, "lock"), ignore=b"*\n")

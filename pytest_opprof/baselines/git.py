@@ -30,16 +30,10 @@ def run_git(
     environment: Mapping[str, str] | None = None,
     timeout_s: int | None = _TIMEOUT_S,
 ) -> CompletedProcess[bytes]:
-    """Run git in a folder, without questions to the user, in English.
+    """Run git in a folder, without questions to the user, in English; `environment` replaces ours.
 
-    Args:
-        given: Its input.
-        environment: Replaces this process's environment.
-        timeout_s: Git is killed after so many seconds; None for never.
-
-    Raises:
-        OSError: There is no git, or no folder.
-        TimeoutExpired: It took too long.
+    It is killed after so many seconds, None for never, and raises `TimeoutExpired`; or `OSError` if there is
+    no git, or no folder.
     """
     variables = {**(os.environ if environment is None else environment), **_QUIET}
     command = ["git", *arguments]
@@ -53,11 +47,7 @@ def run_git(
 
 
 class Git:
-    """The repository that a folder is in.
-
-    Attributes:
-        problem: Why git does not answer; empty while it does.
-    """
+    """The repository that a folder is in; `problem` says why git does not answer, if it does not."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -168,11 +158,7 @@ class Git:
 
 
 class CommitsAtHand:
-    """Which commits a folder's repository knows.
-
-    Attributes:
-        problem: Why a commit that git does not find may still exist; empty if it does not.
-    """
+    """Which commits a folder's repository knows; `problem` says why others may exist."""
 
     def __init__(self, folder: Path) -> None:
         self.git = git = Git(folder)

@@ -55,12 +55,7 @@ _REASONS = {
 
 
 class GitRefStore:
-    """Runs in a git repository.
-
-    Attributes:
-        folder: A folder in the repository.
-        refs: The refs' prefix.
-    """
+    """Runs in the git repository of a folder, in the refs with a prefix."""
 
     def __init__(self, folder: Path, *, uri: str = "git:", refs: str = REFS) -> None:
         self.folder = folder
@@ -76,7 +71,7 @@ class GitRefStore:
     def names(self) -> tuple[str, ...]:
         """The refs that have a run, as names: somebody may have pushed a branch there."""
         return tuple(
-            name_of(ref.removeprefix(self.refs)) for ref, tip in self.tips().items() if self._files(tip)
+            unquote(ref.removeprefix(self.refs)) for ref, tip in self.tips().items() if self._files(tip)
         )
 
     def tips(self) -> dict[str, str]:
@@ -129,11 +124,7 @@ class GitRefStore:
         raise StoreError(f"{self.uri}: other processes kept changing {self.ref(name)}. Run again")
 
     def ask(self, *arguments: str, given: bytes = b"") -> bytes:
-        """Git's output.
-
-        Raises:
-            StoreError: It fails.
-        """
+        """Git's output; raises `StoreError` if it fails."""
         done = self._run(*arguments, given=given)
         if done.returncode:
             raise self._failed(arguments[0], done.stderr)
@@ -252,13 +243,8 @@ class GitRefStore:
 
 
 def part_of_ref(name: str) -> str:
-    """A name as the last part of a ref: never a folder of another, nor refused by git."""
+    """A name, quoted, as the last part of a ref: never a folder of another, nor refused by git."""
     return _DOTS.sub("%2E", quote(name, safe="").replace("~", "%7E"))
-
-
-def name_of(part: str) -> str:
-    """The name that `part_of_ref` wrote."""
-    return unquote(part)
 
 
 def remove_stale_lock(said: bytes, *, ref: str) -> bool:

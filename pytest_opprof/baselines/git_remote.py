@@ -35,12 +35,7 @@ _MOVED = (
 def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
     """Push these names' runs to a remote, beside its own, and give sentences on what was joined.
 
-    Args:
-        remote: A remote's name, or the address of a repository.
-
-    Raises:
-        UsageError: The archive is not in a git repository.
-        StoreError: The remote cannot be reached or written, or a document to join is damaged.
+    A remote has a name or an address. If it cannot be reached or written, this raises `StoreError`.
     """
     store = _git_store(archive)
     for _ in range(_MOST_TRIES):
@@ -69,16 +64,7 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
 
 
 def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
-    """Fetch a remote's runs of these names, or of all, and give sentences on copied and joined runs.
-
-    Args:
-        remote: A remote's name, or the address of a repository.
-
-    Raises:
-        UsageError: The archive is not in a git repository.
-        StoreError: The remote cannot be reached, or the repository cannot be written.
-        DocumentError: A document here that must be joined is damaged.
-    """
+    """Fetch a remote's runs of these names, or of all, and give sentences on copied and joined runs."""
     store = _git_store(archive)
     with _fetched(store, remote) as theirs:
         other = replace(archive, store=theirs)

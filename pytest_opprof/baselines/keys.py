@@ -1,14 +1,16 @@
-"""Names and keys of runs: which are valid, and what a key contains."""
+"""Names and keys of runs: which are valid, and what a key contains.
+
+A commit has a separate run for each environment family, as for each job of a CI matrix.
+"""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
 
-from pytest_opprof.baselines.family import family_of
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import UsageError
-from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import Environment, Run
 
 # The key of counts in the work tree: git knows their commit.
 REVIEWED = "counts"
@@ -30,6 +32,14 @@ _COMMIT_KEY = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})(-dirty)?")
 FAMILY = "_"
 _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
 _CREATED = re.compile(rb'"created":\s*"([0-9T:.+-]{19,40})"')
+# The prefix of each part of a family. The machine's is empty, so it comes last.
+_GPU = "gpu"
+_TAGS = {"python": "py", "torch": "torch", "gpu_arch": _GPU, "machine": ""}
+# A run's distance from an environment: its family, maybe comparable, another family.
+OWN, LIKE, OTHER = range(3)
+_MINOR = re.compile(r"\d+\.\d+")
+_UNSAFE = re.compile(r"[^0-9A-Za-z._]+")
+_MAX_PART = 20
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,11 +56,7 @@ def is_name(name: str) -> bool:
 
 
 def check_name(name: str, *, where: str) -> None:
-    """Refuse an invalid name.
-
-    Raises:
-        UsageError: It is invalid.
-    """
+    """Raise `UsageError` for an invalid name."""
     if not is_name(name):
         raise UsageError(
             f"{where}{name!a}: a name has 1 to {_MAX_NAME} printable characters, does not "
@@ -103,3 +109,44 @@ def created_in(head: bytes) -> datetime | None:
         return datetime.fromisoformat(told[1].decode("ascii")).astimezone(UTC) if told else None
     except (ValueError, OverflowError):
         return None
+
+
+def family_of(environment: Environment) -> str:
+    """What counts depend on most, as a part of a key: ``py3.11-torch2.13-x86_64``.
+
+    It has the minor versions of Python and torch, the GPU architecture and the machine architecture, as far
+    as known.
+    """
+    return "-".join(_parts(environment).values())
+
+
+def distance(family: str, here: Environment) -> int:
+    """How far a stored run of a family is from an environment: `OWN`, `LIKE` or `OTHER`.
+
+    The family is empty if an older release stored the run. The environment may be known in part.
+    """
+    stored, parts = _parts_of(family), _parts(here)
+    if any(parts.get(tag, part) != part for tag, part in stored.items()):
+        return OTHER
+    return OWN if stored == parts else LIKE
+
+
+def joins(family: str, here: Environment) -> bool:
+    """Whether runs of one commit may be joined: the fields known of both are equal, and so is the GPU."""
+    gpus = [_parts_of(one).get(_GPU) for one in (family, family_of(here))]
+    return distance(family, here) < OTHER and gpus[0] == gpus[1]
+
+
+def _parts(environment: Environment) -> dict[str, str]:
+    values = ((tag, environment.fingerprint.get(field)) for field, tag in _TAGS.items())
+    return {tag: tag + _shortened(value) for tag, value in values if value}
+
+
+def _parts_of(family: str) -> dict[str, str]:
+    parts = filter(None, family.split("-"))
+    return {next(tag for tag in _TAGS.values() if part.startswith(tag)): part for part in parts}
+
+
+def _shortened(value: str) -> str:
+    minor = _MINOR.match(value)
+    return minor[0] if minor else _UNSAFE.sub("_", value)[:_MAX_PART]

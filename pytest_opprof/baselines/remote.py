@@ -39,11 +39,9 @@ _MOST_TRIES = 10
 
 
 def open_remote(uri: str) -> RemoteStore:
-    """The store at an address.
+    """The store at an address; raises `UsageError` if the scheme is unknown or a library missing.
 
-    Raises:
-        UsageError: The scheme is unknown, or a library is missing.
-        StoreError: It cannot be opened: some connect and log in at once.
+    If it cannot be opened, it raises `StoreError`: some connect and log in at once.
     """
     place = shown(uri)
     fsspec = needed("fsspec", extra="remote", by=f"--opprof-store={place}: a store at an address")

@@ -18,9 +18,8 @@ from pytest_opprof.baselines.ancestry import (
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.environment_match import differences_of_counts, nearest_like
-from pytest_opprof.baselines.family import distance
 from pytest_opprof.baselines.git import Git
-from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO
+from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO, distance
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run
@@ -35,31 +34,20 @@ _CLOCKS_APART = timedelta(minutes=1)  # between two machines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """The baseline of a session.
-
-    Attributes:
-        label: Its text in a header: ``main@1a2b3c4 (merge-base, 2 days old)``.
-        notes: Sentences on unexpected facts.
-    """
+    """The baseline of a session."""
 
     run: Run
-    label: str
-    notes: tuple[str, ...] = ()
+    label: str  # its text in a header: ``main@1a2b3c4 (merge-base, 2 days old)``
+    notes: tuple[str, ...] = ()  # sentences on unexpected facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A stored run that a session could be compared with, before it is read.
+    """A stored run that a session could be compared with, before it is read."""
 
-    Attributes:
-        entry: Its place in the store.
-        relation: Its commit's relation to the one checked out: ``merge-base``, ``nearest ancestor``.
-        note: An unexpected fact; may be empty.
-    """
-
-    entry: Entry
-    relation: str
-    note: str = ""
+    entry: Entry  # its place in the store
+    relation: str  # its commit's relation to the one checked out: ``merge-base``, ``nearest ancestor``
+    note: str = ""  # an unexpected fact; may be empty
 
 
 def resolve_baseline(
@@ -74,19 +62,7 @@ def resolve_baseline(
     """The run stored for the merge-base of HEAD and a branch, else for its nearest ancestor, else the latest.
 
     If that run differs from here in what counts depend on, the nearest that does not is taken instead; but an
-    ancestor is never replaced by a run that is not one.
-
-    Args:
-        wanted: A baseline's name, which is usually a branch's, or any revision that git knows.
-        repository: A folder in the repository, or outside of any.
-        now: For the baseline's age.
-        here: This session's environment, as far as known before it measures.
-        start: See `candidates`.
-
-    Raises:
-        MissingBaselineError: There is none.
-        DocumentError: The file holds no run that this release can use.
-        StoreError: The store or the file cannot be read.
+    ancestor is never replaced by a run that is not one. For arguments and errors see `candidates`.
     """
     found = candidates(store, wanted, repository=repository, here=here, start=start)
     first = next(found)
@@ -109,21 +85,17 @@ def resolve_baseline(
 def candidates(
     store: Archive, wanted: str, *, repository: Path, here: Environment, start: str | None = None
 ) -> Iterator[Candidate]:
-    """The possible runs, nearest first; at least one, and none is read.
+    """The possible runs, nearest first; at least one, else it raises `MissingBaselineError`. None is read.
 
     First those of the merge-base and the commits before it, then, for a name, the others, latest first. In
     each group those of the environment's own family come first.
 
     Args:
-        wanted: A baseline's name, or any revision that git knows.
+        wanted: A baseline's name, which is usually a branch's, or any revision that git knows.
         repository: A folder in the repository, or outside of any.
         here: The environment to compare with, as far as it is known.
         start: The commit that the work began from, if known; else git gives the merge-base of HEAD, which is
             wrong if the work is not checked out.
-
-    Raises:
-        MissingBaselineError: There is none; raised by the first request.
-        StoreError: The store cannot be read.
     """
     git = Git(repository)
     if entries := store.entries(wanted):
@@ -141,12 +113,7 @@ def candidates(
 
 
 def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved:
-    """Read a candidate.
-
-    Raises:
-        DocumentError: The file holds no run that this release can use.
-        StoreError: The file cannot be read.
-    """
+    """Read a candidate; `now` is for its age."""
     run = store.load(candidate.entry)
     notes = [candidate.note] if candidate.note else []
     if candidate.entry.is_dirty:
@@ -171,11 +138,7 @@ def is_path(text: str) -> bool:
 def find_run(text: str, *, store: Archive) -> Run:
     """The run that a command's argument names: a file, a baseline's name, or ``name@commit``.
 
-    Raises:
-        MissingBaselineError: It is none of them.
-        UsageError: It fits runs of several commits or environments.
-        DocumentError: The file holds no run that this release can use.
-        StoreError: The file cannot be read.
+    Raises `MissingBaselineError` if it is none, and `UsageError` for several commits or environments.
     """
     if is_path(text):
         return read_run(Path(text))
@@ -192,18 +155,7 @@ def find_base(
     """The base for a command's comparison, and notes on how it was found.
 
     For a baseline named like a branch it is the run of the head's merge base with it, as for a session: later
-    commits of the branch do not count. Otherwise it is `find_run`'s.
-
-    Args:
-        text: A file, a baseline's name, or ``name@commit``.
-        head: The run to compare.
-        repository: A folder in the repository, or outside of any.
-        now: For the baseline's age.
-
-    Raises:
-        MissingBaselineError: There is none.
-        DocumentError: The file holds no run that this release can use.
-        StoreError: The store or the file cannot be read.
+    commits of the branch do not count. Otherwise it is `find_run`'s, whose errors it raises.
     """
     newest = find_run(text, store=store)
     git = Git(repository)
@@ -219,10 +171,7 @@ def find_base(
 def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
     """The runs of a name, or of ``name@commit`` by the key's beginning: at least one, newest first.
 
-    Raises:
-        MissingBaselineError: There is none.
-        UsageError: Several commits, or times, begin so.
-        StoreError: The store cannot be read.
+    Raises `MissingBaselineError` if there is none, and `UsageError` if several commits, or times, begin so.
     """
     name, _, commit = text.rpartition("@")
     found = store.entries(text)
@@ -243,12 +192,9 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
 
 
 def find_entry(text: str, *, store: Archive) -> Entry:
-    """The newest run of a name or of ``name@commit``, of one environment family.
+    """The newest run of a name or of ``name@commit``, of one environment family; see `find_entries`.
 
-    Raises:
-        MissingBaselineError: There is none.
-        UsageError: Several commits begin so, or the commit has runs of several families, and none is named.
-        StoreError: The store cannot be read.
+    If the commit has runs of several families, and none is named, it raises `UsageError`.
     """
     newest, *others = found = find_entries(text, store=store)
     if any(newest.commit == entry.commit and newest.family != entry.family for entry in others) and (
@@ -319,7 +265,8 @@ def _alike_first(entries: Iterable[Entry], here: Environment) -> tuple[Entry, ..
 
 
 def _remedy(wanted: str, store: Archive) -> str:
-    fetch = f"Fetch what others have recorded: {store.hint}; or record" if store.hint else "Record"
+    hint = store.store.hint
+    fetch = f"Fetch what others have recorded: {hint}; or record" if hint else "Record"
     return f"{fetch} one on that branch: pytest --opprof-save={wanted}"
 
 

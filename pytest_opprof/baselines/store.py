@@ -25,84 +25,60 @@ def kind_and_place(uri: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A stored run, before it is read.
+    """A stored run, before it is read."""
 
-    Attributes:
-        name: The baseline's name in the store, with its project if that is not the store's own.
-        key: The run's key: a commit, ``<commit>-dirty`` or a time, then ``_`` and the environment family; or
-            `keys.REVIEWED`.
-        family: The environment family in the key; empty for a run that an older release stored.
-        commit: The commit in the key; None for a run without one.
-        created: When the run was measured.
-        place: Where users find it: a file, a path in a git ref, an address.
-        parts: The store's names of its documents; several after simultaneous saves of one commit.
-    """
-
-    name: str
+    name: str  # the baseline's name in the store, with its project if that is not the store's own
+    # The run's key: a commit, ``<commit>-dirty`` or a time, then ``_`` and the environment family; or
+    # `keys.REVIEWED`.
     key: str
-    family: str
-    commit: str | None
+    family: str  # the environment family in the key; empty for a run that an older release stored
+    commit: str | None  # the commit in the key; None for a run without one
     is_dirty: bool
-    created: datetime
-    place: str
+    created: datetime  # when the run was measured
+    place: str  # where users find it: a file, a path in a git ref, an address
+    # The store's names of its documents; several after simultaneous saves of one commit.
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """A run to be stored.
-
-    Attributes:
-        created: When it was measured.
-        data: Its document, not compressed.
-    """
+    """A run to be stored."""
 
     key: str
-    created: datetime
-    data: bytes
+    created: datetime  # when it was measured
+    data: bytes  # its document, not compressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a name's runs.
+    """A change of a name's runs."""
 
-    Attributes:
-        puts: New runs; each replaces the entry of its key.
-    """
-
-    puts: tuple[Put, ...] = ()
+    puts: tuple[Put, ...] = ()  # new runs; each replaces the entry of its key
     drops: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """The result of a change.
+    """The result of a change."""
 
-    Attributes:
-        places: Where each put is now, in the order of the puts.
-        notes: Sentences on replaced and dropped runs that stay.
-    """
-
-    places: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    places: tuple[str, ...]  # where each put is now, in the order of the puts
+    notes: tuple[str, ...] = ()  # sentences on replaced and dropped runs that stay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """The result of a save.
+    """The result of a save."""
 
-    Attributes:
-        place: Its place now; None if there was nothing to save.
-        run: The stored run, with tests carried over from an earlier one.
-    """
-
-    place: str | None
-    run: Run
+    place: str | None  # its place now; None if there was nothing to save
+    run: Run  # the stored run, with tests carried over from an earlier one
     notes: tuple[str, ...] = ()
 
 
 class BaselineStore(Protocol):
-    """A place that keeps documents by name and key. `archive.Archive` knows what they mean."""
+    """A place that keeps documents by name and key. `archive.Archive` knows what they mean.
+
+    If it cannot be read or written, each method raises `StoreError`.
+    """
 
     @property
     def uri(self) -> str:
@@ -113,29 +89,16 @@ class BaselineStore(Protocol):
         """A command that may fetch missing runs; empty without one."""
 
     def names(self) -> tuple[str, ...]:
-        """The names that have at least one run, in any order.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The names that have at least one run, in any order."""
 
     def entries(self, name: str) -> tuple[Entry, ...]:
-        """The runs of a name, one of each key, in any order.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The runs of a name, one of each key, in any order."""
 
     def read(self, entry: Entry) -> tuple[bytes, ...]:
-        """The documents of an entry, compressed or not; several after simultaneous saves.
-
-        Raises:
-            StoreError: One cannot be read.
-        """
+        """The documents of an entry, compressed or not; several after simultaneous saves."""
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
         """Apply ``plan`` to the present entries, so that no other writer's run is lost.
 
-        Raises:
-            StoreError: The store cannot be written; it is unchanged, or the message says what is done.
+        After an error the store is unchanged, or the message says what is done.
         """

@@ -13,28 +13,18 @@ from pytest_opprof.results.members import Document, time_to_document, to_members
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A baseline.
-
-    Attributes:
-        tests: How many tests its newest run has; None if unreadable.
-        fingerprint: The digest of its environment; None as above.
-        problem: Why it cannot be read; empty otherwise.
-    """
+    """A baseline."""
 
     name: str
     runs: int
     newest: Entry
-    tests: int | None = None
-    fingerprint: str | None = None
-    problem: str = ""
+    tests: int | None = None  # how many tests its newest run has; None if unreadable
+    fingerprint: str | None = None  # the digest of its environment; None as above
+    problem: str = ""  # why it cannot be read; empty otherwise
 
 
 def summaries(archive: Archive) -> Iterator[Summary]:
-    """Each baseline of a store, read as far as its newest run.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
+    """Each baseline of a store, read as far as its newest run."""
     for name in archive.names():
         entries = archive.entries(name)
         if not entries:

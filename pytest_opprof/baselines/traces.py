@@ -13,7 +13,7 @@ import os
 import shlex
 import shutil
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,14 +43,10 @@ _TICK_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedTraces:
-    """The traces of saves, beside the baselines of a folder.
-
-    Attributes:
-        budget: Their most bytes together; 0 keeps none.
-    """
+    """The traces of saves, beside the baselines of a folder."""
 
     folder: Path
-    budget: int
+    budget: int  # their most bytes together; 0 keeps none
 
     def of(self, test: TestResult, run: Run) -> Path | None:
         """The trace of a stored test; None without one of just that measurement."""
@@ -58,12 +54,7 @@ class SavedTraces:
         return path if path.is_file() else None
 
     def keep(self, measured: Mapping[str, Path], run: Run) -> tuple[str, ...]:
-        """Keep the traces of saved tests, remove older ones, and say if some did not fit or were not kept.
-
-        Args:
-            measured: By node id. A kept file is moved.
-            run: As it was stored.
-        """
+        """Move the traces of a stored run's tests here, and remove older ones; says if some were not kept."""
         saved = {test.node_id for test in run.tests if test.carried_from is None}
         files = [
             (path.stat().st_size, node_id, path) for node_id, path in measured.items() if node_id in saved
@@ -92,9 +83,7 @@ class SavedTraces:
 
     def _let_go(self, kept: set[Path], *, room: int) -> None:
         """Remove the oldest beyond the budget, and all but the latest of a test."""
-        of_test: defaultdict[str, int] = defaultdict(int)
-        for path in kept:
-            of_test[_stem(path)] += 1
+        of_test = Counter(map(_stem, kept))
         for path, size in _newest_first((self.folder / _SAVED).glob(f"*{SUFFIX}")):
             if path in kept:
                 continue
@@ -107,35 +96,21 @@ class SavedTraces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePairs:
-    """Pairs of traces, base and head, of regressed tests.
-
-    Attributes:
-        budget: Their most bytes together; 0 keeps none.
-        since_ns: Pairs older than this, in nanoseconds since the epoch, make room for new ones.
-        is_named: The user named the folder; it is not the project's own.
-    """
+    """Pairs of traces, base and head, of regressed tests."""
 
     folder: Path
-    budget: int
-    since_ns: int
-    is_named: bool = False
+    budget: int  # their most bytes together; 0 keeps none
+    since_ns: int  # pairs older than this, in nanoseconds since the epoch, make room for new ones
+    is_named: bool = False  # the user named the folder; it is not the project's own
 
     def path(self, node_id: str, side: str) -> Path:
         """The path of a side's trace of a test, if any."""
         return self.folder / f"{trace_stem(node_id)}.{side}{SUFFIX}"
 
     def put(self, node_id: str, *, base: Path | None, head: Path) -> str:
-        """Keep a pair, replacing the test's earlier one.
+        """Keep a pair, replacing the test's earlier one; gives a sentence on why it was not, else nothing.
 
-        Args:
-            base: The base's trace, which is copied; None without one.
-            head: The head's trace, which is moved.
-
-        Returns:
-            Why nothing was kept, as a sentence; empty if it was.
-
-        Raises:
-            StoreError: It cannot be written.
+        The base's trace, if there is one, is copied; the head's is moved. Raises `StoreError`.
         """
         self.drop(node_id)
         with store_errors(self.folder, "cannot be written"):
@@ -188,8 +163,7 @@ def project_pairs(root: Path, *, budget: int, named: Path | None = None) -> Trac
 def pair_words(node_id: str, pairs: TracePairs, *, missing: str, tests: Iterable[str] = ()) -> str:
     """The path of a test's pair, the command that shows it, and ``missing`` if the base has no trace.
 
-    Args:
-        tests: The tests that may get a pair, too: the command tells this one from them.
+    The command tells this test from the other ``tests`` that may get a pair.
     """
     sides = [side for side in SIDES if pairs.path(node_id, side).exists()]
     which = "{" + ",".join(sides) + "}" if len(sides) > 1 else sides[0]
@@ -205,11 +179,7 @@ def pair_words(node_id: str, pairs: TracePairs, *, missing: str, tests: Iterable
 
 
 def ignored_by_git(folder: Path) -> None:
-    """Make a folder whose content git ignores.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Make a folder whose content git ignores."""
     ignore = folder / ".gitignore"
     if not ignore.exists():
         write_bytes(ignore, b"*\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -24,33 +23,16 @@ _NAME: Final = re.compile(
 _MOST_NAMES: Final = 10
 
 
-class Side(StrEnum):
-    """The sides to look at."""
-
-    BOTH = "both"
-    BASE = "base"
-    HEAD = "head"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewable:
-    """A test that has traces.
+    """A test that has traces."""
 
-    Attributes:
-        test: Its node id if known, else its files' name.
-        files: Its traces by side; the only trace of an uncompared test is "head".
-    """
+    test: str  # its node id if known, else its files' name
+    files: Mapping[str, Path]  # its traces by side; the only trace of an uncompared test is "head"
 
-    test: str
-    files: Mapping[str, Path]
-
-    def of(self, side: Side) -> tuple[Path, ...]:
-        """The files of a side; for both, base first, or the only one.
-
-        Raises:
-            UsageError: That side has none.
-        """
-        if side is Side.BOTH:
+    def of(self, side: str) -> tuple[Path, ...]:
+        """The files of a side; for "both" base first, or the only one. Raises `UsageError` without one."""
+        if side == "both":
             return tuple(self.files[name] for name in SIDES if name in self.files)
         if side not in self.files:
             raise UsageError(
@@ -60,12 +42,7 @@ class Viewable:
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file is a run or comparison, or else a trace, by its first bytes.
-
-    Raises:
-        StoreError: It cannot be read.
-        UsageError: It is neither.
-    """
+    """Whether a file is a run or comparison, or else a trace, by its first bytes; `UsageError` if neither."""
     with store_errors(path, "cannot be read"):
         head = read_head(path, size=_HEAD_BYTES)
     if head.lstrip()[:1] not in {b"{", b"["}:
@@ -74,11 +51,7 @@ def is_document(path: Path) -> bool:
 
 
 def viewable_tests(folder: Path) -> list[Viewable]:
-    """All tests with traces in a folder, by name.
-
-    Raises:
-        StoreError: The folder cannot be read.
-    """
+    """All tests with traces in a folder, by name; raises `StoreError` if it cannot be read."""
     found: dict[str, dict[str, Path]] = {}
     try:
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
@@ -97,9 +70,7 @@ def viewable_tests(folder: Path) -> list[Viewable]:
 def viewable_by_name(folder: Path, name: str) -> Viewable:
     """The test with this node id or files' name, or else the only one whose name contains it.
 
-    Raises:
-        UsageError: There is none, or there are several.
-        StoreError: The folder cannot be read.
+    Raises `UsageError` if there is none, or if there are several.
     """
     node_id = canonical_node_id(name)
     stem = trace_stem(node_id)
@@ -113,11 +84,7 @@ def viewable_by_name(folder: Path, name: str) -> Viewable:
 
 
 def viewable_of_run(folder: Path, run: Run) -> list[Viewable]:
-    """The tests of a run that have traces: of just this run, else any in the folder.
-
-    Raises:
-        StoreError: The folder cannot be read.
-    """
+    """The tests of a run that have traces: of just this run, else any in the folder."""
     saved = SavedTraces(folder=folder, budget=0)
     own = {test.node_id: path for test in run.tests if (path := saved.of(test, run)) is not None}
     others = viewable_of_tests(folder, (test.node_id for test in run.tests if test.node_id not in own))
@@ -125,22 +92,14 @@ def viewable_of_run(folder: Path, run: Run) -> list[Viewable]:
 
 
 def viewable_of_tests(folder: Path, node_ids: Iterable[str]) -> list[Viewable]:
-    """The tests that have traces in a folder.
-
-    Raises:
-        StoreError: The folder cannot be read.
-    """
+    """The tests that have traces in a folder."""
     there = {one.test: one.files for one in viewable_tests(folder)}
     stems = {node_id: trace_stem(node_id) for node_id in node_ids}
     return [Viewable(test=node_id, files=there[stem]) for node_id, stem in stems.items() if stem in there]
 
 
 def viewable_like(tests: list[Viewable], text: str, *, folder: Path) -> Viewable:
-    """The test whose node id is or contains this text.
-
-    Raises:
-        UsageError: There is none, or there are several.
-    """
+    """The test whose node id is or contains this text; raises `UsageError` for none or several."""
     exact = [one for one in tests if text in {one.test, parts_of(one.test)[-1]}]
     return _only(exact or [one for one in tests if text in one.test], tests, text, folder)
 

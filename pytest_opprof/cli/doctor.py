@@ -168,7 +168,7 @@ def _store(given: str | None) -> _Finding:
         return "broken", str(error)
     place = archive.uri.removesuffix(":")
     if not newest:
-        fetch = f", or fetch others': {archive.hint}" if archive.hint else ""
+        fetch = f", or fetch others': {archive.store.hint}" if archive.store.hint else ""
         return "empty", f"{place}: record a baseline with pytest --opprof-save=NAME{fetch}"
     count = counted(len(newest), "baseline")
     latest = max(newest, key=lambda entry: entry.created)

@@ -49,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A trace cannot be written, or there is no such folder.
     """
-    from pytest_opprof.recovery.death_report import told
-    from pytest_opprof.recovery.deaths import death_of, write_trace
+    from pytest_opprof.recovery.deaths import death_of, told, write_trace
     from pytest_opprof.recovery.sessions import left_sessions, remove
 
     if args.folder is not None and not args.folder.is_dir():

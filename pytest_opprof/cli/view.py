@@ -15,7 +15,7 @@ from pytest_opprof.cli.output import print_lines
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
-    from pytest_opprof.baselines.viewing import Side, Viewable
+    from pytest_opprof.baselines.viewing import Viewable
 
 HELP = "show a test's traces in Perfetto, base beside head"
 EXAMPLE = "opprof view test_step"
@@ -62,11 +62,10 @@ def run(args: argparse.Namespace) -> int:
     """
     from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.baselines.keys import TRACES
-    from pytest_opprof.baselines.viewing import Side
     from pytest_opprof.traces.merged import merge_files
 
     folder = args.traces or project_folder(Path.cwd()) / TRACES
-    files = _files(args, folder, Side(args.side))
+    files = _files(args, folder)
     if len(files) > 1:
         base, head = files
         with tempfile.TemporaryDirectory(prefix="opprof-view-") as place:
@@ -78,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ...]:
+def _files(args: argparse.Namespace, folder: Path) -> tuple[Path, ...]:
     """The traces to show; none if the tests were listed instead."""
     from pytest_opprof.baselines import viewing
     from pytest_opprof.compare.document import read_comparison
@@ -90,7 +89,7 @@ def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ..
         return _listed(viewing.viewable_tests(folder), folder, command=["opprof", "view", *where])
     path = Path(args.target)
     if not os.path.isfile(path):  # noqa: PTH113  # pathlib raises if a node id is too long for a file's name
-        return viewing.viewable_by_name(folder, args.target).of(side)
+        return viewing.viewable_by_name(folder, args.target).of(args.side)
     if not viewing.is_document(path):
         return (path,)
     document = parse(read_bytes(path), where=str(path))
@@ -99,7 +98,7 @@ def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ..
     else:
         tests = viewing.viewable_of_run(folder, read_run(path))
     if args.test is not None:
-        return viewing.viewable_like(tests, args.test, folder=folder).of(side)
+        return viewing.viewable_like(tests, args.test, folder=folder).of(args.side)
     return _listed(tests, folder, command=["opprof", "view", *where, args.target, "--test"])
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
+from pytest_opprof.baselines.ancestry import SHORT
 from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
 from pytest_opprof.compare.timing.comparison import TimeComparison, TimeSettings
 from pytest_opprof.compare.timing.judge import compare_times
@@ -33,7 +34,6 @@ _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
 # If more processes of a side die in a round, the side is broken and the experiment ends.
 _MOST_DEATHS: Final = 3
-_SHORT: Final = 7
 # On a busy machine, up to this many times the requested processes run.
 _MOST_TIMES: Final = 2
 # A process hangs if it takes this many times as long as both uncounted processes together.
@@ -57,13 +57,8 @@ class Watcher(Protocol):
 def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeComparison:
     """Measure both sides, judge them, and confirm the flagged tests; notes count the processes that died.
 
-    Args:
-        folder: The user's folder: pytest starts there, and in its counterpart in the base.
-
-    Raises:
-        UsageError: There is no such base, nothing to resume, or the timeout is invalid.
-        ExperimentError: A side cannot be checked out, built, collected or measured.
-        OpprofError: The measurements cannot be stored.
+    Pytest starts in `folder`, and in its counterpart in the base. Raises `UsageError` without such a base or
+    an experiment to resume, and `ExperimentError` if a side cannot be built or measured.
     """
     check_timeout(request.timeout)
     top, head = top_folder(folder), head_of(folder)
@@ -128,10 +123,9 @@ class _Experiment:
         sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = list(timed(readings_by_test(*tried), settings=TimeSettings()))
         _refuse_failures(tried[0][0], node_ids)
-        left_out = [_without(side[0], node_ids) for side in tried]
         self.watcher.tell(self._headline(len(node_ids)))
         base, head = self._round(_FIRST, node_ids, sides=sides, timeout=patience) if node_ids else ([], [])
-        runs = _with_tests(base, left_out[0]), _with_tests(head, left_out[1])
+        runs = _with_others(base, tried[0][0], node_ids), _with_others(head, tried[1][0], node_ids)
         policy = sides.policy
         comparison = compare_times(*runs, settings=settings, policy=policy)
         if comparison.flagged:
@@ -159,7 +153,7 @@ class _Experiment:
 
     def _headline(self, tests: int) -> str:
         plan = self.kept.plan
-        sides = f"base {self.request.base}@{plan.base[:_SHORT]} | head {self.head.commit.short}"
+        sides = f"base {self.request.base}@{plan.base[:SHORT]} | head {self.head.commit.short}"
         return f"{sides} | {counted(tests, 'test')} | {plan.processes} processes a side, interleaved"
 
     def _round(
@@ -287,13 +281,9 @@ def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:
         raise ExperimentError(f"there is nothing to compare: {listed(failed, most=1)} failed in the base")
 
 
-def _without(run: Run, node_ids: Iterable[str]) -> Run:
-    measured = set(node_ids)
-    return replace(run, tests=tuple(test for test in run.tests if test.node_id not in measured))
-
-
-def _with_tests(runs: Sequence[Run], tried: Run) -> list[Run]:
+def _with_others(runs: Sequence[Run], tried: Run, measured: Iterable[str]) -> list[Run]:
     """The runs, with the uncounted process's results of tests that cannot be compared."""
-    if not runs:
-        return [tried]
-    return [replace(runs[0], tests=(*runs[0].tests, *tried.tests)), *runs[1:]]
+    known = set(measured)
+    others = [test for test in tried.tests if test.node_id not in known]
+    first, *later = runs or [replace(tried, tests=())]
+    return [replace(first, tests=(*first.tests, *others)), *later]

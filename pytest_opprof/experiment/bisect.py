@@ -2,57 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pytest_opprof.baselines.archive import Archive
-from pytest_opprof.baselines.folder import project_folder
+from pytest_opprof.baselines.folder import project_folder, project_writing, state_file
 from pytest_opprof.baselines.git import Git
-from pytest_opprof.errors import ExperimentError, UsageError
-from pytest_opprof.experiment.bisect_state import BisectState, Question
-from pytest_opprof.experiment.one_commit import Target, measure_commit, test_files
-from pytest_opprof.experiment.search import Measured, first_change
+from pytest_opprof.errors import DocumentError, ExperimentError, UsageError
+from pytest_opprof.experiment.one_commit import Measured, Target, measure_commit, test_files
 from pytest_opprof.experiment.session import check_timeout
 from pytest_opprof.experiment.worktree import git
 from pytest_opprof.metrics import Family, MetricPath, parse_path
+from pytest_opprof.results.files import parse, read_bytes, shown, write_bytes
 
+_STATE: Final = "bisect.json"
 _FIELDS: Final = "%H%x00%an <%ae>%x00%cs%x00%s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is searched for; a state belongs to one question."""
+
+    pattern: str
+    test: str
+    good: str
+    bad: str
+    setup: str
+    python: str
+
+
+class BisectState:
+    """The measurements of one bisection, in a project's ``.opprof``, so that it can be resumed."""
+
+    def __init__(self, folder: Path, question: Question) -> None:
+        self._folder = folder
+        self._path = state_file(folder, _STATE)
+        self._question = question
+        self.measured: dict[str, Measured] = {}
+
+    def resume(self) -> None:
+        """Load the measurements of an interrupted bisection; raises `UsageError` if there is none.
+
+        Failed measurements are tried again: the machine or the timeout may have caused them.
+        """
+        if not self._path.exists():
+            raise UsageError(f"there is nothing to resume: no {shown(self._path)}. Leave out --resume")
+        document = parse(read_bytes(self._path), where=shown(self._path))
+        try:
+            asked = Question(**document["question"])
+            known = {str(commit): _read(found) for commit, found in document["measured"].items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            msg = f"{shown(self._path)} is not the state of a bisection. Leave out --resume to start again"
+            raise DocumentError(msg) from error
+        if asked != self._question:
+            was, now = asdict(asked), asdict(self._question)
+            field = next(name for name in now if was[name] != now[name])
+            raise UsageError(
+                f"{shown(self._path)} is of another bisection: its {field} is {was[field]!r}, not "
+                f"{now[field]!r}. Leave out --resume to start again"
+            )
+        self.measured = {commit: found for commit, found in known.items() if found.value is not None}
+
+    def keep(self, commit: str, found: Measured) -> None:
+        """Add a measurement, and write the file."""
+        self.measured[commit] = found
+        measured = {each: asdict(known) for each, known in self.measured.items()}
+        document = {"question": asdict(self._question), "measured": measured}
+        with project_writing(self._folder):
+            write_bytes(self._path, json.dumps(document, indent=1).encode("ascii") + b"\n")
+
+    def forget(self) -> None:
+        """Remove the file once the question is answered."""
+        self._path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitValue:
-    """A commit as users see it, and the metric there.
+    """A commit as users see it, and the metric there."""
 
-    Attributes:
-        id: The full hash.
-        author: Name and address.
-        date: The committer's date, as YYYY-MM-DD.
-    """
-
-    id: str
-    author: str
-    date: str
+    id: str  # the full hash
+    author: str  # name and address
+    date: str  # the committer's date, as YYYY-MM-DD
     subject: str
     measured: Measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisected:
-    """The result of a bisection.
-
-    Attributes:
-        before: The commit before the change; if nothing changed, the good one.
-        suspects: One commit is the answer; of several, only the last could be measured. Empty if the metric
-            is the same at both ends.
-        newest: The bad commit.
-    """
+    """The result of a bisection."""
 
     path: str
-    before: CommitValue
+    before: CommitValue  # the commit before the change; if nothing changed, the good one
+    # One commit is the answer; of several, only the last could be measured. Empty if the metric is the same
+    # at both ends.
     suspects: tuple[CommitValue, ...]
-    newest: CommitValue
+    newest: CommitValue  # the bad commit
 
     @property
     def is_found(self) -> bool:
@@ -73,8 +120,7 @@ def question_of(
 ) -> Question:
     """The question, with names of commits resolved.
 
-    Raises:
-        UsageError: No such metric or commit, a metric that is not exact, or no stored run to begin at.
+    Raises `UsageError` without such an exact metric, such a commit, or a stored run to begin at.
     """
     path = _path_of(metric, test=test)
     if path.metric.family is not Family.EXACT:
@@ -109,16 +155,12 @@ def _path_of(metric: str, *, test: str) -> MetricPath:
 
 
 class Bisection:
-    """A search over the commits of a repository.
+    """A search over the commits of a repository; raises `UsageError` without such a test file.
 
     Args:
         repository: The folder where the command was started; its project keeps the state.
         say: Called with a sentence for each measurement.
         timeout: Seconds after which a commit's process is stopped and the commit skipped; None for no limit.
-
-    Raises:
-        UsageError: The bad commit has no such test file, or the timeout is invalid.
-        ExperimentError: Git fails.
     """
 
     def __init__(
@@ -145,15 +187,10 @@ class Bisection:
         )
 
     def run(self, *, resume: bool) -> Bisected:
-        """Search.
+        """Search; `resume` reuses the measurements of an interrupted bisection.
 
-        Args:
-            resume: Reuse the measurements of an interrupted bisection.
-
-        Raises:
-            UsageError: No commits lie between the good and the bad one, or no such bisection can be resumed.
-            DocumentError: The file to resume from is not the state of a bisection.
-            ExperimentError: An end cannot be measured, or the metric varies at a commit.
+        Raises `UsageError` if no commits lie between the good and the bad one or nothing can be resumed, and
+        `ExperimentError` if an end cannot be measured, or the metric varies at a commit.
         """
         if resume:
             self._state.resume()
@@ -169,13 +206,9 @@ class Bisection:
             )
         self._say(f"{len(commits) - 1} commits from {commits[0][:7]} to {commits[-1][:7]}")
         value, bad = self._end(commits[0], "--good"), self._end(commits[-1], "--bad")
-        before: str = commits[0]
-        suspects: tuple[str, ...] = ()
-        if value != bad:
-            found = first_change(commits, self._measure, good=value)
-            before, suspects = found.before, found.suspects
-            if len(suspects) == 1:
-                self._confirm(before, suspects[0])
+        before, *suspects = first_change(commits, self._measure, good=value) if value != bad else commits[:1]
+        if len(suspects) == 1:
+            self._confirm(before, suspects[0])
         answer = Bisected(
             path=str(self._target.path),
             before=self._told(before),
@@ -243,3 +276,39 @@ def _commit(revision: str, *, option: str, repository: Path) -> str:
     if found is None:
         raise UsageError(f"{option}={revision}: {git_here.problem or 'git knows no such commit'}")
     return found
+
+
+def _read(found: Any) -> Measured:
+    value = found["value"]
+    if not (value is None or isinstance(value, int)):
+        raise TypeError(f"{value!r} is not a value of an exact metric")
+    return Measured(value=value, reason=str(found["reason"]))
+
+
+def first_change(commits: Sequence[str], measure: Callable[[str], Measured], *, good: int) -> Sequence[str]:
+    """Find a commit at which a number is no longer ``good``, by a binary search.
+
+    If it changes more than once, this finds one of the changes from the good value. Of the commits, oldest
+    first, the first has the good value and the last another; those between are measured at most once.
+
+    Returns:
+        The last commit known to have the good value, and the suspects after it, up to the first known to
+        have another. One suspect is the answer; of several, only the last could be measured.
+    """
+    low, high = 0, len(commits) - 1
+    skipped: set[int] = set()
+    while (at := _middle(low, high, skipped)) is not None:
+        value = measure(commits[at]).value
+        if value is None:
+            skipped.add(at)
+        elif value == good:
+            low = at
+        else:
+            high = at
+    return commits[low : high + 1]
+
+
+def _middle(low: int, high: int, skipped: Collection[int]) -> int | None:
+    """The index nearest to the middle that can still be measured; None if there is none."""
+    left = [at for at in range(low + 1, high) if at not in skipped]
+    return min(left, key=lambda at: abs(2 * at - low - high), default=None)

@@ -16,15 +16,11 @@ from pytest_opprof.wording import listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The work tree's current content.
-
-    Attributes:
-        digest: Of the uncommitted changes; "" if there are none.
-        files: The changed and new files, each with a digest of its content.
-    """
+    """The work tree's current content."""
 
     commit: Commit
-    digest: str = ""
+    digest: str = ""  # of the uncommitted changes; "" if there are none
+    # The changed and new files, each with a digest of its content.
     files: frozenset[tuple[str, str]] = frozenset()
 
     @property
@@ -34,12 +30,7 @@ class Head:
 
 
 def head_of(folder: Path) -> Head:
-    """What a work tree holds: its commit, changed files, and new Python files.
-
-    Raises:
-        UsageError: It is in no repository, or in one without a commit.
-        ExperimentError: Git fails.
-    """
+    """What a work tree holds: its commit, changed files, and new Python files; raises `OpprofError`."""
     repository = Git(folder)
     commit = repository.head()
     if commit is None:
@@ -61,22 +52,14 @@ def head_of(folder: Path) -> Head:
 
 
 def changed_since(before: Head, folder: Path) -> str:
-    """Name the files that changed since then; empty if none did.
-
-    Raises:
-        OpprofError: As `head_of`.
-    """
+    """Name the files that changed since then; empty if none did."""
     now = head_of(folder)
     names = sorted({name for name, _ in before.files ^ now.files})
     return (listed(names, most=3) or "HEAD") if now.key != before.key else ""
 
 
 def base_of(text: str, head: Head, *, folder: Path) -> str:
-    """The commit that the head's work began from: the merge base of HEAD and the revision ``text``.
-
-    Raises:
-        UsageError: There is no such revision or no merge base.
-    """
+    """The merge base of HEAD and the revision ``text``: where the head's work began; raises `UsageError`."""
     repository = Git(folder)
     if repository.commit_of(text) is None:
         raise UsageError(f"git knows no branch, tag or commit {text!r}, here or at origin. Name another BASE")

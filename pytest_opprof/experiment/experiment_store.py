@@ -37,63 +37,48 @@ _FINISHED: Final = "finished"
 _LOCK: Final = "lock"
 # The newest finished experiments are kept, for users who want to look at a process's run.
 _MOST_FINISHED: Final = 5
+# The types of the JSON value of a member.
+_TYPES: Final = {"str": (str,), "int": (int,), "float": (int, float), "tuple[str, ...]": (tuple,)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The settings of an experiment: one with an equal plan measures the same.
+    """The settings of an experiment: one with an equal plan measures the same."""
 
-    Attributes:
-        base: The base's commit.
-        head: The head's commit, and a digest of the uncommitted changes.
-        prefix: The folder below the repository's top that pytest starts in.
-        arguments: Pytest's.
-        setup: The command that builds each side; "" for none.
-        python: The interpreter of each side, relative to its folder; "" for ours.
-        processes: Per side, in each round.
-        steps: Timed steps of each test in each process.
-        max_time: How much longer a test may take in a process, to find undisturbed steps, seconds.
-        seed: Seed of the order of processes.
-        interpreter: Ours, which measures both sides if `python` is "".
-    """
-
-    base: str
-    head: str
-    prefix: str
-    arguments: tuple[str, ...]
-    setup: str
-    python: str
-    processes: int
-    steps: int
-    max_time: float
-    seed: int
+    base: str  # the base's commit
+    head: str  # the head's commit, and a digest of the uncommitted changes
+    prefix: str  # the folder below the repository's top that pytest starts in
+    arguments: tuple[str, ...]  # Pytest's
+    setup: str  # the command that builds each side; "" for none
+    python: str  # the interpreter of each side, relative to its folder; "" for ours
+    processes: int  # per side, in each round
+    steps: int  # timed steps of each test in each process
+    max_time: float  # how much longer a test may take in a process, to find undisturbed steps, seconds
+    seed: int  # seed of the order of processes
     opprof_version: str
-    interpreter: str = ""
+    interpreter: str = ""  # ours, which measures both sides if `python` is ""
 
     def differences(self, other: Plan) -> list[str]:
         """The names of the fields that differ."""
-        return [
-            field.name for field in fields(Plan) if getattr(self, field.name) != getattr(other, field.name)
-        ]
+        ours, theirs = asdict(self), asdict(other)
+        return [name for name in ours if ours[name] != theirs[name]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A process that died without a run.
-
-    Attributes:
-        index: The process's place in its round.
-        how: How it ended, in words.
-    """
+    """A process that died without a run."""
 
     round: str
-    index: int
+    index: int  # the process's place in its round
     side: str
-    how: str
+    how: str  # how it ended, in words
 
 
 class Kept:
-    """An experiment's folder: its plan, the run of each finished process, and a list of those that died."""
+    """An experiment's folder: its plan, the run of each finished process, and a list of those that died.
+
+    A file that cannot be read or written raises `StoreError`, a damaged one `DocumentError`.
+    """
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder = folder
@@ -115,54 +100,32 @@ class Kept:
         return len(list(self.folder.glob("*.json.gz")))
 
     def run(self, round_name: str, turn: Turn) -> Run | None:
-        """A process's run; None if it has not been measured yet.
-
-        Raises:
-            DocumentError: The file is damaged.
-            StoreError: It cannot be read.
-        """
+        """A process's run; None if it has not been measured yet."""
         path = self._path(round_name, turn)
         return read_run(path) if path.exists() else None
 
     def keep(self, round_name: str, turn: Turn, run: Run) -> None:
-        """Store a process's run, atomically.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Store a process's run, atomically."""
         write_run(self._path(round_name, turn), run)
 
     def deaths(self) -> list[Death]:
-        """The processes that died, in order.
-
-        Raises:
-            DocumentError: The file is damaged.
-            StoreError: It cannot be read.
-        """
+        """The processes that died, in order."""
         path = self.folder / _DEATHS
         if not path.exists():
             return []
         document = parse(read_bytes(path), where=shown(path))
         with contextlib.suppress(TypeError):
             deaths = [Death(**death) for death in document]
-            if all(map(_can_be_a_death, deaths)):
+            if all(map(_has_its_types, deaths)):
                 return deaths
         raise _not_ours(path, "list of crashed processes")
 
     def bury(self, death: Death) -> None:
-        """Add a process that died.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Add a process that died."""
         _write(self.folder / _DEATHS, [asdict(one) for one in (*self.deaths(), death)])
 
     def finish(self) -> None:
-        """Mark it as finished, so that `--resume` no longer finds it, and remove older finished ones.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Mark it as finished, so that `--resume` no longer finds it, and remove older finished ones."""
         write_bytes(self.folder / _FINISHED, b"")
         finished = [each for each in _all(self.folder.parent) if (each / _FINISHED).exists()]
         for folder in finished[_MOST_FINISHED:]:
@@ -174,12 +137,7 @@ class Kept:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from resuming it at the same time.
-
-        Raises:
-            UsageError: Another process holds it.
-            StoreError: The folder cannot be written.
-        """
+        """Keep other processes from resuming it at the same time; raises `UsageError` if one does."""
         path = self.folder / _LOCK
         with store_errors(path, "cannot be written"):
             descriptor = opened(path)
@@ -197,11 +155,7 @@ class Kept:
 
 
 def begin(top: Path, plan: Plan, *, now: datetime) -> Kept:
-    """Make a new experiment's folder.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Make a new experiment's folder."""
     home = top / _FOLDER
     folder = home / f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     with store_errors(folder, "cannot be written"):
@@ -227,12 +181,7 @@ def resumable(top: Path) -> str:
 
 
 def named(top: Path, name: str) -> Kept:
-    """The experiment of this name.
-
-    Raises:
-        UsageError: There is none, or it is finished.
-        OpprofError: Its plan cannot be read.
-    """
+    """The experiment of this name; raises `UsageError` if there is none, or if it is finished."""
     home = top / _FOLDER
     if name not in {folder.name for folder in _all(home)}:
         raise UsageError(
@@ -249,34 +198,23 @@ def _read(folder: Path) -> Kept:
     document: Any = parse(read_bytes(path), where=shown(path))
     with contextlib.suppress(KeyError, TypeError):
         plan = Plan(**{**document, "arguments": tuple(document["arguments"])})
-        if _can_be_a_plan(plan):
+        if _is_valid(plan):
             return Kept(folder, plan)
     raise _not_ours(path, "plan")
 
 
-def _can_be_a_plan(plan: Any) -> bool:
-    """Whether each field has its type, and each number is valid."""
-    texts = (
-        plan.base,
-        plan.head,
-        plan.prefix,
-        plan.setup,
-        plan.python,
-        plan.opprof_version,
-        plan.interpreter,
-    )
+def _is_valid(plan: Plan) -> bool:
+    """Whether what a file says has the types and numbers of a plan."""
     return (
-        all(isinstance(text, str) for text in (*texts, *plan.arguments))
-        and all(type(number) is int for number in (plan.processes, plan.steps, plan.seed))
-        and isinstance(plan.max_time, int | float)
+        _has_its_types(plan)
+        and all(isinstance(text, str) for text in plan.arguments)
         and min(plan.processes, plan.steps) >= 1
         and 0 <= plan.max_time < math.inf
     )
 
 
-def _can_be_a_death(death: Any) -> bool:
-    texts = (death.round, death.side, death.how)
-    return all(isinstance(text, str) for text in texts) and type(death.index) is int
+def _has_its_types(read: Plan | Death) -> bool:
+    return all(type(getattr(read, one.name)) in _TYPES[str(one.type)] for one in fields(read))
 
 
 def _not_ours(path: Path, what: str) -> DocumentError:

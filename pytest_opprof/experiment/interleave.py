@@ -25,29 +25,22 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One process to run.
+    """One process to run."""
 
-    Attributes:
-        index: Its place among all processes, from 0.
-        hash_seed: Its PYTHONHASHSEED. The order of sets may cost time, so the k-th processes of both sides
-            share a seed. One seed for all would give the same code in two folders two fixed layouts in
-            memory, and times that differ by 3 %.
-    """
-
-    index: int
+    index: int  # its place among all processes, from 0
     side: Side
+    # Its PYTHONHASHSEED. The order of sets may cost time, so the k-th processes of both sides share a seed.
+    # One seed for all would give the same code in two folders two fixed layouts in memory, and times that
+    # differ by 3 %.
     hash_seed: int
 
 
 def turns(processes: int, *, seed: int) -> tuple[Turn, ...]:
-    """Order the processes in blocks of four: A B B A, where chance decides which side is A.
+    """Order so many processes a side in blocks of four: A B B A, where chance decides which side is A.
 
     Within a block a steady drift, such as a processor that warms up, adds the same to both sides. Chance
-    keeps a drift with the blocks' own period from favouring one.
-
-    Args:
-        processes: Per side; an odd number ends with a block of two.
-        seed: The same seed gives the same order. More processes begin with the order of fewer.
+    keeps a drift with the blocks' own period from favouring one. The same seed gives the same order, and more
+    processes begin with the order of fewer.
     """
     # For an order, not for a secret.
     order, hashes = random.Random(seed), random.Random(f"hash seeds of {seed}")  # noqa: S311

@@ -8,18 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pytest_opprof.baselines.ancestry import SHORT
 from pytest_opprof.errors import ExperimentError, OpprofError, UsageError
 from pytest_opprof.experiment.place import Place
-from pytest_opprof.experiment.search import Measured
 from pytest_opprof.experiment.session import ProcessDiedError, Spot, measure_and_list
 from pytest_opprof.experiment.sides import inherited, made_ready, refuse_strangers
-from pytest_opprof.experiment.worktree import checked_out, clear, git, top_folder
+from pytest_opprof.experiment.worktree import CONFTEST, checked_out, git, put, top_folder
 from pytest_opprof.metrics import MetricPath
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.results.values import value_in
 
-_CONFTEST: Final = "conftest.py"
-_SHORT: Final = 7
 _LINK: Final = "120000 "  # the mode of a symbolic link
 # Overrides whatever an ini file compares, keeps or writes: only the run is wanted.
 _QUIET: Final = (
@@ -29,46 +27,42 @@ _QUIET: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A metric at a commit."""
+
+    value: int | None  # in each step; None if it could not be measured
+    reason: str = ""  # why not, in a line; empty if it was
+    error: str = ""  # the whole output of the process that failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is measured at each commit.
+    """What is measured at each commit."""
 
-    Attributes:
-        repository: The folder where the command was started, in a work tree.
-        test: The test's id as pytest takes it there.
-        path: An exact metric.
-        setup: A shell command that prepares a work tree, such as a build; empty for none.
-        python: The interpreter of each work tree, see `sides.made_ready`.
-        files: The newest commit's `test_files`. They replace each commit's own, so that all commits run the
-            same test.
-        timeout: Seconds after which a commit's process is stopped and the commit skipped; None for no limit.
-    """
-
-    repository: Path
-    test: str
-    path: MetricPath
-    setup: str = ""
-    python: str = ""
+    repository: Path  # the folder where the command was started, in a work tree
+    test: str  # the test's id as pytest takes it there
+    path: MetricPath  # an exact metric
+    setup: str = ""  # a shell command that prepares a work tree, such as a build; empty for none
+    python: str = ""  # the interpreter of each work tree, see `sides.made_ready`
+    # The newest commit's `test_files`. They replace each commit's own, so that all commits run the same test.
     files: Mapping[PurePosixPath, bytes | None] = field(default_factory=dict)
+    # Seconds after which a commit's process is stopped and the commit skipped; None for no limit.
     timeout: float | None = None
 
 
 def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPath, bytes | None]:
     """The files of a test at a commit: its own and each conftest.py in a folder above, up to the top.
 
-    Returns:
-        Their content, by path from the repository's top; None for a conftest.py that does not exist.
-
-    Raises:
-        UsageError: The commit has no such file.
-        ExperimentError: Git fails.
+    By path from the top, their content; None for a conftest.py that does not exist. Raises `UsageError` if
+    the commit has no such file.
     """
     top, given = top_folder(repository), test.partition("::")[0]
     path = PurePosixPath(os.path.relpath(repository / given, top))
-    wanted = [path, *(parent / _CONFTEST for parent in path.parents)]
+    wanted = [path, *(parent / CONFTEST for parent in path.parents)]
     listed = git(top, "ls-tree", "-z", "--name-only", commit, "--", *map(str, wanted)).split("\0")
     if str(path) not in listed:
         raise UsageError(
-            f"{commit[:7]} has no file {given}: give TEST from here, such as tests/test_a.py::test_x"
+            f"{commit[:SHORT]} has no file {given}: give TEST from here, such as tests/test_a.py::test_x"
         )
     texts = {name: _text(name, top=top, commit=commit) for name in wanted if str(name) in listed}
     content = {name: text.encode("utf-8", "surrogateescape") for name, text in texts.items()}
@@ -84,7 +78,7 @@ def _text(name: PurePosixPath, *, top: Path, commit: str) -> str:
         if not git(top, "ls-tree", commit, "--", str(name)).startswith(_LINK):
             return text
         name = PurePosixPath(os.path.normpath(name.parent / text))
-    raise ExperimentError(f"{commit[:_SHORT]}: {name} is a symbolic link to itself")
+    raise ExperimentError(f"{commit[:SHORT]}: {name} is a symbolic link to itself")
 
 
 def measure_commit(target: Target, commit: str) -> Measured:
@@ -93,8 +87,8 @@ def measure_commit(target: Target, commit: str) -> Measured:
     try:
         with checked_out(target.repository, commit) as tree, Place("bisect") as place:
             here = tree.folder / target.repository.relative_to(top)
-            _put(target.files, top=tree.folder)
-            name = commit[:_SHORT]
+            put({tree.folder / name: data for name, data in target.files.items()}, top=tree.folder)
+            name = commit[:SHORT]
             spot = Spot(
                 python=target.python,
                 folder=here,
@@ -112,15 +106,6 @@ def measure_commit(target: Target, commit: str) -> Measured:
         return Measured(value=None, reason=_in_a_line(str(error)), error=whole or str(error))
 
 
-def _put(files: Mapping[PurePosixPath, bytes | None], *, top: Path) -> None:
-    for name, data in files.items():
-        path = top / name
-        clear(path, top=top)
-        if data is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-
-
 def _in_a_line(text: str) -> str:
     """An error's first line, and the last line that the process printed."""
     first, *others = [line for line in text.splitlines() if line.strip()] or ["it printed nothing"]
@@ -132,13 +117,12 @@ def _environment(folder: Path, *, has_its_own: bool) -> dict[str, str]:
 
     In an environment of its own they are installed, and the work tree may lack their compiled files.
     """
-    kept = inherited(has_its_own=has_its_own)
-    if has_its_own:
-        return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
-    before = [str(place) for place in (folder / "src", folder) if place.is_dir()]
-    python_path = os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH")])])
     # Work trees are made within a second of each other: one's bytecode would pass for the other's.
-    return kept | {"PYTHONPATH": python_path, "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = inherited(has_its_own=has_its_own) | {"PYTHONDONTWRITEBYTECODE": "1"}
+    if has_its_own:
+        return kept
+    before = [str(place) for place in (folder / "src", folder) if place.is_dir()]
+    return kept | {"PYTHONPATH": os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH")])])}
 
 
 def _value(run: Run, target: Target) -> Measured:

@@ -19,14 +19,8 @@ _LOCK: Final = "lock"
 class Place:
     """A temporary folder as a context manager: made on entry, removed on exit.
 
-    Entering first removes folders of the same kind that killed processes left. A folder is in use while any
-    process that inherited the lock's descriptor lives.
-
-    Args:
-        kind: Part of the folder's name, such as ``worktree``.
-
-    Attributes:
-        lock: The lock's descriptor.
+    Entering first removes folders of the same kind, such as ``worktree``, that killed processes left. A
+    folder is in use while any process that inherited the descriptor `lock` lives.
     """
 
     def __init__(self, kind: str) -> None:
@@ -36,11 +30,7 @@ class Place:
         self._opened: os.stat_result | None = None
 
     def __enter__(self) -> Self:
-        """Make the folder.
-
-        Raises:
-            OSError: It cannot be made.
-        """
+        """Make the folder; raises `OSError`."""
         for left in Path(tempfile.gettempdir()).glob(f"{self._prefix}*"):
             remove_stale(left)
         try:

@@ -8,27 +8,18 @@ from typing import Final
 from pytest_opprof.units import Unit, format_quantity
 
 _BAR: Final = 22
-_S_IN_MIN: Final = 60
-_S_IN_H: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """The progress of an experiment's round.
+    """The progress of an experiment's round."""
 
-    Attributes:
-        round: Its name; "" for the first.
-        done: Finished processes, including those before a resume.
-        elapsed_s: Since this start of the round.
-        left_s: Estimated until the round's end; None before its first process.
-        noise_ppm: By what share the base's processes differ from each other; None if unknown yet.
-    """
-
-    round: str = ""
-    done: int
+    round: str = ""  # its name; "" for the first
+    done: int  # finished processes, including those before a resume
     total: int
-    elapsed_s: float
-    left_s: float | None = None
+    elapsed_s: float  # since this start of the round
+    left_s: float | None = None  # estimated until the round's end; None before its first process
+    # By what share the base's processes differ from each other; None if unknown yet.
     noise_ppm: int | None = None
 
     @property
@@ -50,6 +41,6 @@ def bar(done: int, total: int) -> str:
 
 def _clock(seconds: float) -> str:
     """``00:41``, ``1:02:03``."""
-    whole = round(seconds)
-    minutes = f"{whole % _S_IN_H // _S_IN_MIN:02}:{whole % _S_IN_MIN:02}"
-    return minutes if whole < _S_IN_H else f"{whole // _S_IN_H}:{minutes}"
+    minutes, seconds_left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{f'{hours}:' if hours else ''}{minutes:02}:{seconds_left:02}"

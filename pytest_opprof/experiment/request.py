@@ -16,10 +16,8 @@ from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, named, 
 from pytest_opprof.release import version
 
 NEWEST: Final = "newest"
-DEFAULT_PROCESSES: Final = 12
-DEFAULT_STEPS: Final = 15
-DEFAULT_MAX_TIME: Final = 1.0
-_OPEN: Final = ("setup", "python", "processes", "steps", "max_time", "seed")
+# The options that a request may leave open, and what they are then in a new experiment.
+_OPEN: Final = {"setup": "", "python": "", "processes": 12, "steps": 15, "max_time": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +25,9 @@ class Request:
     """The user's options; None means the default, or the value of the resumed experiment.
 
     The other attributes are those of `Plan`.
-
-    Attributes:
-        base: A branch, tag or commit.
-        timeout: How long a process may take, seconds.
-        resume: "" to start anew; "newest", or an experiment's name.
     """
 
-    base: str
+    base: str  # a branch, tag or commit
     arguments: tuple[str, ...] = ()
     processes: int | None = None
     steps: int | None = None
@@ -42,21 +35,15 @@ class Request:
     seed: int | None = None
     setup: str | None = None
     python: str | None = None
-    timeout: float | None = None
-    resume: str = ""
+    timeout: float | None = None  # how long a process may take, seconds
+    resume: str = ""  # "" to start anew; "newest", or an experiment's name
     settings: TimeSettings = field(default_factory=TimeSettings)
 
 
 def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str) -> Kept:
-    """The experiment to resume, or a new one.
+    """The experiment to resume, or a new one; raises `UsageError` if there is none with these options.
 
-    Args:
-        base: The base's commit.
-        prefix: The folder below the top that pytest starts in.
-
-    Raises:
-        UsageError: There is nothing to resume, or it has other options.
-        OpprofError: An experiment cannot be read or written.
+    `base` is the base's commit, `prefix` the folder below the top that pytest starts in.
     """
     if request.resume and request.resume != NEWEST:
         kept = named(top, request.resume)
@@ -82,27 +69,15 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
 
 def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | None = None) -> Plan:
     """The plan of a request, with open options taken from the plan to resume."""
-    default = like or Plan(
+    chosen: dict[str, Any] = {"arguments": (), **_OPEN, "seed": secrets.randbelow(2**32)}
+    if like is not None:
+        chosen = {name: getattr(like, name) for name in chosen}
+    given = {name: getattr(request, name) for name in chosen if getattr(request, name) not in {None, ()}}
+    return Plan(
         base=base,
         head=head.key,
         prefix=prefix,
-        arguments=(),
-        setup="",
-        python="",
-        processes=DEFAULT_PROCESSES,
-        steps=DEFAULT_STEPS,
-        max_time=DEFAULT_MAX_TIME,
-        seed=secrets.randbelow(2**32),
-        opprof_version=version(),
-    )
-    given: dict[str, Any] = {name: getattr(request, name) for name in _OPEN}
-    return replace(
-        default,
-        base=base,
-        head=head.key,
-        prefix=prefix,
-        arguments=request.arguments or default.arguments,
         opprof_version=version(),
         interpreter=sys.executable,
-        **{name: value for name, value in given.items() if value is not None},
+        **chosen | given,
     )

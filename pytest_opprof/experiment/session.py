@@ -17,7 +17,7 @@ from typing import Final
 
 from pytest_opprof.children import is_gone, send, started
 from pytest_opprof.errors import ExperimentError, UsageError
-from pytest_opprof.recovery.death_report import last_words
+from pytest_opprof.recovery.deaths import last_words
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.members import Document, from_members
 from pytest_opprof.results.run import Run
@@ -39,18 +39,13 @@ _COLLECTED: Final = (0, 5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where and how processes run.
-
-    Attributes:
-        environment: All of their variables.
-        place: A folder for their files.
-        locks: Descriptors that they inherit: the folders that these lock are kept while one of them lives.
-    """
+    """Where and how processes run."""
 
     python: str
     folder: Path
-    environment: Mapping[str, str]
-    place: Path
+    environment: Mapping[str, str]  # all of their variables
+    place: Path  # a folder for their files
+    # Descriptors that they inherit: the folders that these lock are kept while one of them lives.
     locks: tuple[int, ...] = ()
 
     def told(self, variables: Mapping[str, str]) -> Spot:
@@ -60,49 +55,31 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTest:
-    """A test that pytest collected.
+    """A test that pytest collected."""
 
-    Attributes:
-        node_id: As in a run.
-        argument: Pytest's argument for its file, in the folder where it was listed.
-        path: Its file, relative to pytest's root folder.
-        is_chosen: Whether it was not deselected.
-    """
-
-    node_id: str
-    argument: str
-    path: str
+    node_id: str  # as in a run
+    argument: str  # Pytest's argument for its file, in the folder where it was listed
+    path: str  # its file, relative to pytest's root folder
     is_marked: bool
-    is_chosen: bool
+    is_chosen: bool  # whether it was not deselected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What a pytest process found.
+    """What a pytest process found."""
 
-    Attributes:
-        root: Pytest's root folder.
-        arguments: Arguments that start a process like it, without those for tests.
-        options: Its own arguments that do not name tests, files or reports.
-        stdlib: The standard library's folder, an entry of `sys_path`.
-        modules: The file of each module that it imported.
-        copies: For modules of an installed copy of a project, the folder or archive that it was installed
-            from; "" if that is unknown and the copy has the name of the tested project.
-        gates: The rules of its command line, as they were given.
-        ini_gates: Those of its ini file.
-        tests: All tests that it collected, including deselected ones.
-    """
-
-    root: Path
-    arguments: tuple[str, ...]
-    options: tuple[str, ...]
+    root: Path  # Pytest's root folder
+    arguments: tuple[str, ...]  # arguments that start a process like it, without those for tests
+    options: tuple[str, ...]  # its own arguments that do not name tests, files or reports
     sys_path: tuple[str, ...]
-    stdlib: str
-    modules: Mapping[str, str]
+    stdlib: str  # the standard library's folder, an entry of `sys_path`
+    modules: Mapping[str, str]  # the file of each module that it imported
+    # For modules of an installed copy of a project, the folder or archive that it was installed from; "" if
+    # that is unknown and the copy has the name of the tested project.
     copies: Mapping[str, str]
-    gates: tuple[str, ...]
-    ini_gates: tuple[str, ...]
-    tests: tuple[ListedTest, ...]
+    gates: tuple[str, ...]  # the rules of its command line, as they were given
+    ini_gates: tuple[str, ...]  # those of its ini file
+    tests: tuple[ListedTest, ...]  # all tests that it collected, including deselected ones
 
     def is_installed(self, path: Path) -> bool:
         """Whether a file belongs to the standard library or an installed package.
@@ -125,14 +102,7 @@ def check_timeout(seconds: float | None) -> None:
 
 
 def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
-    """List what pytest collects in a folder.
-
-    Args:
-        spot: Where it runs. Its `place` also has the cache of processes with the listing's arguments.
-
-    Raises:
-        ExperimentError: It cannot collect; the message ends with its last lines.
-    """
+    """List what pytest collects in a folder; raises `ExperimentError` with its last lines if it cannot."""
     path = spot.place / _LISTING
     path.unlink(missing_ok=True)
     done = _pytest([*arguments, "--collect-only", "-q"], _listed(spot, path))
@@ -144,16 +114,7 @@ def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
 
 
 def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> tuple[Run, Ended]:
-    """Run tests in a fresh process; return its run and how it ended.
-
-    Args:
-        arguments: Pytest's, without the one for the run's file.
-        timeout: Seconds after which it is stopped; None for no limit.
-
-    Raises:
-        ProcessDiedError: It left no run.
-        OpprofError: The run cannot be used.
-    """
+    """Run tests in a fresh process; gives its run and how it ended, or raises `ProcessDiedError`."""
     document = spot.place / "run.json"
     document.unlink(missing_ok=True)
     done = _pytest([*arguments, f"--opprof-json={document}"], spot, timeout=timeout)
@@ -168,12 +129,7 @@ def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> t
 def measure_and_list(
     arguments: Sequence[str], spot: Spot, *, timeout: float | None
 ) -> tuple[Run, Listing, Ended]:
-    """Like `measure`, with the process's listing, which has what it imported while it ran.
-
-    Raises:
-        ProcessDiedError: It left no run or no listing.
-        OpprofError: The run cannot be used.
-    """
+    """Like `measure`, with the process's listing, which has what it imported while it ran."""
     path = spot.place / _LISTING
     path.unlink(missing_ok=True)
     run, done = measure(arguments, _listed(spot, path), timeout=timeout)
@@ -184,18 +140,12 @@ def measure_and_list(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a process ended.
+    """How a process ended."""
 
-    Attributes:
-        code: Its exit code; below 0 the signal that killed it.
-        output: What it printed, without empty lines.
-        late: The timeout after which it was stopped, seconds; None if it ended by itself.
-    """
-
-    code: int
+    code: int  # its exit code; below 0 the signal that killed it
     pid: int
-    output: str
-    late: float | None = None
+    output: str  # what it printed, without empty lines
+    late: float | None = None  # the timeout after which it was stopped, seconds; None if it ended by itself
 
     @property
     def tail(self) -> str:
@@ -223,12 +173,8 @@ def run(
 ) -> Ended:
     """Run a command to its end; an exception, such as KeyboardInterrupt, stops it and all that it started.
 
-    What it leaves in the background, such as a server, does not delay this.
-
-    Args:
-        environment: All of its variables.
-        timeout: Seconds after which it is stopped; None for no limit.
-        locks: See `Spot`.
+    What it leaves in the background, such as a server, does not delay this. It is stopped after `timeout`
+    seconds; for `locks` see `Spot`.
     """
     # Not a pipe: its end is the end of the last process that holds it.
     with tempfile.TemporaryFile() as file:
@@ -263,10 +209,7 @@ def _pytest(arguments: Sequence[str], spot: Spot, *, timeout: float | None = Non
 
 
 def _ends(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
-    """Whether it ends within so many seconds.
-
-    ``wait(timeout)`` polls, which would disturb what is measured.
-    """
+    """Whether it ends within so many seconds; ``wait(timeout)`` polls, which would disturb the measured."""
     waiting = threading.Thread(target=process.wait, daemon=True)
     waiting.start()
     waiting.join(timeout)
@@ -296,7 +239,7 @@ def _is_gone_soon(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _listed(spot: Spot, path: Path) -> Spot:
-    plugins = [name for name in (spot.environment.get("PYTEST_PLUGINS"), _LISTING_PLUGIN) if name]
+    plugins = filter(None, (spot.environment.get("PYTEST_PLUGINS"), _LISTING_PLUGIN))
     return spot.told({"PYTEST_PLUGINS": ",".join(plugins), _LIST_TO: str(path)})
 
 

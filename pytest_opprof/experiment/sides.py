@@ -18,7 +18,6 @@ from pytest_opprof.compare.sessions import Policy
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.experiment_store import Plan
 from pytest_opprof.experiment.interleave import Side
-from pytest_opprof.experiment.own_code import counterpart, led_apart
 from pytest_opprof.experiment.session import (
     WITHOUT_ADDED,
     ListedTest,
@@ -30,11 +29,10 @@ from pytest_opprof.experiment.session import (
     measure_and_list,
     run,
 )
-from pytest_opprof.experiment.worktree import clear, without_git
+from pytest_opprof.experiment.worktree import CONFTEST, put, without_git
 from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.run import Run
 
-_CONFTEST: Final = "conftest.py"
 _VERSION: Final = f"import importlib.metadata as m; print(m.version({DISTRIBUTION!r}))"
 # Variables of an outer pytest, its plugins or a coverage tool that would disturb the processes.
 _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION", "COV_CORE_")
@@ -42,18 +40,12 @@ _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """A prepared side.
-
-    Attributes:
-        spot: Where its processes run, with all variables but PYTHONHASHSEED.
-        options: Pytest's arguments besides the tests.
-        tests: The node ids of the tests that it has.
-    """
+    """A prepared side."""
 
     side: Side
-    spot: Spot
-    options: tuple[str, ...]
-    tests: tuple[str, ...]
+    spot: Spot  # where its processes run, with all variables but PYTHONHASHSEED
+    options: tuple[str, ...]  # Pytest's arguments besides the tests
+    tests: tuple[str, ...]  # the node ids of the tests that it has
 
     @property
     def traces(self) -> Path:
@@ -61,16 +53,7 @@ class Bench:
         return self.spot.place / "traces"
 
     def measured(self, node_ids: Iterable[str], *, hash_seed: int, timeout: float) -> Run:
-        """Measure some of `tests` in a fresh process.
-
-        Args:
-            node_ids: Some of `tests`.
-            timeout: Seconds after which it is stopped.
-
-        Raises:
-            ProcessDiedError: It left no run.
-            OpprofError: The run cannot be used.
-        """
+        """Measure some of `tests` in a fresh process; raises `ProcessDiedError` if it leaves no run."""
         run, _ = measure(self._arguments(node_ids), self._seeded(hash_seed), timeout=timeout)
         return run
 
@@ -78,12 +61,6 @@ class Bench:
         """Measure and list all tests in a first process, which also fills all caches.
 
         It writes the tests' traces too, because that would disturb a judged process.
-
-        Args:
-            timeout: Seconds after which it is stopped; None for no limit.
-
-        Raises:
-            ExperimentError: It left no run.
         """
         try:
             run, listing, _ = measure_and_list(
@@ -106,19 +83,13 @@ class Bench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Base and head, with the tests that both have.
-
-    Attributes:
-        only_head: The node ids of the tests that the base does not have.
-        only_base: Those that the head lacks or does not mark, in the same files.
-        policy: The head's gates and accepted values.
-    """
+    """Base and head, with the tests that both have."""
 
     base: Bench
     head: Bench
-    only_head: tuple[str, ...]
-    only_base: tuple[str, ...]
-    policy: Policy
+    only_head: tuple[str, ...]  # the node ids of the tests that the base does not have
+    only_base: tuple[str, ...]  # those that the head lacks or does not mark, in the same files
+    policy: Policy  # the head's gates and accepted values
 
     def told(self, variables: Mapping[str, str]) -> Sides:
         """A copy with these variables added."""
@@ -127,51 +98,32 @@ class Sides:
 
 
 def build(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Mapping[Side, Spot]:
-    """Build both sides.
-
-    Args:
-        base: The top of the base's work tree.
-        head: The top of the user's work tree.
-        place: An empty folder for the processes' files.
-        locks: See `session.Spot`.
-
-    Raises:
-        ExperimentError: A side cannot be built.
-    """
+    """Build both sides, from the tops of their work trees; the processes' files go into the empty `place`."""
     environment = inherited(has_its_own=bool(plan.python))
-    return {
-        side: _built(
-            Spot(
-                python=plan.python,
-                folder=top.resolve() / plan.prefix,
-                environment=environment,
-                place=place / side,
-                locks=locks,
-            ),
-            side=side,
-            setup=plan.setup,
+    spots = {}
+    for side, top in ((Side.BASE, base), (Side.HEAD, head)):
+        folder = top.resolve() / plan.prefix
+        if not folder.is_dir():
+            raise ExperimentError(f"the {side} has no folder {folder}: start in a folder of both sides")
+        (place / side).mkdir()
+        spot = Spot(
+            python=plan.python, folder=folder, environment=environment, place=place / side, locks=locks
         )
-        for side, top in ((Side.BASE, base), (Side.HEAD, head))
-    }
+        spots[side] = made_ready(spot, setup=plan.setup, side=side, whose=f"the {side}")
+    return spots
 
 
 def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -> Sides:
-    """List both sides' tests, and replace the base's with the head's.
+    """List both sides' tests, and replace those in the base's work tree with the head's.
 
-    Args:
-        base: The top of the base's work tree, which is changed.
-        head: The top of the user's work tree.
-
-    Raises:
-        ExperimentError: A side cannot be collected, or the sides have no test in common.
-        OpprofError: The head's gates or accepted values cannot be read.
+    Raises `ExperimentError` if a side cannot be collected, or the sides have no test in common.
     """
     base, head = base.resolve(), head.resolve()
     head_list = list_tests(plan.arguments, spots[Side.HEAD])
     wanted = _wanted(head_list)
-    spots = led_apart(spots, head_list, base=base, head=head, has_its_own=bool(plan.python))
+    spots = _led_apart(spots, head_list, base=base, head=head, has_its_own=bool(plan.python))
     base_list = _list_base(
-        wanted, head_list, root=counterpart(head_list.root, head=head, base=base), spot=spots[Side.BASE]
+        wanted, head_list, root=_counterpart(head_list.root, head=head, base=base), spot=spots[Side.BASE]
     )
     known = {test.node_id for test in base_list.tests}
     common = [test for test in wanted if test.node_id in known]
@@ -193,13 +145,6 @@ def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -
     )
 
 
-def _built(spot: Spot, *, side: Side, setup: str) -> Spot:
-    if not spot.folder.is_dir():
-        raise ExperimentError(f"the {side} has no folder {spot.folder}: start in a folder of both sides")
-    spot.place.mkdir()
-    return made_ready(spot, setup=setup, side=side, whose=f"the {side}")
-
-
 def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest], *, plan: Plan) -> Bench:
     tests = tuple(test.node_id for test in common)
     timing = (f"--opprof-timed-steps={plan.steps}", f"--opprof-timed-max-time={plan.max_time:g}")
@@ -208,17 +153,11 @@ def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest
 
 
 def made_ready(spot: Spot, *, setup: str, side: str, whose: str) -> Spot:
-    """Build a spot, and return it with its interpreter found.
+    """Build a spot with the user's command `setup`, if any, and return it with its interpreter found.
 
-    Args:
-        spot: Its interpreter is a path relative to its folder, a program's name, or "" for this interpreter.
-        setup: The user's command that builds it; "" for none.
-        side: The command's `OPPROF_SIDE`.
-        whose: The spot's name in errors, such as "the base".
-
-    Raises:
-        ExperimentError: The build fails, or the interpreter is missing or lacks this release of ours. If the
-            build fails, the message ends with its last lines, and a note has all of them.
+    The interpreter is a path relative to the spot's folder, a program's name, or "" for this one. `side` is
+    the command's `OPPROF_SIDE`, and errors call the spot `whose`. Raises `ExperimentError` if the build
+    fails, with its last lines, and all of them in a note; or if no such interpreter has this release.
     """
     if setup:
         environment = {**spot.environment, "OPPROF_SIDE": side}
@@ -253,17 +192,10 @@ def _interpreter(spot: Spot, *, whose: str) -> str:
 
 
 def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) -> None:
-    """Check that the base's tests ran the base's code.
+    """Check by the listing of a process that ran the base's tests that they ran the code of its work tree.
 
-    Args:
-        listing: That of a process that ran them.
-        whose: The base's name in errors.
-        base: The top of the base's work tree.
-        head: The top of the head's work tree.
-
-    Raises:
-        ExperimentError: They imported a module from the head, for example by an editable install, or from a
-            copy of the project that is installed for both.
+    Raises `ExperimentError` if they imported a module from the head, for example by an editable install, or
+    from a copy of the project that is installed for both. Errors call the base `whose`.
     """
     base, head = base.resolve(), head.resolve()
 
@@ -290,30 +222,19 @@ def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) ->
 def copy_tests(paths: Iterable[str], *, source: Path, to: Path, top: Path) -> None:
     """Copy test files and each ``conftest.py`` above them; remove those that the source does not have.
 
-    Args:
-        paths: Relative to the root folders.
-        source: Pytest's root folder of the side with the tests.
-        to: Pytest's root folder of the other side.
-        top: The top of the other side's work tree.
-
-    Raises:
-        ExperimentError: A file is outside of that work tree.
+    `source` and `to` are pytest's root folders, and `paths` are relative to these. A file outside of the work
+    tree with this `top` raises `ExperimentError`.
     """
     files = {PurePosixPath(path) for path in paths}
-    conftests = {folder / _CONFTEST for path in files for folder in path.parents}
-    for path in sorted(files | conftests):
-        clear(to / path, top=top)
-        if (source / path).exists():
-            (to / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / path, to / path)
+    wanted = files | {folder / CONFTEST for path in files for folder in path.parents}
+    there = {path: (source / path).read_bytes() for path in wanted if (source / path).exists()}
+    put({to / path: there.get(path) for path in sorted(wanted)}, top=top)
 
 
 def inherited(*, has_its_own: bool) -> dict[str, str]:
     """The variables that a fresh process inherits.
 
-    Args:
-        has_its_own: Whether it has its own virtual environment; VIRTUAL_ENV, which installers use, is not
-            inherited then.
+    If it has its own virtual environment, these are without VIRTUAL_ENV, which installers use.
     """
     kept = {name: value for name, value in without_git().items() if not name.startswith(_NOT_INHERITED)}
     if has_its_own:
@@ -351,3 +272,41 @@ def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot:
     # The head's files replace them within a second: their bytecode would pass for that of the new files.
     unwritten = spot.told({"PYTHONDONTWRITEBYTECODE": "1"})
     return list_tests([*head.options, f"--rootdir={root}", *there], unwritten)
+
+
+def _led_apart(
+    spots: Mapping[Side, Spot], listing: Listing, *, base: Path, head: Path, has_its_own: bool
+) -> Mapping[Side, Spot]:
+    """The sides, each with a PYTHONPATH to its own code.
+
+    If PYTHONPATH or an editable install names a folder of the head, the base gets its counterpart. Editable
+    installs do not matter if each side has its own environment.
+    """
+    variables = spots[Side.HEAD].environment
+    given = [entry for entry in variables.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    of_head = [*given, *([] if has_its_own else _editable(listing, head=head))]
+    if not of_head:
+        return spots
+    of_side = {
+        Side.BASE: [str(_counterpart(Path(entry), head=head, base=base)) for entry in of_head],
+        Side.HEAD: of_head,
+    }
+    return {side: spot.told({"PYTHONPATH": os.pathsep.join(of_side[side])}) for side, spot in spots.items()}
+
+
+def _editable(listing: Listing, *, head: Path) -> list[str]:
+    """The head's folders that editable installs import from."""
+    entries = list(listing.sys_path)
+    # Entries after the standard library come from site-packages and its .pth files.
+    behind = entries[entries.index(listing.stdlib) :] if listing.stdlib in entries else []
+    return [
+        entry
+        for entry in behind
+        if Path(entry).resolve().is_relative_to(head) and not listing.is_installed(Path(entry))
+    ]
+
+
+def _counterpart(path: Path, *, head: Path, base: Path) -> Path:
+    """The base's counterpart of a path in the head; any other path unchanged."""
+    resolved = path.resolve()
+    return base / resolved.relative_to(head) if resolved.is_relative_to(head) else path

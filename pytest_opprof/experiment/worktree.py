@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from pytest_opprof.baselines.git import run_git
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.place import Place, remove_stale
 
+CONFTEST: Final = "conftest.py"
 _PREFIX: Final = "opprof-worktree-"
 _SUBMODULE: Final = "160000"
 # Git sets these for a hook's children. They override the repository of the folder that git runs in.
@@ -28,30 +29,18 @@ _OF_ONE_REPOSITORY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worktree:
-    """A work tree of a commit.
+    """A work tree of a commit."""
 
-    Attributes:
-        folder: Its top.
-        lock: The descriptor of its lock; see `Place`.
-        submodules: The paths of submodules, which are empty folders here.
-    """
-
-    folder: Path
-    lock: int
-    submodules: tuple[str, ...]
+    folder: Path  # its top
+    lock: int  # the descriptor of its lock; see `Place`
+    submodules: tuple[str, ...]  # the paths of submodules, which are empty folders here
 
 
 @contextlib.contextmanager
 def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
-    """A work tree of a commit: made on entry, removed on exit.
+    """A work tree of a commit: made on entry, removed on exit; raises `ExperimentError` if git fails.
 
     Entering first removes work trees that killed processes left; those in use are locked.
-
-    Args:
-        repository: A folder in the repository.
-
-    Raises:
-        ExperimentError: Git cannot check it out, or there is no room for it.
     """
     top = top_folder(repository)
     _remove_stale(repository)
@@ -73,32 +62,27 @@ def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
         yield Worktree(folder=folder, lock=home.lock, submodules=submodules)
 
 
-def clear(path: Path, *, top: Path) -> None:
-    """Make room for a new file in a work tree: remove the old one, or the link in its place.
+def put(files: Mapping[Path, bytes | None], *, top: Path) -> None:
+    """Replace files of a work tree, or the links in their places; None removes one.
 
-    Raises:
-        ExperimentError: Its folder is outside of the work tree, for example by a symbolic link.
+    Raises `ExperimentError` if a folder is outside of the work tree, for example by a symbolic link.
     """
-    if not path.parent.resolve().is_relative_to(top.resolve()):
-        raise ExperimentError(f"{path} cannot be replaced: its folder is outside of the work tree {top}")
-    path.unlink(missing_ok=True)
+    for path, data in files.items():
+        if not path.parent.resolve().is_relative_to(top.resolve()):
+            raise ExperimentError(f"{path} cannot be replaced: its folder is outside of the work tree {top}")
+        path.unlink(missing_ok=True)
+        if data is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
 
 def top_folder(folder: Path) -> Path:
-    """The top of the work tree that a folder is in.
-
-    Raises:
-        ExperimentError: There is none.
-    """
+    """The top of the work tree that a folder is in; raises `ExperimentError` without one."""
     return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git, and return what it prints.
-
-    Raises:
-        ExperimentError: It fails; the message ends with its last line.
-    """
+    """Run git, and return what it prints; raises `ExperimentError` with its last line if it fails."""
     try:
         done = run_git(folder, *arguments, environment=without_git(), timeout_s=None)
     except OSError as error:

@@ -59,16 +59,11 @@ _CALMING: Final = {
 def fresh_arguments(
     config: pytest.Config, *, folder: Path, environment: Mapping[str, str] = os.environ
 ) -> list[str]:
-    """The same options, with files of its own, one process, and the order of the tests.
+    """The same options, with files of its own in `folder`, one process, and the order of the tests.
 
-    Args:
-        config: The session's config.
-        folder: The other process's own folder: pytest empties its ``--basetemp``, and truncates its log.
-        environment: The session's.
-
-    Returns:
-        All that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`). Those of
-        ``PYTEST_ADDOPTS`` are among them: its environment must not have it (see `session.WITHOUT_ADDED`).
+    They are all that ``python -m pytest`` needs except the file of the tests (see `plugin.fresh`). Pytest
+    empties its ``--basetemp``. The options of ``PYTEST_ADDOPTS`` are among these: the process's environment
+    must not have it (see `session.WITHOUT_ADDED`).
     """
     has, known = config.pluginmanager.hasplugin, config.known_args_namespace
     added = [*config.getini("addopts"), *shlex.split(environment.get(_ADDED, ""))]

@@ -16,10 +16,9 @@ from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
 from pytest_opprof.plugin.calls import is_of_the_call
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
-from pytest_opprof.plugin.timing import TimedSteps
+from pytest_opprof.plugin.timing import QuietMachine, TimedSteps
 
 
 class Common(TypedDict, total=False):
@@ -126,17 +125,16 @@ class BenchmarkStepping(Stepping):
     @contextlib.contextmanager
     def _between_steps(self, work: Benchmarked) -> Iterator[None]:
         """Code inside is in no step, and not recorded: a setup is not benchmarked."""
-        if self._stepper is None or (work.setup is None and work.teardown is None):
+        collector = Collector.instance()
+        is_alone = self._stepper is None or (work.setup is None and work.teardown is None)
+        if is_alone or not collector.recording:
             yield
             return
-        is_recording = Collector.instance().recording
-        if is_recording:
-            Collector.instance().pause(paused=True)
+        collector.pause(paused=True)
         try:
             yield
         finally:
-            if is_recording:
-                Collector.instance().pause(paused=False)
+            collector.pause(paused=False)
 
     def _unrepeatable(self, error: BaseException) -> str:
         call = f"profiled call {self.calls + 1} of the benchmarked function raised {type(error).__name__}"

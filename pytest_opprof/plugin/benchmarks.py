@@ -1,20 +1,27 @@
-"""pytest-benchmark's fixture in a marked test: the function is passed on once it was timed.
+"""pytest-benchmark: its fixture in a marked test, whose function is passed on when timed, and its files.
 
 The fixture has no hook around a call, so two methods of the object are replaced temporarily: those in which
 its `__call__` and `pedantic` do their work. They are private, so they are looked up; if they are missing, a
 test says itself what to profile, by ``opprof.benchmark``.
+
+The `machine_info` of its files is unchanged: pytest-benchmark warns of every stored file whose machine
+differs in any field, so with a field of ours it would warn of all files stored without us.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
+from pytest_opprof.results.benchmark_machine import details_of
+
+if TYPE_CHECKING:
+    from pytest_opprof.plugin.session import OpprofSession
     from pytest_opprof.results.run import TestResult
 
 # The fixtures of pytest-benchmark (or CodSpeed's replacement) and of CodSpeed alone.
@@ -22,24 +29,22 @@ FIXTURES: Final = ("benchmark", "codspeed_benchmark")
 SUMMARY_SCHEMA: Final = 1
 _METHODS: Final = ("_raw", "_raw_pedantic")
 _KEY: Final = "opprof"
+_FOUND: Final = pytest.StashKey[dict[str, Any]]()
+_STORES: Final = ("save", "autosave", "json")
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmarked:
-    """A benchmarked function, to be called once more for each step.
-
-    Attributes:
-        setup: In the pedantic mode, called before each call; its result, if any, replaces `args` and
-            `kwargs`.
-        teardown: In the pedantic mode, called after each call, with the same arguments.
-    """
+    """A benchmarked function, to be called once more for each step."""
 
     function: Callable[..., object]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    # In the pedantic mode, called before each call; its result, if any, replaces `args` and `kwargs`.
     setup: Callable[[], Any] | None = None
+    # In the pedantic mode, called after each call, with the same arguments.
     teardown: Callable[..., object] | None = None
 
     def prepare(self) -> Arguments:
@@ -129,3 +134,29 @@ def leave_summary(fixture: Any, test: TestResult, *, run_id: str) -> None:
 def is_measured_by_codspeed(config: pytest.Config) -> bool:
     """Whether CodSpeed measures this session: it would count our work too."""
     return bool(getattr(config.pluginmanager.get_plugin("codspeed_plugin"), "is_codspeed_enabled", False))
+
+
+def machine_info(config: pytest.Config, *, without: object) -> dict[str, Any]:
+    """What pytest-benchmark knows of this machine; asked once, not of the plugin `without`, which asks."""
+    if _FOUND not in config.stash:
+        ask = config.pluginmanager.subset_hook_caller("pytest_benchmark_generate_machine_info", [without])
+        config.stash[_FOUND] = ask(config=config)
+    # pytest-benchmark's plugins add to the answer.
+    return copy.deepcopy(config.stash[_FOUND])
+
+
+def machine_details(config: pytest.Config) -> Mapping[str, str]:
+    """The same for our document, if pytest-benchmark asks for it anyway."""
+    theirs = getattr(config, "_benchmarksession", None)
+    is_stored = bool(getattr(theirs, "benchmarks", None)) and any(
+        getattr(theirs, name, None) for name in _STORES
+    )
+    if not is_stored and _FOUND not in config.stash:
+        return {}
+    return details_of(config.hook.pytest_benchmark_generate_machine_info(config=config))
+
+
+def leave_environment(output_json: dict[str, Any], session: OpprofSession) -> None:
+    """Add the run's id and its environment's fingerprint to pytest-benchmark's file."""
+    run = session.run_of(())
+    output_json[_KEY] = {"run_id": run.run_id, "fingerprint": dict(run.environment.fingerprint)}

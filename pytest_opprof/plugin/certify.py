@@ -16,11 +16,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import unwrap
 from pathlib import Path
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 import pytest
 
+from pytest_opprof.capture.call_sites import library_folders
 from pytest_opprof.capture.replay import Replay
 from pytest_opprof.children import send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
@@ -28,7 +31,6 @@ from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
 from pytest_opprof.experiment.session import WITHOUT_ADDED
 from pytest_opprof.plugin.arguments import fresh_arguments
-from pytest_opprof.plugin.own_fixtures import must_run_alone
 from pytest_opprof.plugin.shortfall import FAULTS
 from pytest_opprof.recovery.sessions import left_by, remove
 from pytest_opprof.results.agreement import repeated
@@ -46,6 +48,7 @@ _ERRORS: Final = ("Fatal Python error: ", "INTERNALERROR> ", "ERROR: ", "python 
 _LOOK_S: Final = 0.2  # between two updates of the progress
 _WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some
 _ALONE: Final = "not certified: --opprof-save-processes=1 starts no process to confirm what this one measured"
+_EMPTY: Final = CellType()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +60,9 @@ class Certified:
 
 
 def certify(config: pytest.Config, run: Run, *, processes: int) -> Certified:
-    """Measure a run's tests in fresh processes and compare what must be exact.
+    """Measure a run's tests in fresh processes, so many with this one, and compare what must be exact.
 
     One active step is enough for a test with the same counts as in the run.
-
-    Args:
-        processes: The number of processes in all, including this one.
     """
     wanted = [test for test in run.tests if test.is_usable]
     if not wanted:
@@ -95,8 +95,7 @@ def certify(config: pytest.Config, run: Run, *, processes: int) -> Certified:
 def _told(config: pytest.Config, text: str, *, total: int) -> Iterator[Callable[[int], None] | None]:
     """Show the progress of a save, which may take twice as long as its tests.
 
-    Yields:
-        Draws the number of ended tests on a terminal; None elsewhere, where the text gets a line.
+    Yields what draws the number of ended tests on a terminal; None elsewhere, where the text gets a line.
     """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.get_verbosity() < 0:
@@ -131,13 +130,8 @@ def _measured_again(
 ) -> dict[str, TestResult]:
     """Fresh processes' measurements of a run's tests, in its order, by node id.
 
-    Args:
-        number: The process's number, from 1 on.
-        on_ended: Gets the number of ended tests now and then; may be None.
-
-    Raises:
-        OpprofError: One left no document.
-        OSError: One cannot be started.
+    `number` counts processes, from 1 on; `on_ended` gets the number of ended tests now and then. Raises
+    `OpprofError` if a process left no document, and `OSError` if one cannot be started.
     """
     with contextlib.ExitStack() as stack:
         processes = [
@@ -161,7 +155,7 @@ def _measured_again(
 class SecondLooks:
     """Measures tests that are about to fail in fresh processes, within 30 s.
 
-    It does not if a second process could disturb what the test's fixtures made (see `own_fixtures`).
+    It does not if a second process could disturb what the test's fixtures made (see `must_run_alone`).
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -235,11 +229,7 @@ class _FreshProcess:
         return path.stat().st_size if path.exists() else 0
 
     def run(self, timeout_s: float | None) -> Run:
-        """Wait for its end, at most that many seconds; gives its run.
-
-        Raises:
-            OpprofError: It wrote no document. subprocess.TimeoutExpired: It has not ended.
-        """
+        """Wait for its end, at most so many seconds; gives its run, and raises `OpprofError` without one."""
         code = self.process.wait(timeout_s)
         if (document := self.folder / _DOCUMENT).exists():
             return read_run(document)
@@ -258,11 +248,7 @@ def _fresh_process(
     first: Run | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Iterator[_FreshProcess]:
-    """A fresh process that measures some tests, in this order, to confirm the `first` run.
-
-    Raises:
-        OSError: It cannot be started.
-    """
+    """A fresh process that measures some tests, in this order, to confirm the `first` run."""
     with Place("certify") as place:
         folder = place.folder
         known, tests = folder / "first.json", folder / "tests.json"
@@ -303,3 +289,43 @@ def _command(config: pytest.Config, *, folder: Path, environment: Mapping[str, s
         *(sys.executable, *like_a_script, "-m", "pytest"),
         *fresh_arguments(config, folder=folder, environment=environment),
     ]
+
+
+def must_run_alone(item: pytest.Item) -> bool:
+    """Whether a test uses the project's own fixtures that outlive it.
+
+    A second process would make and end what they made, such as a database by its name, while later tests of
+    this one still use it.
+    """
+    return any(
+        not code.co_filename.startswith(library_folders())
+        for fixture in _fixtures(item)
+        if fixture.scope != "function"
+        for code in _codes(fixture.func)
+    )
+
+
+def _fixtures(item: pytest.Item) -> Iterator[Any]:
+    """A test's fixtures: those known at collection, and those that were asked for by name later."""
+    info, request = getattr(item, "_fixtureinfo", None), getattr(item, "_request", None)
+    if info is not None:
+        for name in info.names_closure:
+            yield from info.name2fixturedefs.get(name, ())
+    yield from getattr(request, "_fixture_defs", {}).values()
+
+
+def _codes(function: Callable[..., object]) -> list[CodeType]:
+    """The code of a fixture's function, and of those that it wraps or has in its closure.
+
+    A decorator has the project's function there, and so has pytest's fixture for `setup_module()`.
+    """
+    found: dict[CodeType, None] = {}
+    left: list[object] = [function, unwrap(function)]
+    while left:
+        one = left.pop()
+        if type(one) is MethodType:  # not isinstance(): that would ask the objects in a closure
+            one = one.__func__
+        if type(one) is FunctionType and one.__code__ not in found:
+            found[one.__code__] = None
+            left += [cell.cell_contents for cell in one.__closure__ or () if cell != _EMPTY]
+    return list(found)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
 
-from pytest_opprof.baselines.accepted import with_acceptances
+from pytest_opprof.baselines.accepted import prune, with_acceptances
+from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.last import keep_last
 from pytest_opprof.compare.sessions import compare_runs
+from pytest_opprof.compare.varying import varying_note
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.history.store import history_of, remember
-from pytest_opprof.plugin.baseline import save_run
-from pytest_opprof.plugin.benchmark_files import machine_details
-from pytest_opprof.plugin.certify import certify
+from pytest_opprof.plugin.benchmarks import machine_details
+from pytest_opprof.plugin.certify import Certified, certify
 from pytest_opprof.plugin.failing import fail_session, failures_of, listed_failures, name_causes
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import calls_no_test
@@ -34,9 +36,10 @@ from pytest_opprof.report.text import Style, escaped
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.run import Environment, Outcome, Run
 from pytest_opprof.results.shards import RANK
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
+_MOST_SPENT: Final = 3
 _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
     Style.PLAIN: {},
     Style.BOLD: {"bold": True},
@@ -48,16 +51,9 @@ _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
 
 
 def finish(session: OpprofSession, its: pytest.Session) -> None:
-    """Compare and keep the measurements; fail the session for reasons without a test.
-
-    Args:
-        session: Ours; its files that are not kept are removed.
-        its: Pytest's; its exit status may change from passed to failed.
-    """
-    try:
+    """Compare and keep the measurements; fail the session for reasons without a test."""
+    with contextlib.closing(session):
         _finish(session, its)
-    finally:
-        session.close()
 
 
 def _finish(session: OpprofSession, its: pytest.Session) -> None:
@@ -69,7 +65,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
         config.workeroutput[LOST] = session.failures
         return
     measured_in = _join(session)
-    session.add_details(machine_details(config))
+    session.details = {**machine_details(config), **session.details}
     run = session.run_of(session.results.values(), measured_in=measured_in)
     if first_run(config) is not None:
         # The process that started this one judges and keeps.
@@ -213,11 +209,7 @@ def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:
 
 
 def _save(session: OpprofSession, run: Run, comparison: Comparison, *, its: pytest.Session) -> bool:
-    """Certify a run and keep it as a baseline, without regressed tests: they are not an example to follow.
-
-    Returns:
-        Whether it succeeded.
-    """
+    """Certify and keep a run without regressed tests, which are no example; says whether it was kept."""
     regressed = {
         test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED and session.fails(test)
     }
@@ -234,18 +226,37 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison, *, its: pyte
         its.exitstatus, its.shouldstop = pytest.ExitCode.INTERRUPTED, "opprof was interrupted"
         return False
     try:
-        saved = save_run(
-            session.config,
-            session.options,
-            run,
-            certified=certified,
-            collected=session.collected,
-            folder=session.folder,
-            gates_of=session.policy.gates_of,
-            traces=session.traces,
-        )
+        session.notes |= dict.fromkeys(_keep(session, run, certified))
     except OpprofError as error:
         session.failures.append(str(error))
         return False
-    session.notes |= dict.fromkeys(saved)
     return True
+
+
+def _keep(session: OpprofSession, run: Run, certified: Certified) -> list[str]:
+    """Keep a run as `certified`, and drop the acceptances that it replaces; gives sentences for the user."""
+    assert session.options.save is not None
+    notes = [certified.note] if certified.note else []
+    run = replace(run, tests=certified.tests, notes=tuple(notes))
+    store = open_store(session.options.store, root=session.config.rootpath)
+    saved = store.save(session.options.save, run, collected=session.collected)
+    if saved.place is not None:
+        kept = sum(test.carried_from is None for test in saved.run.tests)
+        notes.insert(0, f"saved {counted(kept, 'test')} as {saved.run.title}: {saved.place}")
+        notes += filter(None, [varying_note(certified.tests, session.policy.gates_of)])
+        notes += _spent(session, saved.run, is_committed=store.is_committed)
+        notes += session.traces.keep(store, saved.run)
+    return [*notes, *saved.notes]
+
+
+def _spent(session: OpprofSession, run: Run, *, is_committed: bool) -> Iterator[str]:
+    """Drop the acceptances whose rises the new baseline has, and say so."""
+    try:
+        spent = prune(session.folder, run, is_committed=is_committed)
+    except OpprofError as error:
+        yield str(error)
+        return
+    if spent:
+        many = counted(len(spent), "entry", "entries")
+        paths = listed([f"{entry.path} of {entry.test}" for entry in spent], most=_MOST_SPENT)
+        yield f"{run.title} includes what was accepted: removed {many} of accepted.json ({paths}); commit it"

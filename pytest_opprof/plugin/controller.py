@@ -45,8 +45,7 @@ class ControllerHooks:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Read a worker's report, or find what a dead worker left.
 
-        Raises:
-            pytest.UsageError: It refused to run, and could not say so itself.
+        If it refused to run, it could not say so itself: this raises `pytest.UsageError`.
         """
         if error:
             self._tell_of_deaths(node.config)

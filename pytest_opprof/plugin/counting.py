@@ -34,22 +34,14 @@ class Counter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What is counted, and how.
-
-    Attributes:
-        source: Its name in documents.
-        counter: Makes the counter; raises `CaptureUnavailableError` if there is none.
-        apart: By how many thousandths two agreeing calls may differ.
-        least: The number by which they may always differ.
-        warms_up: Whether short calls count only after Python specialized them.
-    """
+    """What is counted, and how."""
 
     metrics: tuple[Metric, ...]
-    source: Source
-    counter: Callable[[], Counter]
-    apart: int = 0
-    least: int = 0
-    warms_up: bool = False
+    source: Source  # its name in documents
+    counter: Callable[[], Counter]  # makes the counter; raises `CaptureUnavailableError` if there is none
+    apart: int = 0  # by how many thousandths two agreeing calls may differ
+    least: int = 0  # the number by which they may always differ
+    warms_up: bool = False  # whether short calls count only after Python specialized them
 
     def agree(self, one: tuple[int, ...], other: tuple[int, ...]) -> bool:
         """Whether two calls agree."""
@@ -76,16 +68,11 @@ MACHINE: Final = Kind(
 
 
 class CountedCalls(CallAtFixedDepth):
-    """Counts the instructions of calls of a test after its schedule.
+    """Counts the instructions of calls of a test after its schedule; `reason` says why nothing was counted.
 
-    Two calls in a row must agree, or one must have the expected count: then nothing varies. Garbage is
-    collected before each, not during it, because a collection runs finalizers at an unpredictable moment.
-
-    Args:
-        expected: The totals of a certified baseline; None without one.
-
-    Attributes:
-        reason: Why nothing was counted; "" if something was.
+    Two calls in a row must agree, or one must have the expected count, of a certified baseline: then nothing
+    varies. Garbage is collected before each, not during it, because a collection runs finalizers at an
+    unpredictable moment.
     """
 
     def __init__(self, kind: Kind, *, expected: tuple[int, ...] | None = None) -> None:

@@ -50,7 +50,7 @@ def _fail(section: str) -> Never:
 
 def failures_of(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
     """Sentences on what fails a session without a test of ours."""
-    if session.baseline.problem and session.fails_without_baseline:
+    if session.baseline.problem and session.fail_on.no_baseline:
         yield session.baseline.problem
     failed = {canonical_node_id(node_id) for node_id in session.config.stash[FAILED]}
     lost = [test for test in _failing(session, comparison) if test.verdict not in NOT_THE_TESTS]
@@ -86,9 +86,6 @@ def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -
 
     Which tests share a cause is known only when all have run. Until then, as in JUnit reports, each section
     has its own test's command.
-
-    Args:
-        reports: Those of failed tests, by pytest's node id.
     """
     by_test = {canonical_node_id(node_id): report for node_id, report in reports.items()}
     for node_id, intended in intentions(common_causes(comparison), ACCEPT).items():
@@ -99,11 +96,7 @@ def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -
 
 
 def fail_session(its: pytest.Session, failures: Sequence[str]) -> bool:
-    """Fail a session that pytest would pass, and say so beside its green last line.
-
-    Returns:
-        Whether that was needed.
-    """
+    """Fail a session that pytest would pass, beside its green last line; says whether that was needed."""
     if not failures or its.exitstatus not in GREEN:
         return False
     its.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -15,8 +15,7 @@ from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.keys import CRASHES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import OpprofError
-from pytest_opprof.recovery.death_report import told
-from pytest_opprof.recovery.deaths import death_of, write_trace
+from pytest_opprof.recovery.deaths import death_of, told, write_trace
 from pytest_opprof.recovery.sessions import Note, is_leftover, left_sessions, project_of, remove
 
 _CRASHES: Final = FOLDER / CRASHES
@@ -26,11 +25,7 @@ _WORKER: Final = "PYTEST_XDIST_WORKER"
 
 @contextlib.contextmanager
 def recorded(item: pytest.Item, *, always: bool) -> Iterator[None]:
-    """Note in the session file which test runs, from setup to teardown.
-
-    Args:
-        always: Also keep the last events between measurements.
-    """
+    """Note in the session file which test runs, until its teardown; `always` keeps the last events too."""
     collector = Collector.instance()
     note = Note(
         project=project_of(item.config.rootpath), worker=os.environ.get(_WORKER, ""), node_id=item.nodeid

@@ -153,8 +153,9 @@ def pytest_collection_modifyitems(
         notes = mark_tests(config, {*collected, *items})
     marked = {item for item in {*collected, *items} if _is_marked(item)}
     chosen = [item for item in items if item in marked] if marked else []
-    if options.mode == "only":
-        _deselect(config, items, keep=chosen)
+    if options.mode == "only" and len(chosen) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in marked])
+        items[:] = chosen
     if marked or notes or options.asks_for_something or options.mode == ALWAYS:
         from pytest_opprof.plugin.opening import open_session  # noqa: PLC0415  # as above
 
@@ -168,14 +169,6 @@ def _is_marked(item: pytest.Item) -> bool:
     if isinstance(item, pytest.Function):
         return item.get_closest_marker("profile") is not None
     return any(mark.name == "profile" for mark in item.own_markers)
-
-
-def _deselect(config: pytest.Config, items: list[pytest.Item], *, keep: list[pytest.Item]) -> None:
-    kept = set(keep)
-    others = [item for item in items if item not in kept]
-    if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = keep
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -243,7 +236,7 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_benchmark_generate_machine_info(config: pytest.Config) -> dict[str, Any]:
     """Ask pytest-benchmark's other plugins once: each answer takes more than a second."""
-    from pytest_opprof.plugin.benchmark_files import machine_info  # noqa: PLC0415  # as above
+    from pytest_opprof.plugin.benchmarks import machine_info  # noqa: PLC0415  # as above
 
     return machine_info(config, without=sys.modules[__name__])
 
@@ -253,7 +246,7 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
     """Add the environment to pytest-benchmark's file, as to our documents."""
     session = config.stash.get(SESSION, None)
     if session:
-        from pytest_opprof.plugin.benchmark_files import leave_environment  # noqa: PLC0415  # as above
+        from pytest_opprof.plugin.benchmarks import leave_environment  # noqa: PLC0415  # as above
 
         leave_environment(output_json, session)
 
@@ -267,9 +260,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
 
         finish(ours, session)
     if UNMEASURED in session.config.stash:
-        from pytest_opprof.plugin.unmeasured import fail  # noqa: PLC0415  # as above
+        from pytest_opprof.plugin.opening import fail_unmeasured  # noqa: PLC0415  # as above
 
-        fail(session)
+        fail_unmeasured(session)
     return (yield)
 
 

@@ -63,16 +63,12 @@ def _test(item: pytest.Item, *, is_chosen: bool) -> dict[str, Any]:
     path = item.nodeid.partition("::")[0]
     return {
         "node_id": canonical_node_id(item.nodeid),
-        "argument": _as_argument(item.config, path),
+        # In a node id it is relative to the root folder; as an argument, to where pytest was started.
+        "argument": os.path.relpath(item.config.rootpath / path, item.config.invocation_params.dir),
         "path": path,
         "is_marked": item.get_closest_marker("profile") is not None,
         "is_chosen": is_chosen,
     }
-
-
-def _as_argument(config: pytest.Config, path: str) -> str:
-    """A path in a node id is relative to the root folder; an argument, to where pytest was started."""
-    return os.path.relpath(config.rootpath / path, config.invocation_params.dir)
 
 
 def files_of_modules() -> dict[str, str]:
@@ -89,13 +85,8 @@ def files_of_modules() -> dict[str, str]:
 def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, str]:
     """The imported modules that come from installed copies of projects, not from their folders.
 
-    Args:
-        root: Pytest's root folder. A project that its ``pyproject.toml`` names is one, wherever its copy was
-            installed from.
-
-    Returns:
-        By module name, the copy's origin (a folder or archive), as installers record it (PEP 610); "" if they
-        do not.
+    By module name, the copy's origin (a folder or archive), as installers record it (PEP 610); "" if they do
+    not. The project that the ``pyproject.toml`` of pytest's `root` names is one, wherever its copy is from.
     """
     found: dict[str, str] = {}
     tested = _name_of_project(root)

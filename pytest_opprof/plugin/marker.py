@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -51,48 +51,37 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _MAY_BE_NONE: Final = ("activities", "schedule", "limits", "gates")
+_FLAGS = ("record_shapes", "profile_memory", "with_flops", "with_modules", "group_by_input_shape", "trace")
+_Kind = TypeVar("_Kind")
 _MOST_CALLS: Final = 10_000
 BY_LINE: Final = pytest.StashKey[None]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRequest:
-    """What one marked test asks for.
+    """What one marked test asks for."""
 
-    Attributes:
-        schedule: Maps a step's number to its action.
-        numbers: The schedule's numbers; None for a function of the user's own.
-        calls: How often a test is called, if it does not step itself.
-        cycles: How many cycles a test that steps itself must finish.
-        stacks: The recorded stacks, of "python" and "cpp".
-        names_activities: The marker names them; else CUDA's are recorded if the session records them.
-        sampling: The share of torch's ops to record.
-        size: The parameter that is the test's size; empty without one.
-        is_named: The marker is in the test's code; else a line of the options chose it.
-        missing: Requests that this release does not support.
-        steps_itself: The test calls `step()` of the ``opprof`` fixture.
-    """
-
-    schedule: Callable[[int], object]
-    numbers: Schedule | None
-    calls: int
-    cycles: int = 1
+    schedule: Callable[[int], object]  # maps a step's number to its action
+    numbers: Schedule | None  # the schedule's numbers; None for a function of the user's own
+    calls: int  # how often a test is called, if it does not step itself
+    cycles: int = 1  # how many cycles a test that steps itself must finish
     activities: tuple[str, ...] = ("cpu",)
+    # The marker names them; else CUDA's are recorded if the session records them.
     names_activities: bool = False
     record_shapes: bool = False
     profile_memory: bool = False
     with_flops: bool = False
-    stacks: frozenset[str] = frozenset()
+    stacks: frozenset[str] = frozenset()  # the recorded stacks, of "python" and "cpp"
     with_modules: bool = False
-    sampling: float = EVERY_OP
+    sampling: float = EVERY_OP  # the share of torch's ops to record
     limits: Any = ()
-    size: str = ""
+    size: str = ""  # the parameter that is the test's size; empty without one
     gates: Mapping[str, str] = field(default_factory=dict)
-    is_named: bool = True
+    is_named: bool = True  # the marker is in the test's code; else a line of the options chose it
     group_by_input_shape: bool = False
     trace: bool = False
-    missing: tuple[str, ...] = ()
-    steps_itself: bool = False
+    missing: tuple[str, ...] = ()  # requests that this release does not support
+    steps_itself: bool = False  # the test calls `step()` of the ``opprof`` fixture
 
     def sources_left(self, sources: frozenset[str]) -> frozenset[str]:
         """A session's sources, as the activities restrict and extend them."""
@@ -120,13 +109,9 @@ class ProfileRequest:
 
 
 def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType({})) -> ProfileRequest:
-    """What a marked test's marker asks for. Only the closest marker counts.
+    """What a marked test's closest marker asks for; `suite` has what holds unless the marker sets it.
 
-    Args:
-        suite: Arguments for all tests, unless the marker sets them.
-
-    Raises:
-        UsageError: An argument is unknown or invalid, or the test cannot be profiled.
+    Raises `UsageError` if an argument is unknown or invalid.
     """
     mark = _closest(item)
     where = f"@pytest.mark.profile of {item.nodeid}"
@@ -152,20 +137,18 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
         cycles=max(numbers.repeat, 1) if numbers else 1,
         activities=activities,
         names_activities="activities" in arguments,
-        record_shapes=_flag(arguments, "record_shapes", where=where),
-        profile_memory=_flag(arguments, "profile_memory", where=where),
-        with_flops=_flag(arguments, "with_flops", where=where),
         stacks=stack_sources(arguments.get("with_stack", False), where=where),
-        with_modules=_flag(arguments, "with_modules", where=where),
         sampling=parse_sampling(arguments.get("sampling", EVERY_OP), where=where),
         limits=arguments.get("limits", ()),
-        size=_text(arguments, "size", where=where),
+        size=_checked("size", arguments.get("size", ""), str, "a string", where=where),
         is_named=BY_LINE not in item.stash,
         gates={str(path): str(rule) for path, rule in gates.items()},
-        group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),
-        trace=_flag(arguments, "trace", where=where),
         missing=tuple(f"activity {name}" for name in activities if name not in {"cpu", "cuda"}),
         steps_itself=steps_itself,
+        **{
+            name: _checked(name, arguments.get(name, False), bool, "True or False", where=where)
+            for name in _FLAGS
+        },
     )
 
 
@@ -180,11 +163,7 @@ def _closest(item: pytest.Item) -> pytest.Mark:
 
 
 def check_names(arguments: Iterable[str], *, where: str) -> None:
-    """Check that the marker has them all.
-
-    Raises:
-        UsageError: It has no such argument.
-    """
+    """Raise `UsageError` if the marker lacks one of these arguments."""
     for name in arguments:
         if name not in ARGUMENTS:
             hint = did_you_mean(name, ARGUMENTS, otherwise="there are")
@@ -225,17 +204,9 @@ def refusal_of(item: pytest.Item) -> str:
     return ""
 
 
-def _flag(arguments: Mapping[str, Any], name: str, *, where: str) -> bool:
-    value = arguments.get(name, False)
-    if not isinstance(value, bool):
-        raise UsageError(f"{where}: {name} must be True or False, not {value!r}")
-    return value
-
-
-def _text(arguments: Mapping[str, Any], name: str, *, where: str) -> str:
-    value = arguments.get(name, "")
-    if not isinstance(value, str):
-        raise UsageError(f"{where}: {name} must be a string, not {value!r}")
+def _checked(name: str, value: Any, kind: type[_Kind], what: str, *, where: str) -> _Kind:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UsageError(f"{where}: {name} must be {what}, not {value!r}")
     return value
 
 
@@ -267,7 +238,9 @@ def _plan(
             raise UsageError(f"{where}: `schedule` is a function from a step's number to a ProfilerAction")
         return own, None, _calls_of(own, where=where) if needs_calls else 0
     numbers = {"wait": 0, "warmup": 1, "active": 3}
-    numbers |= {name: _number(name, arguments[name], where=where) for name in _NUMBERS if name in arguments}
+    numbers |= {name: arguments[name] for name in _NUMBERS if name in arguments}
+    for name, value in numbers.items():
+        _checked(name, value, int, "a whole number", where=where)
     kept = Schedule(**numbers)
     try:
         plan = _scheduled(kept)
@@ -287,12 +260,6 @@ def _calls(numbers: Schedule) -> int:
     cycle = numbers.wait + numbers.warmup + numbers.active
     first = numbers.wait if numbers.skip_first_wait else 0
     return numbers.skip_first + cycle * max(numbers.repeat, 1) - first
-
-
-def _number(name: str, value: Any, *, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{where}: {name} must be a whole number, not {value!r}")
-    return value
 
 
 def _calls_of(own: Callable[[int], object], *, where: str) -> int:

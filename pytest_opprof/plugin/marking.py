@@ -26,30 +26,19 @@ _LINE: Final = re.compile(rf"\s*(!?)\s*(-k\s+)?(?!!){_WORD}\s*(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class MarkLine:
-    """Which tests a line chooses, and their arguments.
-
-    Attributes:
-        is_excluding: It excludes tests that earlier lines chose.
-    """
+    """Which tests a line chooses, and their arguments."""
 
     chooses: Callable[[pytest.Item], bool]
-    is_excluding: bool
+    is_excluding: bool  # it excludes tests that earlier lines chose
     arguments: Mapping[str, Any]
 
 
 def mark(items: Collection[pytest.Item], lines: Collection[str]) -> list[str]:
     """Give tests the marker; a marker in the code wins, and of several matching lines the last.
 
-    A test that cannot have the marker is left alone, because no line named it.
-
-    Args:
-        lines: ``[!]PATH|NODE-ID|-k EXPRESSION [ARGUMENTS]``, the weaker first.
-
-    Returns:
-        The lines that choose tests, and match none.
-
-    Raises:
-        UsageError: A line is invalid.
+    A line is ``[!]PATH|NODE-ID|-k EXPRESSION [ARGUMENTS]``, the weaker first; an invalid one raises
+    `UsageError`. A test that cannot have the marker is left alone, because no line named it. Returns the
+    lines that choose tests, and match none.
     """
     parsed = [parse_mark(line) for line in lines]
     for item in items:
@@ -64,11 +53,7 @@ def mark(items: Collection[pytest.Item], lines: Collection[str]) -> list[str]:
 
 
 def parse_mark(line: str) -> MarkLine:
-    """Read one line.
-
-    Raises:
-        UsageError: It is invalid.
-    """
+    """Read one line; raises `UsageError` if it is invalid."""
     match = _LINE.fullmatch(line)
     if match is None:
         raise UsageError(f"opprof_mark: {line!r} names no test: write a path, a node id or -k EXPRESSION")
@@ -86,11 +71,7 @@ def parse_mark(line: str) -> MarkLine:
 
 
 def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
-    """Read the marker's arguments in Python syntax, such as ``warmup=2, record_shapes=True``.
-
-    Raises:
-        UsageError: They are not arguments.
-    """
+    """Read the marker's arguments in Python syntax, such as ``warmup=2, record_shapes=True``."""
     try:
         call = ast.parse(f"profile({text})", mode="eval").body
         words = call.keywords if isinstance(call, ast.Call) and not call.args else []
@@ -108,15 +89,9 @@ def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
 def suite_arguments(
     profile: str, limits: Collection[str], *, known_ops: Collection[str]
 ) -> Mapping[str, Any]:
-    """Defaults for profiled tests whose marker does not set them.
+    """Defaults for profiled tests whose marker does not set them; raises `UsageError` if they are invalid.
 
-    Args:
-        profile: The marker's arguments, as ``--opprof-profile`` has them.
-        limits: Presets, and budgets as ``METRIC=BOUND``, ``METRIC<=BOUND`` and the like.
-        known_ops: The names of all ops, as far as known.
-
-    Raises:
-        UsageError: They are invalid.
+    `profile` has the marker's arguments as text; `limits` presets, and budgets such as ``METRIC=BOUND``.
     """
     arguments = dict(parse_arguments(profile, where="opprof_profile"))
     check_names(arguments, where="opprof_profile")

@@ -15,21 +15,22 @@ from pytest_opprof.capture.cuda import CUDA, has_driver, open_cuda
 from pytest_opprof.capture.native import ABSENCE, Absence
 from pytest_opprof.capture.observer_build import what_it_waits_for
 from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.compare.verdicts import parse_fail_on
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.benchmarks import is_measured_by_codspeed
+from pytest_opprof.plugin.failing import GREEN
 from pytest_opprof.plugin.flight import tell_of_deaths
 from pytest_opprof.plugin.marking import mark, suite_arguments
 from pytest_opprof.plugin.measurement import problem_sentence, problem_sentences
-from pytest_opprof.plugin.options import calls_no_test
+from pytest_opprof.plugin.options import Options, calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
 from pytest_opprof.plugin.scaling import leave_limit_to_the_last
 from pytest_opprof.plugin.session import OpprofSession
-from pytest_opprof.plugin.stash import ARMING, ASIDE, OPTIONS, SESSION, XDIST
-from pytest_opprof.plugin.unmeasured import leave_undone, stand_aside
+from pytest_opprof.plugin.stash import ARMING, ASIDE, OPTIONS, SESSION, UNMEASURED, XDIST
 from pytest_opprof.plugin.workers import Exchange, exchange_of
 from pytest_opprof.release import version
 from pytest_opprof.report.terminal import header_lines
-from pytest_opprof.results.files import IN_PARTS
+from pytest_opprof.results import files
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import MAX_TESTS, canonical_node_id
 from pytest_opprof.wording import listed
@@ -44,15 +45,9 @@ def open_session(
     chosen: Sequence[pytest.Item],
     notes: Collection[str],
 ) -> None:
-    """Make this process's session.
+    """Make this process's session; raises `pytest.UsageError` if a request is invalid, or cannot be read.
 
-    Args:
-        marked: All collected marked tests.
-        chosen: Those of them that will run.
-        notes: For its summary.
-
-    Raises:
-        pytest.UsageError: A request is invalid, or cannot be read.
+    `marked` are all collected marked tests, `chosen` those that will run, `notes` for the summary.
     """
     if is_measured_by_codspeed(config):
         _stand_aside(config)
@@ -80,14 +75,7 @@ def open_session(
 
 
 def mark_tests(config: pytest.Config, items: Collection[pytest.Item]) -> list[str]:
-    """Mark what the user chose by options.
-
-    Returns:
-        A sentence for each option that chooses nothing: its gate does not run.
-
-    Raises:
-        pytest.UsageError: A line is invalid.
-    """
+    """Mark what the user chose; gives a sentence for each option that chooses nothing: its gate is idle."""
     with _refusing(config):
         idle = mark(items, config.stash[OPTIONS].marks)
     if config.getoption("opprof_tests", None):  # a fresh process collects a part
@@ -100,11 +88,7 @@ def mark_tests(config: pytest.Config, items: Collection[pytest.Item]) -> list[st
 
 
 def open_controller(config: pytest.Config, folder: Path) -> None:
-    """Make the session of xdist's controller, before its workers start where there is something to prepare.
-
-    Raises:
-        pytest.UsageError: A request is invalid, or cannot be read.
-    """
+    """Make the session of xdist's controller, before its workers start where something is to be prepared."""
     exchange = Exchange(folder=folder)
     if ABSENCE is not None:
         _leave_unmeasured(config, ABSENCE)
@@ -133,18 +117,38 @@ def _leave_unmeasured(config: pytest.Config, absence: Absence) -> None:
     """Profile nothing, because nothing can be. A broken installation must not skip a gate."""
     if absence.is_fault and config.stash[OPTIONS].asks_for_something:
         _refuse(config, [f"opprof: {absence}"])
-    with _refusing(config):
-        stand_aside(config, absence)
+    config.stash[ASIDE] = f"opprof: {absence}"
+    _leave_undone(config, reason=absence.reason)
 
 
 def leave_off(config: pytest.Config) -> None:
-    """Say what the command line requested in vain, because opprof is off.
+    """Say what the command line requested in vain, because opprof is off."""
+    _leave_undone(config, reason="opprof is off (--opprof=off, or opprof = off in the ini file)")
 
-    Raises:
-        pytest.UsageError: A verdict to fail on is unknown.
-    """
-    with _refusing(config):
-        leave_undone(config, reason="opprof is off (--opprof=off, or opprof = off in the ini file)")
+
+def _leave_undone(config: pytest.Config, *, reason: str) -> None:
+    """Note the summary's sentence on all that was requested and is not done."""
+    if not calls_no_test(config):
+        with _refusing(config):
+            undone = [*_undone(config.stash[OPTIONS])]
+        config.stash[UNMEASURED] = "; ".join([f"opprof: not measured: {reason}", *undone])
+
+
+def fail_unmeasured(session: pytest.Session) -> None:
+    """Fail a session that passed, if ``--opprof-fail-on`` says so."""
+    if parse_fail_on(session.config.stash[OPTIONS].fail_on).unmeasured and session.exitstatus in GREEN:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _undone(options: Options) -> Iterator[str]:
+    if options.baseline:
+        yield f"nothing was compared with {options.baseline}"
+    if options.save:
+        yield f"nothing was saved as {options.save}"
+    for path in filter(None, (options.json, *(report.path for report in options.reports))):
+        yield f"{files.shown(path)} was not written"
+    if parse_fail_on(options.fail_on).unmeasured:
+        yield "--opprof-fail-on makes this fail"
 
 
 def _refuse_too_many(config: pytest.Config, chosen: Sequence[pytest.Item]) -> None:
@@ -152,7 +156,9 @@ def _refuse_too_many(config: pytest.Config, chosen: Sequence[pytest.Item]) -> No
     options = config.stash[OPTIONS]
     tests = len({canonical_node_id(item.nodeid) for item in chosen}) if len(chosen) > MAX_TESTS else 0
     if tests > MAX_TESTS and (options.json or options.save) and not calls_no_test(config):
-        _refuse(config, [f"opprof: a run has at most {MAX_TESTS} marked tests, not {tests}. {IN_PARTS}"])
+        _refuse(
+            config, [f"opprof: a run has at most {MAX_TESTS} marked tests, not {tests}. {files.IN_PARTS}"]
+        )
 
 
 def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     import pytest
 
-_SAVE_HELP: Final = "keep this run as the baseline NAME"
 CAPTURE: Final = (
     "ranges",
     "ops",
@@ -28,21 +27,13 @@ CAPTURE: Final = (
 
 
 class Option(NamedTuple):
-    """An option of the command line; its ini key has underscores.
+    """An option of the command line; its ini key has underscores."""
 
-    Attributes:
-        name: Without the dashes before it.
-        metavar: Its value's name in ``--help``.
-        help: What it does, with ``%%`` for a percent sign.
-        default: The value if neither the command line nor the ini file sets it.
-        is_list: It may be repeated; in the ini file one a line.
-    """
-
-    name: str
-    metavar: str
-    help: str
-    default: str | None = None
-    is_list: bool = False
+    name: str  # without the dashes before it
+    metavar: str  # its value's name in ``--help``
+    help: str  # what it does, with ``%%`` for a percent sign
+    default: str | None = None  # the value if neither the command line nor the ini file sets it
+    is_list: bool = False  # it may be repeated; in the ini file one a line
 
     @property
     def dest(self) -> str:
@@ -77,7 +68,7 @@ OPTIONS: Final = (
         help="a budget for every profiled test without limits of its own: a preset such as no_sync, or "
         "METRIC=BOUND; may be repeated",
     ),
-    Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
+    Option(name="opprof-save", metavar="NAME", help="keep this run as the baseline NAME"),
     Option(
         name="opprof-save-processes",
         metavar="N",

@@ -26,63 +26,41 @@ _MOST_SECONDS: Final = 3_600
 
 
 class WantedReport(NamedTuple):
-    """A report of the session.
-
-    Attributes:
-        path: Where it goes; ``-`` to print it.
-    """
+    """A report of the session."""
 
     kind: str
-    path: Path
+    path: Path  # where it goes; ``-`` to print it
 
 
 class Options:
-    """What the user asked for, from the command line or the ini file.
+    """What the user asked for, from the command line or the ini file."""
 
-    Attributes:
-        mode: "on", "off", "only" or "always".
-        history: "saved", "all" or "off".
-        ini_gates: Rules of the ini file; a test's own overrule them.
-        marks: Lines that choose tests to profile, the weaker first.
-        profile: The marker's arguments for all tests, as text.
-        limits: Budgets for all tests, as text.
-        renames: New names of baseline tests.
-        save_processes: How many processes measure saved tests; 1 for only this one.
-        call_sites: Whether each measurement notes ops' lines.
-        seed: The random seed; None to seed nothing.
-        rows: Rows of op tables; -1 for all.
-        columns: Titles of columns; None for all.
-        timed_steps: Steps to time without the profiler.
-        timed_max_time: Seconds for waiting for undisturbed steps.
-        reports: Reports of the comparison to write at the end.
-    """
-
-    mode: str
-    marks: tuple[str, ...]
-    profile: str
-    limits: tuple[str, ...]
+    mode: str  # "on", "off", "only" or "always"
+    marks: tuple[str, ...]  # lines that choose tests to profile, the weaker first
+    profile: str  # the marker's arguments for all tests, as text
+    limits: tuple[str, ...]  # budgets for all tests, as text
     save: str | None
-    save_processes: int
+    save_processes: int  # how many processes measure saved tests; 1 for only this one
     baseline: str | None
     store: str
-    history: str
+    history: str  # "saved", "all" or "off"
     fail_on: str
     gates: tuple[str, ...]
-    ini_gates: tuple[str, ...]
-    renames: tuple[str, ...]
+    ini_gates: tuple[str, ...]  # rules of the ini file; a test's own overrule them
+    renames: tuple[str, ...]  # new names of baseline tests
     capture: frozenset[str]
-    call_sites: bool
+    call_sites: bool  # whether each measurement notes ops' lines
     instructions: bool
-    seed: int | None
+    seed: int | None  # the random seed; None to seed nothing
     sort: str
-    columns: tuple[str, ...] | None
-    rows: int
-    timed_steps: int
-    timed_max_time: float
+    columns: tuple[str, ...] | None  # titles of columns; None for all
+    rows: int  # rows of op tables; -1 for all
+    timed_steps: int  # steps to time without the profiler
+    timed_max_time: float  # seconds for waiting for undisturbed steps
     traces: Path | None
     trace_budget: str
     json: Path | None
-    reports: tuple[WantedReport, ...]
+    reports: tuple[WantedReport, ...]  # reports of the comparison to write at the end
 
     def __init__(self, **values: object) -> None:
         self.__dict__.update(values)
@@ -94,11 +72,7 @@ class Options:
 
 
 def read_options(config: pytest.Config) -> Options:
-    """Read what the user asked for.
-
-    Raises:
-        pytest.UsageError: A value is invalid.
-    """
+    """Read what the user asked for; raises `pytest.UsageError` if a value is invalid."""
     values = {f"--{option.name}": _value(config, option) for option in OPTIONS}
     capture = frozenset(_listed(values["--opprof-capture"]))
     unknown = sorted(capture - set(CAPTURE))

@@ -22,32 +22,20 @@ from pytest_opprof.results.names import canonical_node_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPlan:
-    """A marked test's request, with its limits and gates read and checked.
-
-    Attributes:
-        refusal: Why the test cannot be profiled, an error of only this test; "" if it can.
-    """
+    """A marked test's request, with its limits and gates read and checked."""
 
     __test__ = False  # not a test class for pytest to collect
 
     request: ProfileRequest
     limits: Mapping[str, int | str]
-    refusal: str = ""
+    refusal: str = ""  # why the test cannot be profiled, an error of only this test; "" if it can
 
 
 PLAN: Final = pytest.StashKey[TestPlan]()
 
 
 def plan_of(item: pytest.Item, *, known_ops: Collection[str], suite: Mapping[str, Any]) -> TestPlan:
-    """The plan of a test that has the marker.
-
-    Args:
-        known_ops: The names of all ops, as far as known.
-        suite: Arguments for all tests, unless the marker sets them.
-
-    Raises:
-        UsageError: An argument, a limit or a gate is invalid.
-    """
+    """The plan of a test that has the marker, see `request_of`; raises `UsageError` if it is invalid."""
     request = request_of(item, suite=suite)
     limits = parse_limits(request.limits, where=f"limits of {item.nodeid}", known_ops=known_ops)
     parse_gates(request.gates, where=f"gates of {item.nodeid}", known_ops=known_ops)

@@ -23,24 +23,16 @@ _DOCUMENT: Final = "json"
 
 
 def check_reports(wanted: Sequence[WantedReport]) -> None:
-    """Refuse unknown formats, before any test runs.
-
-    Raises:
-        UsageError: The format is unknown.
-    """
+    """Raise `UsageError` for unknown formats, before any test runs."""
     for report in wanted:
         if report.kind != _DOCUMENT:
             renderer(report.kind, where="--opprof-report", besides=(_DOCUMENT,))
 
 
 def write_report(wanted: WantedReport, comparison: Comparison, *, root: Path) -> str | None:
-    """Write one report of a session, whose root folder is `root`.
+    """Write one report of a session, whose root folder is `root`; gives the text to print, if there is one.
 
-    Returns:
-        The text to print; None if it was written to a file.
-
-    Raises:
-        OpprofError: It cannot be written; an existing file is unchanged.
+    If it cannot be written, it raises `OpprofError`, and an existing file is unchanged.
     """
     if wanted.kind != _DOCUMENT:
         render = renderer(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -24,18 +24,11 @@ from pytest_opprof.units import ONE_IN_THOUSANDTHS
 _MOST: Final = 3  # named functions
 
 
-class _Family(NamedTuple):
-    """A parametrized test with the values of its other parameters."""
-
-    function: str
-    others: Hashable
-
-
-@dataclass(slots=True)
 class Scaling:
     """Remembers the counts of one function's tests, by size."""
 
-    _counted: defaultdict[_Family, dict[float, TestResult]] = field(default_factory=lambda: defaultdict(dict))
+    def __init__(self) -> None:
+        self._counted: defaultdict[Hashable, dict[float, TestResult]] = defaultdict(dict)
 
     def with_exponent(self, item: pytest.Item, test: TestResult) -> TestResult:
         """The test with its exponent if its marker limits that, or why there is none."""
@@ -55,8 +48,7 @@ class Scaling:
 def leave_limit_to_the_last(items: Iterable[pytest.Item]) -> None:
     """Judge the limit on the exponent once per family, after its last size.
 
-    Raises:
-        UsageError: A marker names a parameter that the test lacks or that is not a size.
+    Raises `UsageError` if a marker names a parameter that the test lacks or that is not a size.
     """
     last = {_family(item): item for item in items if item.stash[PLAN].request.size}
     for item in items:
@@ -120,11 +112,11 @@ def _is_on_scaling(path: str) -> bool:
     return parse_path(path, where="limits").metric is SCALING
 
 
-def _family(item: pytest.Item) -> _Family:
-    params = dict(parameters_of(item))
-    params.pop(item.stash[PLAN].request.size, None)
-    others = tuple(sorted((name, repr(value)) for name, value in params.items()))
-    return _Family(function=item.nodeid.partition("[")[0], others=others)
+def _family(item: pytest.Item) -> Hashable:
+    """A parametrized test with the values of its other parameters."""
+    size, params = item.stash[PLAN].request.size, parameters_of(item)
+    others = tuple(sorted((name, repr(value)) for name, value in params.items() if name != size))
+    return item.nodeid.partition("[")[0], others
 
 
 def _size(item: pytest.Item) -> float:

@@ -13,15 +13,10 @@ import pytest
 
 @dataclass(frozen=True, slots=True)
 class _Generator:
-    """A process-wide generator of random numbers.
+    """A process-wide generator of random numbers."""
 
-    Attributes:
-        find: Finds the object with its state; None if that was not imported yet.
-        get: Its state, which `set` restores.
-    """
-
-    find: Callable[[], Any]
-    get: Callable[[Any], Any]
+    find: Callable[[], Any]  # finds the object with its state; None if that was not imported yet
+    get: Callable[[Any], Any]  # its state, which `set` restores
     set: Callable[[Any, Any], object]
     seed: Callable[[Any, int], object]
 
@@ -58,13 +53,10 @@ _GENERATORS: Final = {
 
 
 class Seeds:
-    """Makes all calls of a measured test but the first draw the same numbers.
+    """Makes all calls of a measured test but the first draw the same numbers; without a seed it does nothing.
 
     Tests that draw their data often do not seed, and their ops may depend on the data. The first call, which
     decides the outcome, draws as without us.
-
-    Args:
-        seed: For all generators; None to leave them alone.
     """
 
     def __init__(self, seed: int | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -45,13 +45,12 @@ from pytest_opprof.plugin.measurement import (
 )
 from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
-from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.reports import check_reports, note_properties
 from pytest_opprof.plugin.scaling import Scaling
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.shortfall import FAULTS, fault
 from pytest_opprof.plugin.stepping import Stepping
-from pytest_opprof.plugin.timing import TimedSteps
+from pytest_opprof.plugin.timing import QuietMachine, TimedSteps
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.release import version
@@ -69,24 +68,7 @@ _WIDTH: Final = 80  # without a terminal
 
 
 class OpprofSession:
-    """One pytest session with marked tests, in a process that runs them or in xdist's controller.
-
-    Attributes:
-        exchange: The folder shared with xdist's other processes; None without workers.
-        shared: The same, or a folder for forked children that run a test.
-        is_controller: The tests run in workers, and this process joins their results.
-        baseline: What tests are compared with.
-        before: Its tests, by node id.
-        results: By node id, in the order in which the tests ended.
-        judged: Their comparisons, made in the process that ran them.
-        running: The running test, if any.
-        notes: Sentences for the user, each once.
-        said: Sentences in the header.
-        failures: Reasons that fail this session without a failed test.
-        comparison: Of all tests; None until the session is over.
-        printed: Reports printed with the summary.
-        seeds: Those of the measured tests.
-    """
+    """One pytest session with marked tests, in a process that runs them or in xdist's controller."""
 
     def __init__(
         self,
@@ -97,27 +79,23 @@ class OpprofSession:
         exchange: Exchange | None = None,
         is_controller: bool = False,
     ) -> None:
-        """Find the baseline, and check the options.
-
-        Raises:
-            OpprofError: One is invalid, or the store or the baseline cannot be read.
-        """
+        """Find the baseline, and check the options; raises `OpprofError`."""
         self._outer_start = start_in()
         self.config = config
         self.options = options
-        self.exchange = exchange
-        self.is_controller = is_controller
+        self.exchange = exchange  # the folder shared with xdist's other processes; None without workers
+        self.is_controller = is_controller  # it joins the results of the workers that run the tests
         self.collected = collected
-        self.results: dict[str, TestResult] = {}
-        self.judged: dict[str, TestComparison] = {}
-        self.running: TestResult | None = None
-        self.notes: dict[str, None] = {}
-        self.said: set[str] = set()
-        self.failures: list[str] = []
-        self.comparison: Comparison | None = None
-        self.printed: list[str] = []
+        self.results: dict[str, TestResult] = {}  # by node id, in the order in which the tests ended
+        self.judged: dict[str, TestComparison] = {}  # made in the process that ran the tests
+        self.running: TestResult | None = None  # the running test
+        self.notes: dict[str, None] = {}  # sentences for the user, each once
+        self.said: set[str] = set()  # sentences in the header
+        self.failures: list[str] = []  # reasons that fail this session without a failed test
+        self.comparison: Comparison | None = None  # of all tests, when the session is over
+        self.printed: list[str] = []  # reports printed with the summary
         self.seeds = Seeds(options.seed)
-        self._fail_on = parse_fail_on(options.fail_on)
+        self.fail_on = parse_fail_on(options.fail_on)
         self.table_of(TestResult(node_id=""))  # refuse unknown sort keys and columns now
         check_reports(options.reports)
         names = known_ops()
@@ -129,14 +107,16 @@ class OpprofSession:
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         base = self.baseline.run
+        # The baseline's tests, by node id.
         self.before = {} if base is None else {test.node_id: test for test in base.tests}
         self._looks = Looks(self)
         self._scaling = Scaling()
         self._heap = RestingHeap()
         self._speed: Speed | None = None
-        self._details = environment.details()
+        self.details = environment.details()
         self._run_id = secrets.token_hex(8)
         self._created = datetime.now(UTC)
+        # A folder for forked children that run a test, if there are no workers.
         self.shared = exchange or Exchange.of_this_process()
         self.traces = SessionTraces(root=config.rootpath, options=options, exchange=self.shared)
 
@@ -273,8 +253,17 @@ class OpprofSession:
         self.judged[test.node_id] = found
         note_properties(item, found)
         traces = self._write_traces(found, test, stepping, by_marker=item.stash[PLAN].request.trace)
-        is_failed = self.fails(found) and found.verdict not in NOT_THE_TESTS
-        return self._section(found, traces) if is_failed else ""
+        if not self.fails(found) or found.verdict in NOT_THE_TESTS:
+            return ""
+        lines = failure_section(
+            found,
+            baseline=self.options.baseline,
+            width=self.width,
+            traces=traces,
+            intended=test_acceptance(found.node_id, ACCEPT),
+            show=showing(found.node_id),
+        )
+        return "\n".join(lines)
 
     def _found(self, item: pytest.Item, test: TestResult, stepping: Stepping) -> TestComparison:
         """A test's measurement and comparison. What a look has read is not read again."""
@@ -298,12 +287,7 @@ class OpprofSession:
         """Whether a verdict fails and was requested: for all tests, or by this test's limits."""
         has_limits = test.head is not None and bool(test.head.limits)
         is_asked_for = self.options.baseline or self.options.save or has_limits
-        return bool(is_asked_for) and self._fail_on.fails(test.verdict)
-
-    @property
-    def fails_without_baseline(self) -> bool:
-        """Whether a missing baseline is a failure."""
-        return self._fail_on.no_baseline
+        return bool(is_asked_for) and self.fail_on.fails(test.verdict)
 
     def _take(self, test: TestResult) -> None:
         self.results[test.node_id] = test
@@ -344,23 +328,8 @@ class OpprofSession:
 
     # ---- for who prints and keeps ------------------------------------------------------------
 
-    def _section(self, test: TestComparison, traces: Sequence[str]) -> str:
-        lines = failure_section(
-            test,
-            baseline=self.options.baseline,
-            width=self.width,
-            traces=traces,
-            intended=test_acceptance(test.node_id, ACCEPT),
-            show=showing(test.node_id),
-        )
-        return "\n".join(lines)
-
     def table_of(self, test: TestResult) -> list[str]:
-        """A test's op table, as the user asked for it.
-
-        Raises:
-            UsageError: The sort key or column is unknown.
-        """
+        """A test's op table; raises `UsageError` if the user's sort key or column is unknown."""
         options = self.options
         return op_table(test, sort_by=options.sort, columns=options.columns, rows=options.rows)
 
@@ -375,17 +344,9 @@ class OpprofSession:
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         return self.config.get_terminal_writer().fullwidth if reporter else _WIDTH
 
-    def add_details(self, details: Mapping[str, str]) -> None:
-        """Add others' details of this machine; known ones stay."""
-        self._details = {**details, **self._details}
-
     def run_of(self, tests: Iterable[TestResult], *, measured_in: Environment | None = None) -> Run:
-        """A run with these tests.
-
-        Args:
-            measured_in: Their environment; default: here.
-        """
-        here = measured_in or Environment(fingerprint=environment.fingerprint(), details=self._details)
+        """A run with these tests, measured here or in another environment."""
+        here = measured_in or Environment(fingerprint=environment.fingerprint(), details=self.details)
         return Run(
             run_id=self._run_id,
             created=self._created,

@@ -30,12 +30,7 @@ def fault(error: BaseException) -> str:
 
 
 def unrepeatable(error: BaseException, *, call: int) -> str:
-    """Why a test cannot be called again.
-
-    Args:
-        error: A further call's exception.
-        call: The number of that call, from 1.
-    """
+    """Why a test cannot be called again: what its call of this number, from 1, raised."""
     raised = f"call {call} raised {type(error).__name__}"
     if isinstance(error, CaptureBusyError):
         return f"the test profiles itself: {raised}. Leave out its own profiler, or the marker"
@@ -47,9 +42,7 @@ def unrepeatable(error: BaseException, *, call: int) -> str:
 def missing(request: ProfileRequest, *, calls: int, cycles: int) -> str | None:
     """Why less was measured than planned; None if nothing is missing.
 
-    Args:
-        calls: How many calls of the test, or its own steps, finished.
-        cycles: How many cycles of the schedule are complete.
+    `calls` are the finished calls of the test, or its own steps; `cycles` the complete ones of the schedule.
     """
     if not request.steps_itself:
         return None if calls >= request.calls else f"the test was called {calls} of {request.calls} times"

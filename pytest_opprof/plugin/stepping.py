@@ -22,10 +22,9 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, is_of_the_call, replaced, unreported
 from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.quiet_machine import QuietMachine, QuietRecorder
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.shortfall import REPEATABLE, fault, missing, unrepeatable
-from pytest_opprof.plugin.timing import TimedSteps
+from pytest_opprof.plugin.timing import QuietMachine, QuietRecorder, TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
 
@@ -49,20 +48,6 @@ class Stepping:
         quiet: Waits for an undisturbed moment before each recorded step.
         seeds: Makes each call draw the same random numbers.
         keep_events: A cycle with more events keeps only sums; 0 for no limit.
-
-    Attributes:
-        sources: `sources`, as the marker's activities restrict or extend them.
-        one_step: The last of `looks`, if it was not enough.
-        problem: Why the measurement failed; None if it did not.
-        is_repeatable: No later call failed.
-        doubt: Why a finished measurement cannot be trusted; None if it can.
-        calls: Finished calls of the test, or its own steps.
-        is_running: The call phase is not over.
-        again: The second measurement, if one was needed.
-        compile_cache: Whether torch.compile compiled for the test or used its cache.
-        counted: The calls whose instructions were counted.
-        has_failed_parts: A subtest failed in the first call, so pytest fails the test later.
-        unheard: Why sources were left out from the start, by source: a window knows only its own sources.
     """
 
     def __init__(
@@ -83,15 +68,18 @@ class Stepping:
         self.timed = timed or TimedSteps(0)
         self.counted = counted
         self.recordings: list[Recording] = []
-        self.one_step: list[Recording] = []
-        self.problem: str | None = None
-        self.doubt: str | None = None
-        self.is_repeatable = True
-        self.calls = 0
+        self.one_step: list[Recording] = []  # the last of `looks`, if it was not enough
+        self.problem: str | None = None  # why the measurement failed
+        self.doubt: str | None = None  # why a finished measurement cannot be trusted
+        self.is_repeatable = True  # no later call failed
+        self.calls = 0  # finished ones of the test, or its own steps
+        # Why sources were left out from the start: a window knows only its own sources.
         self.unheard: dict[str, str] = {}
-        self.is_running = False
-        self.again: Stepping | None = None
-        self.compile_cache = ""
+        self.is_running = False  # until the call phase is over
+        self.again: Stepping | None = None  # the second measurement, if one was needed
+        self.compile_cache = ""  # whether torch.compile compiled for the test or used its cache
+        # Subtests that failed in the first call: pytest fails the test later.
+        self._is_repeating = self.has_failed_parts = False
         left = request.sources_left(sources)
         self.sources = sources_of(left, stacks=request.stacks, with_modules=request.with_modules)
         self._fails = fails
@@ -106,7 +94,6 @@ class Stepping:
         self._compile_watch = CompileWatch()
         self._compilations: list[Compilations] = []
         self._item: pytest.Item | None = None
-        self._is_repeating = self.has_failed_parts = False
 
     @contextlib.contextmanager
     def around(self, item: pytest.Item) -> Iterator[None]:
@@ -158,11 +145,7 @@ class Stepping:
                 self._blame(error)
 
     def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
-        """Time a function with a fixture, then profile it.
-
-        Raises:
-            UsageError: The test lacks the fixture, and is itself being profiled.
-        """
+        """Time a function with a fixture, then profile it: this test has no such fixture."""
         del fixture, function, args, kwargs
         raise UsageError(
             "opprof.benchmark(): the test has no benchmark fixture: make `benchmark` an argument of the test"
@@ -253,11 +236,7 @@ class Stepping:
                 self.is_repeatable = False
 
     def planned_calls(self, *, decides: bool) -> Calls:
-        """What to hold open around each call of one measurement.
-
-        Args:
-            decides: The first call's outcome is the test's.
-        """
+        """What to hold open around each call of one measurement, whose first may decide the outcome."""
         self._start()
         try:
             yield MeasuredCall(self, decides=decides)
@@ -270,11 +249,7 @@ class Stepping:
             self._stop()
 
     def call_ended(self, error: BaseException | None, *, decides: bool) -> bool:
-        """Take note of how a call ended.
-
-        Returns:
-            Whether we keep its error: only the first call decides the test's outcome.
-        """
+        """Note how a call ended; says whether we keep its error: only the first call decides the outcome."""
         if error is None:
             return False
         self._takes_cycles = False

@@ -32,13 +32,9 @@ _KEPT_EVENTS: Final = 400_000
 
 
 def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) -> list[Path]:
-    """Write a trace of each cycle of a test.
+    """Write a trace of each cycle of a test; raises `StoreError` if one cannot be written.
 
-    Returns:
-        The files: ``test_encoder_step-9f3c0a61e2d4.json.gz``, with the cycle's number if there are several.
-
-    Raises:
-        StoreError: A file cannot be written.
+    A file is ``test_encoder_step-9f3c0a61e2d4.json.gz``, with the cycle's number if there are several.
     """
     stem = trace_stem(node_id)
     paths = []
@@ -66,11 +62,8 @@ def _write(recording: Recording, path: Path) -> None:
 class SessionTraces:
     """Writes a session's recordings to files; of several cycles, the last.
 
-    Args:
-        exchange: The folder shared with the other processes of the session.
-
-    Raises:
-        UsageError: The budget is not a size.
+    A file that cannot be written raises `StoreError`, and a budget that is not a size `UsageError`. Staged
+    traces are in the folder of the `exchange`.
     """
 
     def __init__(self, *, root: Path, options: Options, exchange: Exchange) -> None:
@@ -89,23 +82,12 @@ class SessionTraces:
         return 0 if self._options.traces or request.trace or request.steps_itself else _KEPT_EVENTS
 
     def asked_for(self, test: TestResult, recordings: Sequence[Recording], *, by_marker: bool) -> list[Path]:
-        """Write a test's requested traces; gives the files.
-
-        Raises:
-            StoreError: A file cannot be written.
-        """
+        """Write a test's requested traces; gives the files."""
         folder = self._options.traces or (self._root / PROJECT_TRACES if by_marker else None)
         return write_traces(folder, test.node_id, recordings) if folder else []
 
     def stage(self, test: TestResult, recordings: Sequence[Recording]) -> str:
-        """Write the trace of a test that will be saved.
-
-        Returns:
-            Why it was not written; empty if it was, or if none is kept.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write the trace of a test that will be saved; gives why it was not, if one was to be kept."""
         if not (self._options.save and self._budget and recordings):
             return ""
         if self._staged_bytes > self._budget:
@@ -133,20 +115,14 @@ class SessionTraces:
     def show(self, found: TestComparison, recordings: Sequence[Recording], *, base: Run | None) -> str:
         """Keep base's and head's traces of a regressed test, or drop earlier ones of a test that is not.
 
-        Returns:
-            Their paths and the command that shows them, or why there are none; may be empty.
-
-        Raises:
-            StoreError: They cannot be written.
+        Gives their paths and the command that shows them, or why there are none; may be empty.
         """
         if base is None:
             return ""
-        if found.verdict is not Verdict.REGRESSED or not (self._budget and recordings):
+        is_wanted = found.verdict is Verdict.REGRESSED and self._budget and recordings
+        if not is_wanted or recordings[-1].is_summed:
             self._pairs.drop(found.node_id)
-            return ""
-        if recordings[-1].is_summed:
-            self._pairs.drop(found.node_id)
-            return _too_many(recordings[-1])
+            return _too_many(recordings[-1]) if is_wanted else ""
         before = base.test(found.node_id)
         theirs = self._saved.of(before, base) if before and self._saved else None
         ours = self._staging / f"{trace_stem(found.node_id)}.head{SUFFIX}"

@@ -28,16 +28,12 @@ _NUMBERS: Final = itertools.count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """The folder that the controller and its workers share.
+    """The folder that the controller and its workers share."""
 
-    Attributes:
-        folder: Only of this session. It does not exist if none could be made: nothing is shared.
-        worker: The worker's name; "" in the controller.
-        place: The folder if this process made it; None if another did, or none could be made.
-    """
-
+    # Only of this session. It does not exist if none could be made: nothing is shared.
     folder: Path
-    worker: str = ""
+    worker: str = ""  # the worker's name; "" in the controller
+    # The folder if this process made it; None if another did, or none could be made.
     place: Place | None = None
 
     @classmethod

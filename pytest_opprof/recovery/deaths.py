@@ -1,16 +1,18 @@
-"""A process that died while it ran a test: what each of its threads was running."""
+"""A process that died while it ran a test: what each of its threads was running, as values and as text."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.session_files import recovered
 from pytest_opprof.errors import CaptureBusyError, CollectorError, RecoveryError, StoreError
-from pytest_opprof.recovery.sessions import Note
+from pytest_opprof.recovery.sessions import Note, left_by, remove
 from pytest_opprof.results.names import trace_stem
+from pytest_opprof.units import NS_IN_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,39 +23,28 @@ if TYPE_CHECKING:
 
 _OPEN: Final = re.compile(rb"\xff{8}")  # a duration of -1
 _DURATION_BYTES: Final = 8
+_MOST_THREADS: Final = 8
+_MOST_FRAMES: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastSeen:
-    """What one thread was running, or ran last, when its process died.
+    """What one thread was running, or ran last, when its process died."""
 
-    Attributes:
-        thread: The thread, by the system's number.
-        stack: The open ranges and ops, innermost first.
-        last: The event that began last; if some are open, the innermost of them or one inside it.
-    """
-
-    thread: str
-    stack: tuple[str, ...]
-    last: str
+    thread: str  # the thread, by the system's number
+    stack: tuple[str, ...]  # the open ranges and ops, innermost first
+    last: str  # the event that began last; if some are open, the innermost of them or one inside it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """A process that died.
-
-    Attributes:
-        note: What it wrote on its test; None for a process that ran no tests.
-        threads: Its threads, those with open events first.
-        recording: Its recording; None without a readable one.
-        problem: Why there is no recording; empty if there is one.
-    """
+    """A process that died."""
 
     file: SessionFile
-    note: Note | None
-    threads: tuple[LastSeen, ...] = ()
-    recording: Recording | None = None
-    problem: str = ""
+    note: Note | None  # what it wrote on its test; None for a process that ran no tests
+    threads: tuple[LastSeen, ...] = ()  # its threads, those with open events first
+    recording: Recording | None = None  # its recording; None without a readable one
+    problem: str = ""  # why there is no recording; empty if there is one
 
     @property
     def test(self) -> str:
@@ -62,10 +53,7 @@ class Death:
 
 
 def death_of(file: SessionFile) -> Death:
-    """Read what a dead process left.
-
-    A problem with the recording is reported, not raised: the death itself is worth knowing.
-    """
+    """Read what a dead process left; a problem with the recording is reported, because the death matters."""
     note = Note.of(file.note)
     if not file.was_recording:
         return Death(file=file, note=note, problem="nothing was being recorded")
@@ -98,8 +86,7 @@ def _threads(recording: Recording, *, pid: int) -> Iterator[LastSeen]:
 def write_trace(death: Death, folder: Path) -> Path | None:
     """Write the Chrome trace of a death's recording, ``test_step-9f3c-4711.json.gz``; None without one.
 
-    Raises:
-        StoreError: It cannot be written.
+    Raises `StoreError` if it cannot be written.
     """
     if death.recording is None:
         return None
@@ -110,3 +97,45 @@ def write_trace(death: Death, folder: Path) -> Path | None:
     except OSError as error:
         raise StoreError(f"the trace {path} cannot be written: {error}") from error
     return path
+
+
+def told(death: Death, *, trace: Path | None) -> Iterator[str]:
+    """Lines on a death: the test, what ran last on each thread, and where the trace is, if any."""
+    began = datetime.fromtimestamp(death.file.opened_ns / NS_IN_S, tz=UTC)
+    worker = f"{death.note.worker}, " if death.note and death.note.worker else ""
+    where = "died" if death.note is None else f"did not end: {worker}process {death.file.pid} died in it"
+    yield f"{death.test} {where} (began {began:%Y-%m-%d %H:%M:%S} UTC)"
+    if death.recording is None:
+        yield f"    {death.problem}"
+        return
+    for thread in death.threads[:_MOST_THREADS]:
+        yield f"    {_of_thread(thread)}"
+    more = len(death.threads) - _MOST_THREADS
+    if more > 0:
+        yield f"    and {more} more threads"
+    stats = death.recording.stats
+    lacks = ""
+    if stats.dropped:
+        which = "older ones were forgotten" if death.file.keeps_last else "more had no room"
+        lacks = f", at least {stats.dropped:,} {which}"
+    yield f"    {stats.events:,} events{lacks}" + (f"; trace: {trace}" if trace else "")
+
+
+def last_words(pid: int) -> list[str]:
+    """Lines on what a dead process of ours was running; its session files are removed."""
+    lines: list[str] = []
+    for file in left_by(pid):
+        death = death_of(file)
+        if death.note or death.recording:
+            lines += told(death, trace=None)
+        remove(file)
+    return lines
+
+
+def _of_thread(thread: LastSeen) -> str:
+    if not thread.stack:
+        return f"{thread.thread}: in nothing; last: {thread.last}"
+    stack = " < ".join(thread.stack[:_MOST_FRAMES])
+    more = f" < {len(thread.stack) - _MOST_FRAMES} more" if len(thread.stack) > _MOST_FRAMES else ""
+    inside = "" if thread.last == thread.stack[0] else f" (last inside: {thread.last})"
+    return f"{thread.thread}: {stack}{more}{inside}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -21,17 +22,11 @@ _KEPT_NS: Final = 7 * 24 * 3600 * 10**9  # how long an unread recording of a dea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What a test process writes to its session file.
+    """What a test process writes to its session file."""
 
-    Attributes:
-        project: The project's short name, by `project_of`.
-        worker: The name of the xdist worker; empty without xdist.
-        node_id: The test that runs.
-    """
-
-    project: str
-    worker: str
-    node_id: str
+    project: str  # the project's short name, by `project_of`
+    worker: str  # the name of the xdist worker; empty without xdist
+    node_id: str  # the test that runs
 
     def __bytes__(self) -> bytes:
         """The note as the file has it, cut if it is too long."""
@@ -97,9 +92,7 @@ def remove(file: SessionFile) -> None:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with contextlib.suppress(OSError):  # already gone, or cannot be removed now: the next session tries again
         found = path.lstat()
         if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid():
             path.unlink()
-    except OSError:
-        return  # already gone, or cannot be removed now: the next session tries again

@@ -34,7 +34,7 @@ from pytest_opprof.baselines.counts import reviewable
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.compare.timing.document import write_time_comparison
 from pytest_opprof.experiment.experiment_store import Death, Plan
-from pytest_opprof.experiment.search import Measured
+from pytest_opprof.experiment.one_commit import Measured
 from pytest_opprof.forge.sticky import Marker
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.recovery.sessions import left_sessions

@@ -13,7 +13,7 @@ _CERTIFY: Final = "pytest_opprof/plugin/certify.py"
 _CLOSING: Final = "pytest_opprof/plugin/closing.py"
 _RESOLVE: Final = "pytest_opprof/baselines/resolve.py"
 _GIT: Final = "tests/integration/test_resolve_with_git.py"
-_TOLD: Final = "pytest_opprof/recovery/death_report.py"
+_TOLD: Final = "pytest_opprof/recovery/deaths.py"
 _DEATHS: Final = "tests/unit/recovery/test_deaths.py"
 
 SESSIONS: Final = (
@@ -78,8 +78,8 @@ SESSIONS: Final = (
         name="steps that others disturbed",
         tells="How many timed steps ran while the machine was slower than usual.",
         file="pytest_opprof/plugin/timing.py",
-        text="return sum(step.around.moment is Moment.DISTURBED for",
-        without="return 0 * sum(step.around.moment is Moment.DISTURBED for",
+        text="return sum(step.pace is Pace.SLOW for",
+        without="return 0 * sum(step.pace is Pace.SLOW for",
         test="tests/unit/plugin/test_timing.py"
         "::test_a_busy_machine_times_until_enough_steps_were_undisturbed",
     ),

@@ -12,11 +12,10 @@ from fuzz.target import Target, put, refusals_end_here
 from fuzz.targets.traces import use_events
 
 from pytest_opprof.events.event_list import EventList
-from pytest_opprof.experiment.bisect_state import BisectState, Question
+from pytest_opprof.experiment.bisect import BisectState, Question
 from pytest_opprof.experiment.experiment_store import named, unfinished
 from pytest_opprof.experiment.interleave import turns
-from pytest_opprof.recovery.death_report import told
-from pytest_opprof.recovery.deaths import death_of, write_trace
+from pytest_opprof.recovery.deaths import death_of, told, write_trace
 from pytest_opprof.recovery.sessions import is_leftover, left_sessions, remove
 
 # A session is three files, mostly holes. An input is what stands in them, piece by piece: which file, how

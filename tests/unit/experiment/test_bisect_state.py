@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_opprof.errors import DocumentError, UsageError
-from pytest_opprof.experiment.bisect_state import BisectState, Question
-from pytest_opprof.experiment.search import Measured
+from pytest_opprof.experiment.bisect import BisectState, Question
+from pytest_opprof.experiment.one_commit import Measured
 
 QUESTION = Question(
     pattern="ops.count", test="t.py::test_x", good="1" * 40, bad="2" * 40, setup="", python=""

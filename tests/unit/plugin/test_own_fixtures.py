@@ -3,7 +3,7 @@
 import pytest
 from unit.plugin.conftest import MakeItem
 
-from pytest_opprof.plugin.own_fixtures import must_run_alone
+from pytest_opprof.plugin.certify import must_run_alone
 
 MODULE_FIXTURE = "@pytest.fixture(scope='module')\n{}\ndef data(): return 1\ndef test_it(data): pass"
 WITH_SETUP = "def {}(*_): pass\ndef test_it(tmp_path): pass"

@@ -11,9 +11,8 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.speed import Speed
 from pytest_opprof.plugin.marker import request_of
 from pytest_opprof.plugin.measurement import measured
-from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.stepping import Stepping
-from pytest_opprof.plugin.timing import TimedSteps
+from pytest_opprof.plugin.timing import QuietMachine, TimedSteps
 from pytest_opprof.results.run import TestResult, Timing
 
 MakeItem = Callable[[str], pytest.Item]

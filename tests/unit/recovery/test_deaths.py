@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pytest_opprof.recovery.death_report import told
-from pytest_opprof.recovery.deaths import Death, death_of
+from pytest_opprof.recovery.deaths import Death, death_of, told
 from pytest_opprof.recovery.sessions import left_sessions
 
 PROGRAM = """
