@@ -19,11 +19,7 @@ _WHY = "the background does more"
 
 
 def with_moved_work(changes: Sequence[Change]) -> list[Change]:
-    """The judged changes of a test; if the background does more, that and falls are CHANGED.
-
-    Args:
-        changes: Totals and ops, in any order; they keep it.
-    """
+    """The judged changes of a test, in their order; if the background does more, it and falls are CHANGED."""
     rises: Counter[OpKind | None] = Counter()
     for change in changes:
         is_work = change.kind is not OpKind.CALL and not change.is_free

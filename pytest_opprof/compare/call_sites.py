@@ -49,13 +49,8 @@ class CallSites:
         """The line that calls an op more often now; None if no line is known.
 
         New and edited lines come first, because the others run more often through them; then the largest
-        rise.
-
-        Args:
-            base: The op's row in the base; None if the op is new.
-            head: The op's row in the head.
-            metric: The metric that rose. If it is not the calls, and its parts by line are unknown, a line is
-                named only if no other line calls the op, or no other was edited.
+        rise. If another metric than the calls rose, and its parts by line are unknown, a line is named only
+        if no other line calls the op, or no other was edited.
         """
         if metric in head.parts and (base is None or metric in base.parts or base.places):
             rises = self._rises(
@@ -87,11 +82,7 @@ class CallSites:
         return sum(places.get(old, 0) for old, now in self._now.items() if now == place)
 
     def is_edited(self, line: CallLine, edited: Container[int]) -> bool:
-        """Whether a line was edited, or an equal one of its function: of two, a diff takes either for new.
-
-        Args:
-            edited: The numbers of the lines of its file that are new or edited.
-        """
+        """Whether a line was edited, or an equal one of its function: of two, a diff takes either for new."""
         head, function = self.sides[1], _function(line.place)
         twins = (
             place for place, text in head.lines.items() if text == line.text and _function(place) == function
@@ -104,9 +95,6 @@ class CallSites:
         Then what calls the function is to blame, whatever else was edited in it. In a loop that is new, lines
         are edited: they stand further in. All lines are where the function has another name or another file.
         If it has one line alone, all ops of that line run more often by that factor.
-
-        Args:
-            edited: The numbers of the lines of its file that are new or edited.
         """
         function = _function(line.place)
         pairs = [(old, now) for old, now in self._now.items() if _function(now) == function]
@@ -150,10 +138,7 @@ class CallSites:
     def _rises(self, before: Mapping[str, int], after: Mapping[str, int], *, is_cut: bool) -> dict[str, int]:
         """By line of the head: how many more calls there are, over both sides' steps multiplied.
 
-        Args:
-            before: The lines of the base, with calls.
-            after: The lines of the head.
-            is_cut: Whether the base may have more lines: such a line counts as the smallest that is kept.
+        If the base may have more lines (`is_cut`), such a line counts as the smallest that is kept.
         """
         weight_before, weight_after = self._weights
         least = min(before.values(), default=0) * weight_before if is_cut else 0

@@ -17,24 +17,17 @@ _MAKING = ("__init__", "__post_init__")
 def edited_line(
     line: CallLine, head: TestResult, edited: Mapping[str, EditedFile], *, is_of_callers: bool = False
 ) -> CallLine | None:
-    """The line to look at if an unedited line calls an op more often.
+    """The line to look at if an unedited line of `head` calls an op more often; None if nothing is known.
 
     It is the nearest edited line on the way to that line: a model that is called once more runs all of its
     ops more often. Else it is an edit that runs before, in the nearest edited function on the way, such as of
-    a number of steps. Else, or if that edit only binds what is not used there,
-    it is the edit where a class on the way is made. Else it is the only edit of
-    all, if that is of a module's own statements or of a file that ran.
+    a number of steps. Else, or if that edit only binds what is not used there, it is the edit where a class
+    on the way is made. Else it is the only edit of all, if that is of a module's own statements or of a file
+    that ran.
 
-    Args:
-        line: The line that calls the op.
-        head: The test that ran it, with the callers of its lines.
-        edited: What was edited, by file.
-        is_of_callers: Whether the whole function of the line runs more often. Edits of it then come after
-            those of functions on the way to it.
-
-    Returns:
-        The line; None if nothing is known. It is certain if no other is as near; of several on the way it is
-        the busiest.
+    If the whole function of the line runs more often (`is_of_callers`), edits of it come after those of
+    functions on the way to it. The line is certain if no other is as near; of several on the way it is the
+    busiest.
     """
     ways = list(_ways(line, head))
     for near in ways[1:]:

@@ -16,12 +16,7 @@ from pytest_opprof.results.run import TestResult
 def within_families(
     changes: Iterable[Change], base: TestResult, head: TestResult, *, gates: Gates
 ) -> list[Change]:
-    """Changes of ops; a watched op that rose while its family did not is CHANGED.
-
-    Args:
-        changes: Of ops, in a test without more ops.
-        gates: The rules: an op with its own is judged alone.
-    """
+    """Changes of ops where not more ops run: a watched op that rose while its family did not is CHANGED."""
     families = {op: family for family in OP_FAMILIES for op in family.ops}
     steady = {family.name: _steady(family, base, head) for family in OP_FAMILIES}
     found = []

@@ -90,15 +90,7 @@ def _is_meant(path: MetricPath, op: str | None) -> bool:
 
 
 def parse_gates(rules: Mapping[str, str], *, where: str, known_ops: Collection[str] = ()) -> Gates:
-    """Read the marker's ``gates={"aten::mul.count": "exact", "aten::*.self_cpu_time_total": "off"}``.
-
-    Args:
-        rules: A rule by path: ``exact``, ``off``, ``advisory``, or a tolerance such as ``2%``.
-        known_ops: See `metrics.parse_path`.
-
-    Raises:
-        UsageError: No such metric, op or rule.
-    """
+    """Read the marker's ``gates={"aten::mul.count": "exact", "aten::*.self_cpu_time_total": "2%"}``."""
     return Gates(
         rules=tuple(
             (parse_path(path, where=where, known_ops=known_ops), _parse_rule(rule, path=path, where=where))
@@ -110,11 +102,7 @@ def parse_gates(rules: Mapping[str, str], *, where: str, known_ops: Collection[s
 def parse_gate_options(
     options: Iterable[str], *, where: str = "--opprof-gate", known_ops: Collection[str] = ()
 ) -> Gates:
-    """Read ``PATTERN=RULE`` as the command line and the ini file give it.
-
-    Raises:
-        UsageError: No such metric, op or rule.
-    """
+    """Read ``PATTERN=RULE`` as the command line and the ini file give it."""
     rules = {}
     for option in options:
         path, equals, rule = option.rpartition("=")

@@ -23,12 +23,7 @@ _MOST = 8  # functions that are looked at
 
 
 class GrownLines:
-    """Finds the line to look at for functions that run more instructions.
-
-    Args:
-        base: The test with the calls of its functions, as is `head`.
-        edited: What was edited since the base's commit, by file.
-    """
+    """Finds the line to look at for functions that run more instructions."""
 
     def __init__(self, base: TestResult, head: TestResult, edited: Mapping[str, EditedFile]) -> None:
         self._sides = _with_calls_as_ops(base), _with_calls_as_ops(head)
@@ -38,14 +33,10 @@ class GrownLines:
         self._are_known = bool(base.calls and head.calls)
 
     def line_of(self, risen: Sequence[tuple[str, int]], metric: str) -> CallLine | None:
-        """The line that makes functions run more; None if none is known.
+        """The line that makes functions run more, each given with its rise; None if none is known.
 
         A function that is called more often has the line that calls it so, or the edited line that makes that
         run more often. One that does more in each call has its own edit, or one on the way to it.
-
-        Args:
-            risen: The functions that run more instructions, each with its rise.
-            metric: The total of these instructions.
         """
         first = None
         # What only libraries call has no line.

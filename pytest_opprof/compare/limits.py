@@ -43,19 +43,7 @@ _MOST_CULPRITS = 3
 
 
 def parse_limits(limits: object, *, where: str, known_ops: Collection[str] = ()) -> Mapping[str, int | str]:
-    """Read the marker's ``limits``: a dict of budgets, the name of a preset, or a list of both.
-
-    Args:
-        limits: ``{"aten::item.count": 0}``, ``"no_sync"``, or ``["no_sync", {"ops.count": "<= 400"}]``.
-        where: The place that an error names, such as ``limits of test_x``.
-        known_ops: See `metrics.parse_path`.
-
-    Returns:
-        The checked budgets by path, with presets expanded, as in `TestResult.limits`.
-
-    Raises:
-        UsageError: No such preset, metric or op, or a limit that is invalid.
-    """
+    """Read the marker's ``limits``, by path: a dict of budgets, a preset's name, or a list of both."""
     if isinstance(limits, str | Mapping):
         limits = [limits]
     if not isinstance(limits, list | tuple):

@@ -45,11 +45,7 @@ class Renamed:
 
 
 def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
-    """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``.
-
-    Raises:
-        UsageError: There is not exactly one arrow, or a side of it is empty.
-    """
+    """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``."""
     renames = []
     for text in texts:
         sides = [side.strip() for side in text.split(_ARROW)]
@@ -60,13 +56,9 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
 
 
 def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str, ...]]:
-    """A baseline with its tests under their new names; a test that already has the new name keeps it.
+    """A baseline with its tests under their new names, and a sentence on the result of each renaming.
 
-    Args:
-        renames: The first that renames a test counts.
-
-    Returns:
-        The baseline, and a sentence on the result of each renaming.
+    A test that already has the new name keeps it. Of several renames of a test, the first counts.
     """
     known = {test.node_id for test in run.tests}
     names: dict[str, str] = {}

@@ -70,12 +70,10 @@ def compare_runs(
     judged: Mapping[str, TestComparison] = MappingProxyType({}),
     notes: tuple[str, ...] = (),
 ) -> Comparison:
-    """Compare two runs test by test.
+    """Compare two runs test by test; without a base, only limits are judged.
 
-    Args:
-        base: The baseline; None if there is none, and only limits are judged.
-        collected: The tests that this session collected; without it no test is MISSING.
-        judged: The comparisons made when tests of these same runs ended, by node id.
+    Without `collected`, no test is MISSING. `judged` has the comparisons that were made when tests of these
+    same runs ended, by node id.
     """
     policy, collected = policy or Policy(), collected or Collected()
     tests = []
@@ -112,14 +110,7 @@ def compare_runs(
 def compare_test(
     test: TestResult, before: TestResult | None, *, base: Run | None, head: Run, policy: Policy | None = None
 ) -> TestComparison:
-    """Judge one test as soon as it has run.
-
-    Args:
-        test: This run's measurement.
-        before: The same test in the baseline; None if the baseline lacks it.
-        base: The baseline, for its name and environment; None without one.
-        head: This run, for its environment.
-    """
+    """Judge one test as soon as it has run, beside the same test of the baseline, if it has it."""
     bare = TestComparison(node_id=test.node_id, verdict=None, base=before, head=test)
     refused = _refused(test)
     if refused is not None:

@@ -66,10 +66,8 @@ class Trust:
     ) -> str:
         """Why a metric's two values must not be compared; empty if they may.
 
-        Args:
-            kind: What the op is, for a metric of one op.
-            is_nothing: Both sides are 0. Then environments do not matter; but lost events may have run.
-            is_same: Both sides have the same value: some differences of their environments are harmless.
+        If both are 0, environments do not matter; but lost events may have run. If both are the same, some
+        differences of their environments are harmless.
         """
         # An op's count needs what the total of its kind needs.
         through = metric

@@ -15,11 +15,7 @@ _JUDGED = frozenset({RuleKind.EXACT, RuleKind.TOLERANCE})
 
 
 def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], Gates]) -> str:
-    """A sentence that names the tests with a gate on a varying value; empty if none has one.
-
-    Args:
-        tests: The tests, measured in all their processes.
-    """
+    """A sentence that names the tests with a gate on a varying value; empty if none has one."""
     found = {test.node_id: next(_varying(test, gates_of(test)), "") for test in tests if test.is_usable}
     told = [f"{node_id} ({what})" for node_id, what in found.items() if what]
     if not told:

@@ -72,11 +72,7 @@ class FailOn:
 
 
 def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
-    """Read ``regressed,missing``; ``none`` lets everything pass.
-
-    Raises:
-        UsageError: No such verdict, or one that cannot fail: improvements and what was accepted never do.
-    """
+    """Read ``regressed,missing``; ``none`` lets everything pass. Some verdicts, such as PASS, cannot fail."""
     harmless = {Verdict.PASS, Verdict.IMPROVED, Verdict.ACCEPTED}
     known = {verdict.value: verdict for verdict in Verdict if verdict not in harmless}
     names = [name.strip().lower() for name in text.split(",") if name.strip()]

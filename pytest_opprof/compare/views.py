@@ -30,12 +30,9 @@ def is_guessed(base: TestResult, head: TestResult) -> bool:
 
 
 def with_views_as_in(base: TestResult, head: TestResult) -> TestResult:
-    """A base that counts views as ops, with its views split off.
+    """A base that counts views as ops, with its views split off; any other as it is.
 
     Of each op, as many calls as in the head are not views. An op that the head does not run stays an op.
-
-    Args:
-        base: The test in the baseline; unchanged if it counts views itself.
     """
     ops = base.totals.get(OPS_COUNT.name)
     if not is_guessed(base, head) or ops is None:

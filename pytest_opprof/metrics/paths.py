@@ -33,15 +33,10 @@ class MetricPath:
 
 
 def parse_path(text: str, *, where: str, known_ops: Collection[str] = ()) -> MetricPath:
-    """Read ``ops.count`` or ``aten::item.count``.
+    """Read ``ops.count`` or ``aten::item.count``; an error names the nearest path.
 
-    Args:
-        where: The text's place for an error message, such as ``limits of test_x``.
-        known_ops: The names of torch's ops. Any other name in their namespaces (``aten::``, ``prim::``) is
-            an error; outside of them it may be a range of the user's. If empty, nothing is checked.
-
-    Raises:
-        UsageError: The metric or op does not exist; the message suggests the nearest.
+    If names of torch's ops are given, any other name in their namespaces (``aten::``, ``prim::``) is an
+    error; outside of them it may be a range of the user's.
     """
     if text in TOTALS:
         return MetricPath(op=None, metric=TOTALS[text])

@@ -24,12 +24,9 @@ _EXACT = {name: metric for name, metric in ROW_METRICS.items() if metric.family 
 
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
-    """``first``, with its counts, bytes and peaks widened if ``again`` differs.
+    """``first``, the deciding measurement, with its counts, bytes and peaks widened if ``again`` differs.
 
-    Args:
-        first: The deciding measurement.
-        again: The same test's second measurement; a failed one changes nothing.
-        fresh_process: Whether that was in another process: then agreement certifies.
+    A second measurement that failed changes nothing. In a fresh process, one that agrees certifies.
     """
     if not again.is_usable or not again.steps:
         return first
@@ -61,11 +58,7 @@ def settled(test: TestResult, last: TestResult) -> TestResult:
     """``test`` with the memory totals of ``last`` if Python's memory only fell to them and then stayed.
 
     The interpreter allocates less for code once it has specialized it (PEP 659), some calls after the process
-    first ran it. Earlier tests decide in which test that happens.
-
-    Args:
-        test: An earlier measurement of a test.
-        last: The process's last measurement of it.
+    first ran it. Earlier tests decide in which test that happens. ``last`` is the process's last measurement.
     """
     if test is last or Source.MEMORY_PYTHON not in test.sources or not last.is_usable:
         return test

@@ -34,12 +34,7 @@ _HOW: Final = "pytest --benchmark-json=FILE writes one"
 
 
 def run_from_benchmarks(path: Path) -> Run:
-    """One run with a test for each benchmark, which has its ``wall_time`` and no op.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It is not pytest-benchmark's, or its numbers are invalid.
-    """
+    """One run with a test for each benchmark, which has its ``wall_time`` and no op."""
     return _Reader(where=shown(path)).run(read_bytes(path), name=path.name)
 
 
@@ -142,11 +137,7 @@ class _Reader:
 
 
 def samples_of_rounds(rounds_s: Sequence[float]) -> Samples:
-    """Nanoseconds, for each round the mean of its calls.
-
-    Args:
-        rounds_s: Seconds, one value for each round.
-    """
+    """Nanoseconds, for each round the mean of its calls."""
     samples = Samples.of(round(duration * NS_IN_S) for duration in rounds_s)
     return samples if len(rounds_s) <= _MOST_VALUES else samples.summarized()
 

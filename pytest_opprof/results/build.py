@@ -62,13 +62,7 @@ _AMOUNTS = (attrgetter("allocated"), attrgetter("peak"), attrgetter("allocations
 def with_measurement(
     test: TestResult, cycles: Sequence[Cycle], *, extra_totals: Mapping[str, Samples] | None = None
 ) -> TestResult:
-    """``test`` with the recorded steps, rows, totals and call tree.
-
-    Args:
-        test: Everything else about the test; its ``sources`` decide which totals it has.
-        cycles: Each cycle's recording, in order.
-        extra_totals: Further totals, by the names of `metrics.TOTALS`.
-    """
+    """``test`` with the recorded steps, rows, call tree, and the totals that its ``sources`` tell."""
     steps = sum(cycle.steps for cycle in cycles)
     tree = _merged_tree(cycles)
     rows = _with_places(rows_of(cycles, steps=steps, parents=_parents(tree)), cycles)

@@ -89,12 +89,7 @@ class DeviceSums:
 
 
 def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], int]], *, steps: int) -> Values:
-    """All totals of a test, by the names of `metrics.TOTALS`, including zeros.
-
-    Args:
-        cycles: Each cycle's device work, its groups, and its number of steps.
-        steps: Of all cycles.
-    """
+    """All totals of a test, including zeros, from each cycle's device work, its groups and its steps."""
     sums = DeviceSums(steps=steps)
     first_step, unsized, undirected = 0, 0, 0
     for use, groups, count in cycles:

@@ -141,23 +141,14 @@ def fleet_to_document(found: Fleet) -> Document:
 
 
 def fleet_from_document(document: Document) -> Fleet:
-    """A document's job, or its two jobs.
-
-    Args:
-        document: What the schema of its kind accepted.
-    """
+    """The job or the two jobs of a document, which the schema of its kind accepted."""
     if document["kind"] == Contract.FLEET_SUMMARY.kind:
         return from_members(FleetSummary, document)
     return from_members(FleetDifference, document)
 
 
 def read_fleet(path: Path) -> Fleet | None:
-    """A file's job, or its two jobs; None if it is another kind of document.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: Its schema refuses it, or it is not one of ours.
-    """
+    """A file's job, or its two jobs; None if it is another kind of document."""
     document, where = parse(read_bytes(path), where=shown(path)), shown(path)
     contract = contract_of(document, where=where)
     if contract not in {Contract.FLEET_SUMMARY, Contract.FLEET_DIFFERENCE}:

@@ -130,13 +130,10 @@ def _with_tests_of(previous: Run, run: Run, tests: Iterable[TestResult]) -> Run:
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """Join runs of one commit: each test's last measurement counts.
+    """Join runs of one commit, one at least: each test's last measurement counts.
 
     Two simultaneous saves on separate machines leave one run each. The order of ``runs`` makes no difference.
     Environments, and tests with only times, are treated as in `merged`.
-
-    Args:
-        runs: One at least.
     """
     newest, *others = sorted(runs, key=lambda run: (run.created, run.run_id), reverse=True)
     for other in others:
@@ -172,11 +169,7 @@ def _measured(test: TestResult, run: Run) -> datetime:
 
 
 def differences(base: Environment, head: Environment, *, ignore_unknown: bool = False) -> dict[str, str]:
-    """The differing fingerprint fields in words: ``torch 2.12.0 -> 2.13.0``.
-
-    Args:
-        ignore_unknown: Whether a field that only one side has counts as equal.
-    """
+    """The differing fingerprint fields in words: ``torch 2.12.0 -> 2.13.0``; also those of one side alone."""
     found = {}
     for field, words in FINGERPRINT_FIELDS.items():
         before, after = base.fingerprint.get(field), head.fingerprint.get(field)

@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 def run_of_program(
     recording: Recording, *, name: str, passed: bool, created: datetime, commit: Commit | None
 ) -> Run:
-    """A window of this process as a run.
-
-    Args:
-        name: The name of the run's test.
-        passed: The program succeeded; else its numbers are kept but not judged.
-        commit: The commit that was checked out.
-    """
+    """A window of this process as a run; if the program failed, its numbers are kept but not judged."""
     problems = Collector.instance().problems
     no_ops = problems.get("ops")
     test = TestResult(

@@ -76,12 +76,7 @@ class _Sums:
 
 
 def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) -> list[OpRow]:
-    """One row for each name, kind and class of threads, over all steps of all cycles.
-
-    Args:
-        steps: Of all cycles.
-        parents: Each op's most frequent caller, by name.
-    """
+    """One row for each name, kind and class of threads, over all steps of all cycles."""
     sums: dict[_RowKey, _Sums] = {}
     first_step = 0
     for cycle in cycles:

@@ -111,11 +111,7 @@ class Samples:
 
     @classmethod
     def from_document(cls, document: SamplesDocument, *, steps: int) -> Samples:
-        """Read what `to_document` wrote.
-
-        Raises:
-            ValueError: The samples contradict themselves or the number of steps.
-        """
+        """Read what `to_document` wrote; a ValueError if it contradicts itself or the number of steps."""
         if isinstance(document, int):
             return _constant(document, steps)
         if isinstance(document, Mapping):

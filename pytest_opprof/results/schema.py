@@ -58,11 +58,7 @@ class Contract(StrEnum):
 
 
 def contract_of(document: object, *, where: str) -> Contract:
-    """The contract that a document claims.
-
-    Raises:
-        DocumentError: It is not a document of ours.
-    """
+    """The contract that a document claims."""
     kind = document.get("kind") if isinstance(document, dict) else None
     for contract in Contract:
         if kind == contract.kind:
@@ -73,18 +69,9 @@ def contract_of(document: object, *, where: str) -> Contract:
 
 
 def validate(document: object, contract: Contract, *, where: str) -> Document:
-    """Check a parsed document against its schema.
+    """Check a parsed document against its schema; one of an older version is upgraded in place.
 
-    Args:
-        document: What the JSON parser gave.
-        where: Its name in errors: its file.
-
-    Returns:
-        The same document. An older version is upgraded in place.
-
-    Raises:
-        DocumentError: Another kind of document, a newer version, or a value that the schema refuses, with the
-            value's JSON path.
+    The DocumentError for a refused value has the value's JSON path.
     """
     found = contract_of(document, where=where)
     assert isinstance(document, dict), "contract_of refuses anything else"

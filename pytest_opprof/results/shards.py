@@ -51,11 +51,7 @@ class Part:
 
     @classmethod
     def of_file(cls, path: Path) -> Part:
-        """A run's file; tests of ranks other than 0 are dropped until they are needed.
-
-        Raises:
-            DocumentError: It cannot be read, or is not a run.
-        """
+        """A run's file; tests of ranks other than 0 are dropped until they are needed."""
         whole = cls(run=read_run(path), where=str(path))
         if whole.rank == 0:
             return whole
@@ -89,15 +85,10 @@ class Joined:
 
 
 def join(parts: Sequence[Part], *, expected: int | None = None, collected: Collection[str] = ()) -> Joined:
-    """Join runs.
+    """Join runs, one at least; a UsageError if their commits or environments do not allow it.
 
-    Args:
-        parts: One at least.
-        expected: How many shards there should be.
-        collected: The node ids of all tests that should have been measured by some shard.
-
-    Raises:
-        UsageError: Their commits differ, or their environments in what counts depend on.
+    `expected` is how many shards there should be, and `collected` has the node ids of all tests that some
+    shard should have measured.
     """
     parts, notes = _each_once(parts)
     _refuse_other_commits(parts)

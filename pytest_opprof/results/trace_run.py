@@ -30,11 +30,7 @@ _LONGEST_FIELD = 200
 
 
 def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
-    """One run with one test: the trace's steps, or the whole trace as one step if it has none.
-
-    Args:
-        test_name: Pairs the test with that of another run.
-    """
+    """One run with one test: the trace's steps, or the whole trace as one step if it has none."""
     recording = trace.recording
     steps = len(recording.steps)
     groups: Sequence[OpGroup] = recording.groups()

@@ -22,12 +22,7 @@ _METRICS: Mapping[str, str] = {
 
 
 def upgraded(document: dict[str, Any], *, version: int) -> dict[str, Any]:
-    """A run or a comparison in the shape of ``version``, upgraded in place.
-
-    Args:
-        document: The parsed JSON.
-        version: Today's.
-    """
+    """A run or a comparison in the shape of ``version``, today's, upgraded in place."""
     written = document.get("schema_version")
     if type(written) is int and written == 1 < version:
         for row in _rows(document):

@@ -12,8 +12,7 @@ from pytest_opprof.results.samples import Samples
 def value_in(test: TestResult, path: MetricPath) -> Samples | None:
     """A metric of a test in each step; for a pattern, the sum of the matching ops.
 
-    Returns:
-        None if the test does not know: its source was not recorded, or rows were left out.
+    None if the test does not know: its source was not recorded, or rows were left out.
     """
     if path.op is None:
         return test.totals.get(path.metric.name)

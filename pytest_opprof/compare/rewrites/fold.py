@@ -167,10 +167,9 @@ def _cause(rewriting: Rewriting, book: Book) -> str:
 def _others(
     rewriting: Rewriting, mine: Sequence[Change], told: Change, book: Book
 ) -> tuple[list[Change], list[Change]]:
-    """Other metrics of a rewrite's ops: as of one op if one was renamed, else as a whole.
+    """Other metrics of a rewrite's ops, and the changes that they replace.
 
-    Returns:
-        The changes, and those they replace.
+    If an op was renamed, they are as of one op, else as a whole.
     """
     by_metric: dict[str, list[Change]] = defaultdict(list)
     for count in mine:

@@ -63,18 +63,10 @@ def compare_times(
     confirmation: tuple[Sequence[Run], Sequence[Run]] | None = None,
     policy: Policy | None = None,
 ) -> TimeComparison:
-    """Judge an A/B.
+    """Judge an A/B: one run for each process of a side, in the order in which they ran, by turns.
 
-    The same runs always give the same answer. Fresh processes should confirm the tests in its ``flagged``.
-
-    Args:
-        base: One run for each process that measured the base, in the order in which they ran.
-        head: The same of the head; the processes took turns.
-        confirmation: Base and head of fresh processes that reran the flagged tests.
-        policy: The rules set outside the tests, for the exact gates.
-
-    Raises:
-        UsageError: A side without a process.
+    The same runs always give the same answer. Fresh processes should confirm the tests in its ``flagged``:
+    their runs of the base and of the head are the `confirmation`.
     """
     for name, side in (("base", base), ("head", head)):
         if not side:

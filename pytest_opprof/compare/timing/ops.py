@@ -35,11 +35,7 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
     """The ops of a flagged test that went its way, the largest change first.
 
     Benjamini and Hochberg's procedure finds the significant ones among all ops of the test, by both rounds
-    together. If it finds none, only the op that changed most is given.
-
-    Args:
-        rounds: The test's processes, of the first round and of the confirmation, if any.
-        sides: Its times in the first round.
+    together. If it finds none, only the op that changed most is given. `sides` are the first round's times.
     """
     found = [_rows_of(each) for each in rounds]
     both = [rows for base, _ in found for rows in base], [rows for _, head in found for rows in head]

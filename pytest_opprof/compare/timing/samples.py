@@ -76,12 +76,9 @@ def undisturbed(test: Readings, *, settings: TimeSettings) -> Readings:
 
 
 def short_of_undisturbed(tests: Mapping[str, Readings], *, wanted: int) -> tuple[str, ...]:
-    """The tests that need and deserve more processes of one speed on a side.
+    """The tests that need and deserve more processes of one speed on a side than they have.
 
     A test with mostly disturbed processes may disturb itself, and more would not help.
-
-    Args:
-        wanted: Processes a side.
     """
     found = []
     for node_id, test in tests.items():

@@ -44,11 +44,7 @@ class Finding:
 
 
 def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[Control, Mapping[str, int]]:
-    """Judge the base against itself.
-
-    Returns:
-        The control, and for each test by what share its base's halves differ.
-    """
+    """Judge the base against itself; with it, for each test, by what share its base's halves differ."""
     halves = {node_id: _halves(sides.base_ns) for node_id, sides in timed.items() if len(sides.base_ns) > 1}
     noise = {node_id: half.distance_ppm for node_id, half in halves.items()}
     if not noise:
@@ -139,14 +135,9 @@ def verdict_on(
 ) -> tuple[Verdict, str]:
     """The verdict on a test that the first round found, and its reason.
 
-    Fresh processes must agree: significantly, and by more than `min_effect`, because the first round was
-    chosen for its change. If they show no such change, and could have, the first round met a bad moment. In
-    between it is INCONCLUSIVE; but a test that may be faster never fails.
-
-    Args:
-        sides: The first round.
-        confirmation: The second round, or why it has no times; None if there was none.
-        below: See `confirmed_below`.
+    Fresh processes must agree: significantly (`confirmed_below`), and by more than `min_effect`, because the
+    first round was chosen for its change. If they show no such change, and could have, the first round met a
+    bad moment. In between it is INCONCLUSIVE; but a test that may be faster never fails.
     """
     direction = finding.direction
     first = f"{_told(sides, direction)} in {_processes(sides)} (p = {p_of(sides, direction):.2g})"
