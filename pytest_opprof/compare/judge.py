@@ -51,15 +51,10 @@ _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the gates of one test say.
+    """What the gates of one test say."""
 
-    Attributes:
-        changes: The totals first, then ops, the worst first in both.
-        judged: How many gates could be judged, including unchanged ones.
-    """
-
-    changes: tuple[Change, ...]
-    judged: int
+    changes: tuple[Change, ...]  # the totals first, then ops, the worst first in both
+    judged: int  # how many gates could be judged, including unchanged ones
 
 
 def judge(

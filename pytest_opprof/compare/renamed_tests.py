@@ -17,15 +17,10 @@ _SIDES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """A test, or all tests of a function with parameters, of a class, a file or a folder (ending in ``/``).
+    """A test, or all tests of a function with parameters, of a class, a file or a folder (with a ``/``)."""
 
-    Attributes:
-        old: Its name in the baseline.
-        new: Its present name.
-    """
-
-    old: str
-    new: str
+    old: str  # its name in the baseline
+    new: str  # its present name
 
     def __str__(self) -> str:
         """As users write it."""

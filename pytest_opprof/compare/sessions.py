@@ -40,16 +40,12 @@ _NO_STEP = "no active step finished"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Gates set outside a test: the marker overrules the ini file, the command line both.
-
-    Attributes:
-        accepted: Rises that somebody let pass.
-        edits: Gives, of a commit, by file what was edited since.
-    """
+    """Gates set outside a test: the marker overrules the ini file, the command line both."""
 
     ini: Gates = field(default_factory=Gates)
     command_line: Gates = field(default_factory=Gates)
-    accepted: Mapping[Key, Acceptance] = field(default_factory=dict)
+    accepted: Mapping[Key, Acceptance] = field(default_factory=dict)  # rises that somebody let pass
+    # Gives, of a commit, by file what was edited since.
     edits: Callable[[str], Mapping[str, EditedFile]] = field(default=lambda _: {}, compare=False)
 
     def gates_of(self, test: TestResult) -> Gates:

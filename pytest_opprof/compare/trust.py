@@ -22,17 +22,12 @@ _HARMLESS = frozenset({"threads", "tracer"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What makes two sides of a test incomparable.
-
-    Attributes:
-        environment: By field, the difference in words.
-        harmless: Fields of these that do not matter to equal values.
-    """
+    """What makes two sides of a test incomparable."""
 
     base: TestResult
     head: TestResult
-    environment: Mapping[str, str]
-    harmless: frozenset[str] = frozenset()
+    environment: Mapping[str, str]  # by field, the difference in words
+    harmless: frozenset[str] = frozenset()  # fields of these that do not matter to equal values
 
     @classmethod
     def between(

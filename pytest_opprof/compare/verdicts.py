@@ -54,17 +54,11 @@ def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailOn:
-    """The verdicts and other reasons that fail a session.
+    """The verdicts and other reasons that fail a session."""
 
-    Attributes:
-        verdicts: Of tests.
-        no_baseline: The requested baseline does not exist.
-        unmeasured: Nothing can be measured on this platform, or by this installation.
-    """
-
-    verdicts: frozenset[Verdict]
-    no_baseline: bool
-    unmeasured: bool
+    verdicts: frozenset[Verdict]  # of tests
+    no_baseline: bool  # the requested baseline does not exist
+    unmeasured: bool  # nothing can be measured on this platform, or by this installation
 
     def fails(self, verdict: Verdict | None) -> bool:
         """Whether a test with this verdict fails; advisory is None and never does."""

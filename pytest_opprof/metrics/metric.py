@@ -115,28 +115,19 @@ class Slack:
 
     A smaller change is CHANGED, and the metric is advisory if it cannot be judged. If unchanged code moves it
     too (`Family.BOUNDED`), a smaller change is a PASS, and the test is INCONCLUSIVE if it cannot be judged.
-
-    Attributes:
-        percent: Of the base.
-        least: In its unit.
     """
 
-    percent: int
-    least: int
+    percent: int  # of the base
+    least: int  # in its unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSum:
-    """A total that adds up a metric of a test's rows, without those of background threads.
-
-    Attributes:
-        less: A metric whose values are subtracted.
-        kind: Only rows of this kind; None for all.
-    """
+    """A total that adds up a metric of a test's rows, without those of background threads."""
 
     metric: str
-    less: str = ""
-    kind: OpKind | None = None
+    less: str = ""  # a metric whose values are subtracted
+    kind: OpKind | None = None  # only rows of this kind; None for all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,36 +139,25 @@ class ColumnSum:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One thing that is measured, and everything the program knows about it.
+    """One thing that is measured, and everything the program knows about it."""
 
-    Attributes:
-        name: How users write it: a total's whole path, or the part after an op's name.
-        label: What a table calls it.
-        unit: What its integers count.
-        source: What must be recorded; None if every recording has it.
-        is_free: More of it costs nothing: a change is shown, but fails a test only on request.
-        slack: How far it may rise without a rule of the user's; None for not at all.
-        steady_with: This one gates only if both runs have these totals, constant over steps and processes.
-        fields: The fingerprint's fields that it depends on besides those of its source.
-        is_signed: Whether a value may be below zero.
-        column: For an op: the collector's column (``op_group_column``); empty if there is none.
-        summed: For a total: how it adds up rows or a column; None if it is measured itself (`Cycle.totals`).
-    """
-
-    name: str
-    label: str
-    unit: Unit
-    source: Source | None = None
+    name: str  # how users write it: a total's whole path, or the part after an op's name
+    label: str  # what a table calls it
+    unit: Unit  # what its integers count
+    source: Source | None = None  # what must be recorded; None if every recording has it
     _: KW_ONLY
     scope: Scope
     family: Family = Family.EXACT
     worse: Worse = Worse.HIGHER
-    is_free: bool = False
-    slack: Slack | None = None
+    is_free: bool = False  # more of it costs nothing: a change is shown, but fails a test only on request
+    slack: Slack | None = None  # how far it may rise without a rule of the user's; None for not at all
+    # This one gates only if both runs have these totals, constant over steps and processes.
     steady_with: tuple[str, ...] = ()
+    # The fingerprint's fields that it depends on besides those of its source.
     fields: frozenset[str] = frozenset()
-    is_signed: bool = False
-    column: str = ""
+    is_signed: bool = False  # whether a value may be below zero
+    column: str = ""  # for an op: the collector's column (``op_group_column``); empty if there is none
+    # For a total: how it adds up rows or a column; None if it is measured itself (`Cycle.totals`).
     summed: RowSum | ColumnSum | None = None
 
     @property

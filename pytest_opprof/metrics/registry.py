@@ -61,17 +61,11 @@ PRESETS: Mapping[str, Mapping[str, int]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpFamily:
-    """Watched ops that do one thing under several names; if one calls another, both count.
+    """Watched ops that do one thing under several names; if one calls another, both count."""
 
-    Attributes:
-        name: What they do, for the end of a sentence.
-        ops: Each with the reason to show in a table.
-        core: The ops that do it themselves.
-    """
-
-    name: str
-    ops: Mapping[str, str]
-    core: frozenset[str]
+    name: str  # what they do, for the end of a sentence
+    ops: Mapping[str, str]  # each with the reason to show in a table
+    core: frozenset[str]  # the ops that do it themselves
 
 
 _ALLOCATES = "allocates a tensor"

@@ -17,31 +17,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """One recorded cycle of a schedule.
-
-    Attributes:
-        memory: Each step's, on the host.
-        device_memory: Each step's, on all devices.
-        places: Per op, the user's lines that called it, and how often; empty if neither call sites nor stacks
-            were recorded.
-        callers: By such a line: the user's lines that called its function, and theirs in turn, each with how
-            many calls of ops were on their way through it; empty if not noted.
-        parts: By metric: what calls from each line add to that metric of the op.
-        device: Device work; None if no device was used.
-        totals: Further totals, by the names of `metrics.TOTALS`: a number for each step.
-        functions: By such a total, its parts in the step with most of it, as in `TestResult`.
-        tells_views: Whether torch's schemas said which ops are views. A trace has no schemas.
-    """
+    """One recorded cycle of a schedule."""
 
     steps: int
     groups: Sequence[OpGroup]
     tree: Iterable[CallNode] = ()
-    memory: Sequence[MemoryUse] = ()
-    device_memory: Sequence[MemoryUse] = ()
+    memory: Sequence[MemoryUse] = ()  # each step's, on the host
+    device_memory: Sequence[MemoryUse] = ()  # each step's, on all devices
+    # Per op, the user's lines that called it, and how often; empty if neither call sites nor stacks were
+    # recorded.
     places: Mapping[str, Mapping[Place, int]] = field(default_factory=dict)
+    # By such a line: the user's lines that called its function, and theirs in turn, each with how many calls
+    # of ops were on their way through it; empty if not noted.
     callers: Mapping[Place, Mapping[Place, int]] = field(default_factory=dict)
+    # By metric: what calls from each line add to that metric of the op.
     parts: Mapping[str, Mapping[str, Mapping[Place, int]]] = field(default_factory=dict)
-    device: DeviceUse | None = None
+    device: DeviceUse | None = None  # device work; None if no device was used
+    # Further totals, by the names of `metrics.TOTALS`: a number for each step.
     totals: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    # By such a total, its parts in the step with most of it, as in `TestResult`.
     functions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # Whether torch's schemas said which ops are views. A trace has no schemas.
     tells_views: bool = False

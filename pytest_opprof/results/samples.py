@@ -18,20 +18,14 @@ SamplesDocument: TypeAlias = int | Sequence[int] | Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """The values of one metric over the active steps of a test.
-
-    Attributes:
-        total: The sum over the steps.
-        low: The smallest value of a step.
-        high: The largest value of a step.
-        values: The value of each step, if they differ and were kept. Equal ones take no space, so a hostile
-            document cannot take much memory with few characters.
-    """
+    """The values of one metric over the active steps of a test."""
 
     steps: int
-    total: int
-    low: int
-    high: int
+    total: int  # the sum over the steps
+    low: int  # the smallest value of a step
+    high: int  # the largest value of a step
+    # The value of each step, if they differ and were kept. Equal ones take no space, so a hostile document
+    # cannot take much memory with few characters.
     values: tuple[int, ...] | None = None
 
     @classmethod

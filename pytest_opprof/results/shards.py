@@ -36,18 +36,13 @@ _MISSING = "missing: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A run to be joined.
+    """A run to be joined."""
 
-    Attributes:
-        run: The run. For a rank other than 0 without tests: these are read in turn, so that thousands of
-            ranks are never in memory together.
-        where: Its name in sentences: its file.
-        read: Reads the tests of a run that lacks them.
-    """
-
+    # The run. For a rank other than 0 without tests: these are read in turn, so that thousands of ranks are
+    # never in memory together.
     run: Run
-    where: str
-    read: Callable[[], tuple[TestResult, ...]] | None = None
+    where: str  # its name in sentences: its file
+    read: Callable[[], tuple[TestResult, ...]] | None = None  # reads the tests of a run that lacks them
 
     @classmethod
     def of_file(cls, path: Path) -> Part:
@@ -71,17 +66,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The result.
+    """The result."""
 
-    Attributes:
-        run: All tests; the gaps are among its notes.
-        notes: Tests that were in several parts, and what disagreed.
-        gaps: What is known to be missing.
-    """
-
-    run: Run
-    notes: tuple[str, ...] = ()
-    gaps: tuple[str, ...] = ()
+    run: Run  # all tests; the gaps are among its notes
+    notes: tuple[str, ...] = ()  # tests that were in several parts, and what disagreed
+    gaps: tuple[str, ...] = ()  # what is known to be missing
 
 
 def join(parts: Sequence[Part], *, expected: int | None = None, collected: Collection[str] = ()) -> Joined:

@@ -34,24 +34,15 @@ _Siblings: TypeAlias = "tuple[str, Sequence[int], Sequence[int]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriting:
-    """Other ops at one place of the call tree.
-
-    Attributes:
-        within: The common caller of each place; empty for the test itself.
-        before: The outermost ops that were there.
-        after: The outermost ops that are there now.
-        lost: The calls that were there, with those inside.
-        gained: The calls that are there now, with those inside.
-        on_device: These are kernels.
-    """
+    """Other ops at one place of the call tree."""
 
     kind: RewriteKind
-    within: tuple[str, ...]
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    lost: dict[str, int]
-    gained: dict[str, int]
-    on_device: bool = False
+    within: tuple[str, ...]  # the common caller of each place; empty for the test itself
+    before: tuple[str, ...]  # the outermost ops that were there
+    after: tuple[str, ...]  # the outermost ops that are there now
+    lost: dict[str, int]  # the calls that were there, with those inside
+    gained: dict[str, int]  # the calls that are there now, with those inside
+    on_device: bool = False  # these are kernels
 
     def net(self) -> dict[Key, int]:
         """By op, how many more calls there are now, unless 0."""

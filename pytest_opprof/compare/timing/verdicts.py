@@ -33,14 +33,10 @@ _OUTER = frozenset({0, 3})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The first round's finding on a test whose quartiles differ by enough.
-
-    Attributes:
-        is_significant: Its sides differ significantly, corrected for the number of tests.
-    """
+    """The first round's finding on a test whose quartiles differ by enough."""
 
     direction: Direction
-    is_significant: bool
+    is_significant: bool  # its sides differ significantly, corrected for the number of tests
 
 
 def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[Control, Mapping[str, int]]:
