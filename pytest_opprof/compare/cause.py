@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from pytest_opprof.compare.call_sites import CallSites
-from pytest_opprof.compare.comparison import CallLine, Change
-from pytest_opprof.compare.pairing import RowPair
+from pytest_opprof.compare.comparison import CallLine, Change, RowPair
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import TestResult

@@ -21,8 +21,7 @@ from pytest_opprof.results.document import (
     time_from_document,
 )
 from pytest_opprof.results.files import document_to_bytes, read_document, shown, write_document
-from pytest_opprof.results.gc_paused import gc_paused
-from pytest_opprof.results.members import Document, from_members, to_members
+from pytest_opprof.results.members import Document, from_members, gc_paused, to_members
 from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples

@@ -13,20 +13,24 @@ from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.compare.accepting import why_ended
-from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.cause import Causes
-from pytest_opprof.compare.comparison import Change
-from pytest_opprof.compare.families import within_families
+from pytest_opprof.compare.comparison import Change, RowPair, pair_rows
 from pytest_opprof.compare.functions import with_grown_functions, with_reasons
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
-from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
-from pytest_opprof.compare.work import traded, unless_moved, unless_of_elements, without_consequences
+from pytest_opprof.compare.work import (
+    traded,
+    unless_moved,
+    unless_of_elements,
+    with_moved_work,
+    within_families,
+    without_consequences,
+)
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,

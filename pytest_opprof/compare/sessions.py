@@ -11,27 +11,28 @@ from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.call_sites import CallSites
-from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
-from pytest_opprof.compare.edited_line import edited_line
+from pytest_opprof.compare.comparison import Change, Comparison, TestComparison, TestPair, pair_tests
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
-from pytest_opprof.compare.grown_line import GrownLines
+from pytest_opprof.compare.grown_line import GrownLines, edited_line
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
-from pytest_opprof.compare.notes import (
+from pytest_opprof.compare.rename_suggestions import with_suggestions
+from pytest_opprof.compare.sentences import (
+    about_limits,
+    advisories_of,
     measured_elsewhere,
     nothing_in_common,
     ran,
+    sentence_of,
     skipped,
     unjudged_rises,
+    verdict_of,
     views_guessed,
 )
-from pytest_opprof.compare.pairing import TestPair, pair_tests
-from pytest_opprof.compare.rename_suggestions import with_suggestions
-from pytest_opprof.compare.sentences import about_limits, advisories_of, sentence_of, verdict_of
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
-from pytest_opprof.results.gc_paused import gc_paused
+from pytest_opprof.results.members import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
 

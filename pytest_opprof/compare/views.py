@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_opprof.compare.comparison import Change
-from pytest_opprof.compare.pairing import RowPair
+from pytest_opprof.compare.comparison import Change, RowPair
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OPS_COUNT, VIEWS_COUNT, Source
 from pytest_opprof.results.run import OpRow, TestResult

@@ -1,4 +1,4 @@
-"""Totals that are judged together with another: work of ops, and Python instructions.
+"""Changes that others explain: work of ops, Python instructions, families of ops, and the background.
 
 New ops bring their bytes along, and fewer ops may have larger inputs: a loop that became one padded op. So
 rows show work only if it rose while the ops did not, and a rise is not a regression if the ops fell by at
@@ -8,24 +8,29 @@ have FLOPs, as in torch.profiler; bytes cover all of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pytest_opprof.compare.comparison import Change
+from pytest_opprof.compare.gates import Gates
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     AUTOGRAD_NODES,
     BYTES,
+    COUNT,
     FLOPS,
     FLOPS_TOTAL,
     LIBRARY_INSTRUCTIONS,
     NODES,
+    OP_FAMILIES,
     OPS_BYTES,
     OPS_COUNT,
     PYTHON_INSTRUCTIONS,
     VIEWS_COUNT,
+    OpFamily,
 )
 from pytest_opprof.metrics.fingerprint import LIBRARIES
 from pytest_opprof.results.run import TestResult
@@ -142,3 +147,71 @@ def _constant(test: TestResult, total: str) -> int | None:
     """The total of each step; None if that varies or is unknown."""
     samples = test.totals.get(total)
     return samples.low if samples is not None and samples.is_constant else None
+
+
+def within_families(
+    changes: Iterable[Change], base: TestResult, head: TestResult, *, gates: Gates
+) -> list[Change]:
+    """Changes of ops where not more ops run: a watched op that rose while its family did not is CHANGED."""
+    families = {op: family for family in OP_FAMILIES for op in family.ops}
+    steady = {family.name: _steady(family, base, head) for family in OP_FAMILIES}
+    found = []
+    for change in changes:
+        family = families.get(change.op or "") if change.metric == COUNT.name else None
+        rule = gates.rule(change.op, COUNT)
+        is_own = change.verdict is Verdict.REGRESSED and rule is not None and not rule.is_asked_for
+        if family is not None and is_own and steady[family.name]:
+            found.append(replace(change, verdict=Verdict.CHANGED, reason=steady[family.name]))
+        else:
+            found.append(change)
+    return found
+
+
+def _steady(family: OpFamily, base: TestResult, head: TestResult) -> str:
+    """Says that neither all ops of a family rose nor its core; "" if they may have."""
+    sides = [(_calls(test, family.core), _calls(test, family.ops)) for test in (base, head)]
+    (core_before, before), (core_now, now) = sides
+    if core_before is None or core_now is None or before is None or now is None:
+        return ""
+    if core_now > core_before or now > before:
+        return ""
+    return f"{family.name} did not rise: {core_before} before, {core_now} now"
+
+
+def _calls(test: TestResult, names: Collection[str]) -> int | None:
+    """How often these ops ran in each step; None if that varies or rows may be missing."""
+    if test.ops_omitted:
+        return None
+    rows = [row for row in test.ops if row.kind is OpKind.OP and row.name in names and not row.background]
+    if not all(row.not_views.is_constant for row in rows):
+        return None
+    return sum(row.not_views.low for row in rows)
+
+
+_WHY = "the background does more"
+
+
+def with_moved_work(changes: Sequence[Change]) -> list[Change]:
+    """The judged changes of a test, in their order; if the background does more, it and falls are CHANGED.
+
+    Work of threads from before the steps belongs to no step and is not a gate. A test that moves work to a
+    pool of threads has less in its steps, which is not an improvement.
+    """
+    rises: Counter[OpKind | None] = Counter()
+    for change in changes:
+        is_work = change.kind is not OpKind.CALL and not change.is_free
+        if change.background and change.metric == COUNT.name and is_work:
+            rises[change.kind] += change.rise
+    has_fallen = any(change.verdict is Verdict.IMPROVED for change in changes)
+    if not has_fallen or all(rise <= 0 for rise in rises.values()):
+        return list(changes)
+    return [_moved(change, grown={kind for kind, rise in rises.items() if rise > 0}) for change in changes]
+
+
+def _moved(change: Change, *, grown: set[OpKind | None]) -> Change:
+    if change.op is None and change.verdict is Verdict.IMPROVED:
+        return replace(change, verdict=Verdict.CHANGED, reason=_WHY)
+    is_rise = change.metric == COUNT.name and change.rise > 0 and not change.is_free
+    if change.background and is_rise and change.kind in grown:
+        return replace(change, verdict=Verdict.CHANGED)
+    return change

@@ -40,8 +40,7 @@ from pytest_opprof.metrics.metric import (
     Source,
     Worse,
 )
-from pytest_opprof.metrics.paths import MetricPath, parse_path
-from pytest_opprof.metrics.patterns import is_pattern, matches
+from pytest_opprof.metrics.paths import MetricPath, is_pattern, matches, parse_path
 from pytest_opprof.metrics.registry import (
     OP_FAMILIES,
     OP_METRICS,

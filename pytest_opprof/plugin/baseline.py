@@ -16,9 +16,8 @@ from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import check_name
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.capture import environment
-from pytest_opprof.compare.gates import Gates
+from pytest_opprof.compare.gates import Gates, varying_note
 from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
-from pytest_opprof.compare.varying import varying_note
 from pytest_opprof.errors import MissingBaselineError, OpprofError
 from pytest_opprof.plugin.certify import Certified
 from pytest_opprof.plugin.fresh import first_run

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_opprof.results.benchmark_machine import details_of
+from pytest_opprof.results.benchmark_run import details_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

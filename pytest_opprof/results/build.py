@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_opprof.events.user_frames import Place
-    from pytest_opprof.results.cycle import Cycle
+    from pytest_opprof.results.rows import Cycle
 
 MAX_OPS = 10_000
 MAX_TREE_NODES = 2_000

@@ -24,8 +24,7 @@ from typing import Any, Never, TypeVar
 from pytest_opprof.errors import StoreError
 from pytest_opprof.regular_files import NotRegularError, is_device, open_regular, write_into_device
 from pytest_opprof.results.document import refusal, run_from_document, run_to_document
-from pytest_opprof.results.gc_paused import gc_paused
-from pytest_opprof.results.members import Document
+from pytest_opprof.results.members import Document, gc_paused
 from pytest_opprof.results.names import MAX_TESTS
 from pytest_opprof.results.run import Run
 from pytest_opprof.results.schema import Contract, validate

@@ -19,7 +19,7 @@ from pytest_opprof.metrics import (
     RETAINED,
     Source,
 )
-from pytest_opprof.results.cycle import Cycle
+from pytest_opprof.results.rows import Cycle
 from pytest_opprof.results.run import CaptureStats
 from pytest_opprof.units import EVERY_PPM, parts_per_million
 

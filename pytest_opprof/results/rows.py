@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_opprof.kinds import OpKind
@@ -13,11 +14,13 @@ from pytest_opprof.results.run import OpRow
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_opprof.capture.device_use import DeviceWork
+    from pytest_opprof.capture.call_tree import CallNode
+    from pytest_opprof.capture.device_use import DeviceUse, DeviceWork
+    from pytest_opprof.capture.memory import MemoryUse
     from pytest_opprof.capture.op_groups import OpGroup
-    from pytest_opprof.results.cycle import Cycle
+    from pytest_opprof.events.user_frames import Place
 
 # Beyond this many steps differing counts are kept as a range: they are not certified or gated.
 MAX_LISTED_STEPS = 1_000
@@ -121,3 +124,29 @@ def _spread(values: Sequence[int], *, steps: int) -> Samples:
     (total,) = values
     low, high = min(total, 0), max(total, 0)
     return Samples(steps=steps, total=total, low=low, high=high) if steps else Samples.of(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One recorded cycle of a schedule."""
+
+    steps: int
+    groups: Sequence[OpGroup]
+    tree: Iterable[CallNode] = ()
+    memory: Sequence[MemoryUse] = ()  # each step's, on the host
+    device_memory: Sequence[MemoryUse] = ()  # each step's, on all devices
+    # Per op, the user's lines that called it, and how often; empty if neither call sites nor stacks were
+    # recorded.
+    places: Mapping[str, Mapping[Place, int]] = field(default_factory=dict)
+    # By such a line: the user's lines that called its function, and theirs in turn, each with how many calls
+    # of ops were on their way through it; empty if not noted.
+    callers: Mapping[Place, Mapping[Place, int]] = field(default_factory=dict)
+    # By metric: what calls from each line add to that metric of the op.
+    parts: Mapping[str, Mapping[str, Mapping[Place, int]]] = field(default_factory=dict)
+    device: DeviceUse | None = None  # device work; None if no device was used
+    # Further totals, by the names of `metrics.TOTALS`: a number for each step.
+    totals: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    # By such a total, its parts in the step with most of it, as in `TestResult`.
+    functions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # Whether torch's schemas said which ops are views. A trace has no schemas.
+    tells_views: bool = False

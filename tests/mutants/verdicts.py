@@ -119,7 +119,7 @@ VERDICTS: Final = (
     _judges(
         name="a gate on a value that varies",
         tells="Which saved tests have a gate on a value that is not the same each time.",
-        file="pytest_opprof/compare/varying.py",
+        file="pytest_opprof/compare/gates.py",
         text="        if not is_within or (samples.is_constant and str(path) in test.unstable):",
         without="        if False:",
         test="tests/unit/compare/test_varying.py::test_a_save_names_tests_with_a_gate_that_varies",
