@@ -8,18 +8,8 @@ from enum import StrEnum
 from fractions import Fraction
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import (
-    BOUNDED_PERCENT,
-    COUNT,
-    TOTALS,
-    WATCHED_OPS,
-    Family,
-    Metric,
-    MetricPath,
-    Scope,
-    matches,
-    parse_path,
-)
+from pytest_opprof.metrics import COUNT, TOTALS, WATCHED_OPS, Family, Metric, MetricPath, matches, parse_path
+from pytest_opprof.metrics.metric import BOUNDED_PERCENT, Scope
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import parse_percent

@@ -11,30 +11,13 @@ from pytest_opprof.compare.sums import part_metric, part_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import (
-    COUNT,
-    PRESETS,
-    RANGES_COUNT,
-    Family,
-    MetricPath,
-    Source,
-    Worse,
-    matches,
-    parse_path,
-)
+from pytest_opprof.metrics import COUNT, PRESETS, Family, MetricPath, Source, Worse, matches, parse_path
 from pytest_opprof.metrics.device import is_of_device
+from pytest_opprof.metrics.host import RANGES_COUNT
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples, range_text
-from pytest_opprof.units import (
-    EVERY_PPM,
-    Bound,
-    Comparator,
-    Unit,
-    format_quantity,
-    format_share,
-    parse_limit,
-)
+from pytest_opprof.units import EVERY_PPM, Bound, Comparator, Unit, format_quantity, format_share, parse_limit
 from pytest_opprof.wording import did_you_mean
 
 _UPPER = {Comparator.AT_MOST, Comparator.BELOW}

@@ -11,15 +11,8 @@ from pytest_opprof.compare.phrases import difference, name_of, than_base, values
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.compare.views import is_guessed
-from pytest_opprof.metrics import (
-    PYTHON_INSTRUCTIONS,
-    TOTAL_SELF_CPU_TIME,
-    WALL_TIME,
-    Family,
-    Source,
-    Worse,
-    parse_path,
-)
+from pytest_opprof.metrics import PYTHON_INSTRUCTIONS, Family, Source, Worse, parse_path
+from pytest_opprof.metrics.host import TOTAL_SELF_CPU_TIME, WALL_TIME
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.results.samples import range_text

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.baselines.edited_file import EditedFile
+from pytest_opprof.compare import sentences
 from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.call_sites import CallSites
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison, TestPair, pair_tests
@@ -18,18 +19,6 @@ from pytest_opprof.compare.grown_line import GrownLines, edited_line
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.rename_suggestions import with_suggestions
-from pytest_opprof.compare.sentences import (
-    about_limits,
-    advisories_of,
-    measured_elsewhere,
-    nothing_in_common,
-    ran,
-    sentence_of,
-    skipped,
-    unjudged_rises,
-    verdict_of,
-    views_guessed,
-)
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
 from pytest_opprof.results.members import gc_paused
@@ -76,16 +65,16 @@ def compare_runs(
     tests = []
     not_run = 0
     pairs = list(pair_tests(base, head))
-    notes += nothing_in_common(base, pairs)
-    notes += skipped(base, pairs, collected)
-    notes += views_guessed(base, pairs)
+    notes += sentences.nothing_in_common(base, pairs)
+    notes += sentences.skipped(base, pairs, collected)
+    notes += sentences.views_guessed(base, pairs)
     for pair in pairs:
         if pair.head is not None:
             known = judged.get(pair.node_id)
             if known is None or known.head is not pair.head or known.base is not pair.base:
                 known = compare_test(pair.head, pair.base, base=base, head=head, policy=policy)
             tests.append(known)
-            not_run += not ran(pair.head) and not pair.head.is_left_alone
+            not_run += not sentences.ran(pair.head) and not pair.head.is_left_alone
         elif collected.lacks(pair.node_id):
             tests.append(_missing(pair, policy.accepted.get((pair.node_id, None, None))))
         else:
@@ -98,7 +87,7 @@ def compare_runs(
         opprof_version=opprof_version,
         base=None if base is None else replace(base, tests=(), notes=()),
         head=replace(head, tests=(), notes=()),
-        notes=(*notes, *unjudged_rises(tests), *measured_elsewhere(tests, base, head)),
+        notes=(*notes, *sentences.unjudged_rises(tests), *sentences.measured_elsewhere(tests, base, head)),
         not_run=not_run,
         tests=tuple(tests),
     )
@@ -119,10 +108,10 @@ def compare_test(
     bare = replace(bare, limits=limits)
     of_limits = worst(limit.verdict for limit in limits)
     if base is None:
-        return replace(bare, verdict=of_limits, reason=about_limits(limits))
+        return replace(bare, verdict=of_limits, reason=sentences.about_limits(limits))
     if before is None or before.outcome is not Outcome.PASSED or before.is_left_alone:
         verdict = worst((of_limits, Verdict.NEW))
-        return replace(bare, verdict=verdict, reason=about_limits(limits) or f"not in {base.title}")
+        return replace(bare, verdict=verdict, reason=sentences.about_limits(limits) or f"not in {base.title}")
     lacking = _lacking(before, test, base=base)
     if lacking:
         return replace(bare, verdict=Verdict.INCONCLUSIVE, reason=lacking)
@@ -134,10 +123,10 @@ def compare_test(
     found = judge(before, test, gates=gates, trust=trust, accepted=policy.accepted)
     return replace(
         bare,
-        verdict=worst((of_limits, verdict_of(found))),
-        reason=sentence_of(found, limits, before=before, base=base, test=test),
+        verdict=worst((of_limits, sentences.verdict_of(found))),
+        reason=sentences.sentence_of(found, limits, before=before, base=base, test=test),
         changes=_with_edits(found.changes, before, test, base=base, policy=policy),
-        advisories=advisories_of(found, before=before, test=test, trust=trust),
+        advisories=sentences.advisories_of(found, before=before, test=test, trust=trust),
     )
 
 
@@ -215,12 +204,12 @@ def _beside_times(
     told = "so no gate can be judged" if is_gated else "which are shown but not gated"
     nothing = Judgement(changes=(), judged=0)
     of_limits = (limit.verdict for limit in bare.limits)
-    sentences = (about_limits(bare.limits), f"{base.title} has only its times, {told}")
+    reasons = (sentences.about_limits(bare.limits), f"{base.title} has only its times, {told}")
     return replace(
         bare,
         verdict=worst((*of_limits, Verdict.INCONCLUSIVE if is_gated else None)),
-        reason="; ".join(filter(None, sentences)),
-        advisories=advisories_of(nothing, before=before, test=trust.head, trust=trust),
+        reason="; ".join(filter(None, reasons)),
+        advisories=sentences.advisories_of(nothing, before=before, test=trust.head, trust=trust),
     )
 
 

@@ -17,26 +17,13 @@ from pytest_opprof.compare.gates import Gates
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import (
-    AUTOGRAD_NODES,
-    BYTES,
-    COUNT,
-    FLOPS,
-    FLOPS_TOTAL,
-    LIBRARY_INSTRUCTIONS,
-    NODES,
-    OP_FAMILIES,
-    OPS_BYTES,
-    OPS_COUNT,
-    PYTHON_INSTRUCTIONS,
-    VIEWS_COUNT,
-    OpFamily,
-)
+from pytest_opprof.metrics import COUNT, OP_FAMILIES, OpFamily, host
 from pytest_opprof.metrics.fingerprint import LIBRARIES
+from pytest_opprof.metrics.instructions import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
 from pytest_opprof.results.run import TestResult
 
-_TOTALS = frozenset({OPS_BYTES.name, AUTOGRAD_NODES.name, FLOPS_TOTAL.name})
-_OF_OPS = frozenset({BYTES.name, NODES.name, FLOPS.name})
+_TOTALS = frozenset({host.OPS_BYTES.name, host.AUTOGRAD_NODES.name, host.FLOPS_TOTAL.name})
+_OF_OPS = frozenset({host.BYTES.name, host.NODES.name, host.FLOPS.name})
 _JUDGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 _OF_ELEMENTS = frozenset({"aten::add", "aten::mul"})
 _INSTRUCTIONS = {
@@ -51,7 +38,7 @@ def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list
     Work that fell with the ops is left out: the fall of the ops explains it.
     """
     totals = [change for change in totals if not _is_of_views(change, base, head)]
-    before, now = (_constant(test, OPS_COUNT.name) for test in (base, head))
+    before, now = (_constant(test, host.OPS_COUNT.name) for test in (base, head))
     if before is None or now is None or before == now:
         return totals
     found = []
@@ -86,12 +73,14 @@ def unless_moved(change: Change, base: TestResult, head: TestResult) -> Change:
 
 def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Change:
     """FLOPs that only `add` and `mul` have more or fewer of are CHANGED: a `div` has none."""
-    tells_bytes = all(OPS_BYTES.name in test.totals for test in (base, head))
-    if change.metric != FLOPS_TOTAL.name or change.verdict not in _JUDGED or not tells_bytes:
+    tells_bytes = all(host.OPS_BYTES.name in test.totals for test in (base, head))
+    if change.metric != host.FLOPS_TOTAL.name or change.verdict not in _JUDGED or not tells_bytes:
         return change
     before, now = (
         sum(
-            row.samples(FLOPS.name).low for row in test.ops if row.name in _OF_ELEMENTS and not row.background
+            row.samples(host.FLOPS.name).low
+            for row in test.ops
+            if row.name in _OF_ELEMENTS and not row.background
         )
         for test in (base, head)
     )
@@ -99,7 +88,9 @@ def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Ch
     if change.verdict is Verdict.REGRESSED:
         is_of_elements = left <= 0
     else:  # left out with fewer ops: see `traded`
-        is_of_elements = left >= 0 and _constant(base, OPS_COUNT.name) == _constant(head, OPS_COUNT.name)
+        is_of_elements = left >= 0 and _constant(base, host.OPS_COUNT.name) == _constant(
+            head, host.OPS_COUNT.name
+        )
     if not is_of_elements:
         return change
     return replace(change, verdict=Verdict.CHANGED, reason="only of add and mul, which bytes judge")
@@ -109,7 +100,7 @@ def without_consequences(
     changes: Iterable[Change], base: TestResult, head: TestResult, *, risen: Collection[str]
 ) -> list[Change]:
     """Changes of ops; of their work if its total rose, no more ops run, and the op runs as often."""
-    told = frozenset[str]() if OPS_COUNT.name in risen else _TOTALS.intersection(risen)
+    told = frozenset[str]() if host.OPS_COUNT.name in risen else _TOTALS.intersection(risen)
     counts, counts_now = ({row.key: row.count for row in test.ops} for test in (base, head))
     found = []
     for change in changes:
@@ -135,11 +126,11 @@ def _is_traded(change: Change, before: int, now: int) -> bool:
 
 def _is_of_views(change: Change, base: TestResult, head: TestResult) -> bool:
     """Whether each new node may be a view's: its backward is a view, and views are counted."""
-    if change.metric != AUTOGRAD_NODES.name or change.verdict is not Verdict.REGRESSED:
+    if change.metric != host.AUTOGRAD_NODES.name or change.verdict is not Verdict.REGRESSED:
         return False
     if not base.tells_views:
         return True
-    before, now = (_constant(test, VIEWS_COUNT.name) for test in (base, head))
+    before, now = (_constant(test, host.VIEWS_COUNT.name) for test in (base, head))
     return before is not None and now is not None and change.rise <= now - before
 
 

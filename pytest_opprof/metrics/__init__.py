@@ -1,25 +1,15 @@
 """All metrics, and how users write them: a name imported as itself is exported."""
 
 from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS as FINGERPRINT_FIELDS
-from pytest_opprof.metrics.host import AUTOGRAD_NODES as AUTOGRAD_NODES
 from pytest_opprof.metrics.host import BYTES as BYTES
 from pytest_opprof.metrics.host import COUNT as COUNT
 from pytest_opprof.metrics.host import CPU_MEMORY as CPU_MEMORY
 from pytest_opprof.metrics.host import CPU_MEMORY_ALLOCATED as CPU_MEMORY_ALLOCATED
-from pytest_opprof.metrics.host import CPU_MEMORY_ALLOCATIONS as CPU_MEMORY_ALLOCATIONS
-from pytest_opprof.metrics.host import CPU_MEMORY_PEAK as CPU_MEMORY_PEAK
 from pytest_opprof.metrics.host import CPU_TIME_TOTAL as CPU_TIME_TOTAL
 from pytest_opprof.metrics.host import FLOPS as FLOPS
-from pytest_opprof.metrics.host import FLOPS_TOTAL as FLOPS_TOTAL
-from pytest_opprof.metrics.host import GRAPH_BREAKS as GRAPH_BREAKS
-from pytest_opprof.metrics.host import GRAPHS as GRAPHS
-from pytest_opprof.metrics.host import MEMORY_RETAINED as MEMORY_RETAINED
 from pytest_opprof.metrics.host import NODES as NODES
-from pytest_opprof.metrics.host import OPS_BYTES as OPS_BYTES
 from pytest_opprof.metrics.host import OPS_COUNT as OPS_COUNT
 from pytest_opprof.metrics.host import RANGES_COUNT as RANGES_COUNT
-from pytest_opprof.metrics.host import RECOMPILES as RECOMPILES
-from pytest_opprof.metrics.host import RETAINED as RETAINED
 from pytest_opprof.metrics.host import SELF_CPU_TIME_TOTAL as SELF_CPU_TIME_TOTAL
 from pytest_opprof.metrics.host import TOTAL_SELF_CPU_TIME as TOTAL_SELF_CPU_TIME
 from pytest_opprof.metrics.host import VIEWS as VIEWS
@@ -29,13 +19,9 @@ from pytest_opprof.metrics.instructions import LIBRARY_INSTRUCTIONS as LIBRARY_I
 from pytest_opprof.metrics.instructions import PYTHON_INSTRUCTIONS as PYTHON_INSTRUCTIONS
 from pytest_opprof.metrics.instructions import SCALING as SCALING
 from pytest_opprof.metrics.metric import ANSWERS as ANSWERS
-from pytest_opprof.metrics.metric import BOUNDED_PERCENT as BOUNDED_PERCENT
-from pytest_opprof.metrics.metric import ColumnSum as ColumnSum
 from pytest_opprof.metrics.metric import Family as Family
 from pytest_opprof.metrics.metric import Metric as Metric
-from pytest_opprof.metrics.metric import RowSum as RowSum
 from pytest_opprof.metrics.metric import Scope as Scope
-from pytest_opprof.metrics.metric import Slack as Slack
 from pytest_opprof.metrics.metric import Source as Source
 from pytest_opprof.metrics.metric import Worse as Worse
 from pytest_opprof.metrics.paths import MetricPath as MetricPath

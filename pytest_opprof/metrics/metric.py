@@ -8,15 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.fingerprint import (
-    COUNT_FIELDS,
-    DEVICE_MEMORY_FIELDS,
-    MALLOC_FIELDS,
-    MEMORY_FIELDS,
-    PYTHON_MEMORY_FIELDS,
-    RANGE_FIELDS,
-    TIME_FIELDS,
-)
+from pytest_opprof.metrics import fingerprint
 from pytest_opprof.units import Unit
 
 if TYPE_CHECKING:
@@ -99,12 +91,12 @@ _OF_DEVICES = frozenset({Source.CUDA, Source.MEMORY_CUDA})
 # The fields that a metric depends on, by its source, if not `COUNT_FIELDS`.
 _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
     {
-        Source.RANGES: RANGE_FIELDS,
-        Source.INSTRUCTIONS: RANGE_FIELDS,
-        Source.SCALING: RANGE_FIELDS,
-        Source.MEMORY: MEMORY_FIELDS,
-        Source.RETAINED: MEMORY_FIELDS,
-        Source.MEMORY_CUDA: DEVICE_MEMORY_FIELDS,
+        Source.RANGES: fingerprint.RANGE_FIELDS,
+        Source.INSTRUCTIONS: fingerprint.RANGE_FIELDS,
+        Source.SCALING: fingerprint.RANGE_FIELDS,
+        Source.MEMORY: fingerprint.MEMORY_FIELDS,
+        Source.RETAINED: fingerprint.MEMORY_FIELDS,
+        Source.MEMORY_CUDA: fingerprint.DEVICE_MEMORY_FIELDS,
     }
 )
 
@@ -164,8 +156,8 @@ class Metric:
     def depends_on(self) -> frozenset[str]:
         """The fingerprint fields that must agree before two values may be compared."""
         if self.family is Family.TIME:
-            return TIME_FIELDS
-        return _FIELDS_OF.get(self.source, COUNT_FIELDS) | self.fields
+            return fingerprint.TIME_FIELDS
+        return _FIELDS_OF.get(self.source, fingerprint.COUNT_FIELDS) | self.fields
 
     @property
     def is_of_devices(self) -> bool:
@@ -195,5 +187,5 @@ def of_watched_memory(fields: frozenset[str], sources: Iterable[str]) -> frozens
     """The fields of a fingerprint without those that matter only to memory that was not recorded."""
     watched = set(sources)
     if watched.isdisjoint({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}):
-        fields -= PYTHON_MEMORY_FIELDS
-    return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
+        fields -= fingerprint.PYTHON_MEMORY_FIELDS
+    return fields if Source.MEMORY_MALLOC in watched else fields - fingerprint.MALLOC_FIELDS

@@ -6,17 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_opprof.metrics import host
 from pytest_opprof.metrics.device import DEVICE_AMOUNTS, DEVICE_COUNTS, DEVICE_METRICS, TOTAL_TIMES
-from pytest_opprof.metrics.host import (
-    COMPILE_TOTALS,
-    HOST_AMOUNTS,
-    HOST_COUNTS,
-    HOST_METRICS,
-    HOST_TIMES,
-    MEMORY_RETAINED,
-    RECOMPILES,
-    VIEWS,
-)
 from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS, SCALING
 
 if TYPE_CHECKING:
@@ -30,21 +21,21 @@ def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
 
 
 # Metrics of an op that users can name.
-OP_METRICS: Mapping[str, Metric] = _by_name((*HOST_METRICS, *DEVICE_METRICS))
+OP_METRICS: Mapping[str, Metric] = _by_name((*host.HOST_METRICS, *DEVICE_METRICS))
 # Metrics of a test's rows.
-ROW_METRICS: Mapping[str, Metric] = _by_name((*OP_METRICS.values(), VIEWS))
+ROW_METRICS: Mapping[str, Metric] = _by_name((*OP_METRICS.values(), host.VIEWS))
 TOTALS: Mapping[str, Metric] = _by_name(
     (
-        *HOST_COUNTS,
+        *host.HOST_COUNTS,
         *DEVICE_COUNTS,
-        *HOST_AMOUNTS,
+        *host.HOST_AMOUNTS,
         *DEVICE_AMOUNTS,
-        MEMORY_RETAINED,
-        *COMPILE_TOTALS,
+        host.MEMORY_RETAINED,
+        *host.COMPILE_TOTALS,
         *INSTRUCTION_TOTALS,
         NATIVE_INSTRUCTIONS,
         SCALING,
-        *HOST_TIMES,
+        *host.HOST_TIMES,
         *TOTAL_TIMES,
     )
 )
@@ -54,7 +45,7 @@ PRESETS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "no_sync": MappingProxyType({"syncs.count": 0}),
         "no_host_copy": MappingProxyType({"host_copies.count": 0}),
-        "no_recompile": MappingProxyType({RECOMPILES.name: 0}),
+        "no_recompile": MappingProxyType({host.RECOMPILES.name: 0}),
     }
 )
 

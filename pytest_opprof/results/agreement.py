@@ -5,17 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 
-from pytest_opprof.metrics import (
-    BOUNDED_PERCENT,
-    COUNT,
-    OP_METRICS,
-    ROW_METRICS,
-    TOTALS,
-    Family,
-    Metric,
-    MetricPath,
-    Source,
-)
+from pytest_opprof.metrics import COUNT, OP_METRICS, ROW_METRICS, TOTALS, Family, Metric, MetricPath, Source
+from pytest_opprof.metrics.metric import BOUNDED_PERCENT
 from pytest_opprof.results.build import MAX_LINES
 from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples

@@ -9,27 +9,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import (
-    CPU_MEMORY_ALLOCATED,
-    CPU_MEMORY_ALLOCATIONS,
-    CPU_MEMORY_PEAK,
-    MEMORY_RETAINED,
-    OP_METRICS,
-    TOTALS,
-    VIEWS_COUNT,
-    WATCHED_OPS,
-    ColumnSum,
-    Family,
-    RowSum,
-    Source,
-)
-from pytest_opprof.metrics.device import (
-    DEVICE_MEMORY_ALLOCATED,
-    DEVICE_MEMORY_ALLOCATIONS,
-    DEVICE_MEMORY_PEAK,
-    SELF_DEVICE_TIME_TOTAL,
-    TOTAL_BUSY_TIME,
-)
+from pytest_opprof.metrics import OP_METRICS, TOTALS, WATCHED_OPS, Family, Source, device, host
+from pytest_opprof.metrics.metric import ColumnSum, RowSum
 from pytest_opprof.results.device import device_totals, with_device_gaps
 from pytest_opprof.results.names import STEP_NAME, bounded
 from pytest_opprof.results.rows import name_of, per_step, rows_of
@@ -102,7 +83,7 @@ def _totals(
                 told = [value for cycle in cycles for value in cycle.totals[metric.name]]
                 found[metric.name] = per_step(told, steps=steps)
     if Source.OPS not in sources or not all(cycle.tells_views for cycle in cycles):
-        found.pop(VIEWS_COUNT.name, None)
+        found.pop(host.VIEWS_COUNT.name, None)
     return found
 
 
@@ -131,10 +112,10 @@ def _column_sum(column: str, cycles: Iterable[Cycle], *, steps: int) -> Samples:
 
 def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
     uses = {
-        (CPU_MEMORY_ALLOCATED, CPU_MEMORY_PEAK, CPU_MEMORY_ALLOCATIONS): [
+        (host.CPU_MEMORY_ALLOCATED, host.CPU_MEMORY_PEAK, host.CPU_MEMORY_ALLOCATIONS): [
             use for cycle in cycles for use in cycle.memory
         ],
-        (DEVICE_MEMORY_ALLOCATED, DEVICE_MEMORY_PEAK, DEVICE_MEMORY_ALLOCATIONS): [
+        (device.DEVICE_MEMORY_ALLOCATED, device.DEVICE_MEMORY_PEAK, device.DEVICE_MEMORY_ALLOCATIONS): [
             use for cycle in cycles for use in cycle.device_memory
         ],
     }
@@ -144,10 +125,10 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
         for metric, amount in zip(metrics, _AMOUNTS, strict=True)
         if metric.answers(sources)
     }
-    if CPU_MEMORY_ALLOCATED.answers(sources):  # then also without an op or range around
+    if host.CPU_MEMORY_ALLOCATED.answers(sources):  # then also without an op or range around
         both = zip(*uses.values(), strict=True)
         left = [sum(use.allocated - use.freed for use in of_step) for of_step in both]
-        found[MEMORY_RETAINED.name] = per_step(left, steps=steps)
+        found[host.MEMORY_RETAINED.name] = per_step(left, steps=steps)
     return found
 
 
@@ -181,7 +162,7 @@ def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:
 
 
 def _device_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
-    if not TOTAL_BUSY_TIME.answers(sources):
+    if not device.TOTAL_BUSY_TIME.answers(sources):
         return {}
     found = device_totals([(one.device, one.groups, one.steps) for one in cycles], steps=steps)
     return {name: per_step(values, steps=steps) for name, values in found.items()}
@@ -190,7 +171,7 @@ def _device_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
 def _cost_ns(row: OpRow) -> int:
     """A row's cost where it runs."""
     if row.kind.is_on_device:
-        return row.samples(SELF_DEVICE_TIME_TOTAL.name).total
+        return row.samples(device.SELF_DEVICE_TIME_TOTAL.name).total
     return row.self_cpu_time_total_ns.total
 
 

@@ -5,19 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.device import (
-    BUSY_TIME,
-    DEVICE_TIME_TOTAL,
-    DIRECTIONS,
-    HOST_DIRECTIONS,
-    IDLE_FRACTION,
-    OP_COUNTS,
-    OP_TIMES,
-    QUEUE_DEPTH,
-    SELF_DEVICE_TIME_TOTAL,
-    TOTAL_OF_COUNT,
-    TOTAL_TIMES,
-)
+from pytest_opprof.metrics import device
 from pytest_opprof.units import EVERY_PPM, ONE_IN_THOUSANDTHS
 
 if TYPE_CHECKING:
@@ -28,14 +16,16 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import CaptureStats
 
 # A metric's name, by the collector's name of the measure.
-_MEASURE_OF = {name: name.replace("copied_bytes", "bytes") for name in OP_COUNTS if name != "host_copies"} | {
-    BUSY_TIME.name: "busy_ns",
-    DEVICE_TIME_TOTAL.name: DEVICE_TIME_TOTAL.name,
-    SELF_DEVICE_TIME_TOTAL.name: SELF_DEVICE_TIME_TOTAL.name,
+_MEASURE_OF = {
+    name: name.replace("copied_bytes", "bytes") for name in device.OP_COUNTS if name != "host_copies"
+} | {
+    device.BUSY_TIME.name: "busy_ns",
+    device.DEVICE_TIME_TOTAL.name: device.DEVICE_TIME_TOTAL.name,
+    device.SELF_DEVICE_TIME_TOTAL.name: device.SELF_DEVICE_TIME_TOTAL.name,
 }
 # The total that includes a row's metric, by their names.
-_WHOLE = {time.name: whole.name for time, whole in zip(OP_TIMES, TOTAL_TIMES, strict=True)} | {
-    name: metric.name for name, metric in TOTAL_OF_COUNT.items()
+_WHOLE = {time.name: whole.name for time, whole in zip(device.OP_TIMES, device.TOTAL_TIMES, strict=True)} | {
+    name: metric.name for name, metric in device.TOTAL_OF_COUNT.items()
 }
 
 Values = dict[str, list[int]]  # by metric, one number a step
@@ -60,8 +50,8 @@ class DeviceSums:
 
     def add_times(self, total_ns: Sequence[int], self_ns: Sequence[int], *, first_step: int) -> None:
         """Add device time of a cycle's row."""
-        self._put(DEVICE_TIME_TOTAL.name, total_ns, first_step=first_step)
-        self._put(SELF_DEVICE_TIME_TOTAL.name, self_ns, first_step=first_step)
+        self._put(device.DEVICE_TIME_TOTAL.name, total_ns, first_step=first_step)
+        self._put(device.SELF_DEVICE_TIME_TOTAL.name, self_ns, first_step=first_step)
 
     def _put(self, name: str, values: Sequence[int], *, first_step: int) -> None:
         if not any(values):
@@ -76,10 +66,12 @@ class DeviceSums:
         if not sums:
             return {}  # like without devices
         found = {name: sums.get(measure) for name, measure in _MEASURE_OF.items()}
-        copies = [sums[name] for direction in HOST_DIRECTIONS if (name := f"copies_{direction}") in sums]
+        copies = [
+            sums[name] for direction in device.HOST_DIRECTIONS if (name := f"copies_{direction}") in sums
+        ]
         found["host_copies"] = [sum(values) for values in zip(*copies, strict=True)]
-        found[IDLE_FRACTION.name] = self._ratio("idle_ns", "span_ns", scale=EVERY_PPM)
-        found[QUEUE_DEPTH.name] = self._ratio("depth", "depths", scale=ONE_IN_THOUSANDTHS)
+        found[device.IDLE_FRACTION.name] = self._ratio("idle_ns", "span_ns", scale=EVERY_PPM)
+        found[device.QUEUE_DEPTH.name] = self._ratio("depth", "depths", scale=ONE_IN_THOUSANDTHS)
         return {name: values for name, values in found.items() if values and any(values)}
 
     def _ratio(self, part: str, whole: str, *, scale: int) -> list[int]:
@@ -108,7 +100,7 @@ def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], in
 
 def _unknown(total: str, unsized: int, undirected: int) -> bool:
     """Whether incomplete copies leave out a total: better none than one too low."""
-    told_by_direction = total.startswith(("host_copies", *(f"copies_{key}" for key in DIRECTIONS)))
+    told_by_direction = total.startswith(("host_copies", *(f"copies_{key}" for key in device.DIRECTIONS)))
     return (unsized > 0 and total.endswith(".bytes")) or (undirected > 0 and told_by_direction)
 
 

@@ -12,20 +12,13 @@ from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.names import bounded_text, canonical_node_id
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
-from pytest_opprof.results.run import (
-    Commit,
-    Environment,
-    Measurement,
-    MeasurementStatus,
-    Outcome,
-    Run,
-    TestResult,
-)
+from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from pytest_opprof.capture.recording import Recording
+    from pytest_opprof.results.run import Commit
 
 
 def run_of_program(

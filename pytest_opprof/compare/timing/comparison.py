@@ -16,9 +16,6 @@ from pytest_opprof.units import EVERY_PPM
 
 # The average share of false ones among the tests, or ops, called slower (or faster).
 FALSE_DISCOVERIES = 0.05
-# A base that differs from itself stops everything, so it needs more evidence.
-CONTROL_FALSE_DISCOVERIES = 0.01
-CONFIRMED_BELOW = 0.01
 _MOST_PPM = 10**12  # fits a document; a side a million times slower needs no closer look
 
 

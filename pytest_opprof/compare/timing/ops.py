@@ -6,12 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from pytest_opprof.compare.timing.comparison import (
-    FALSE_DISCOVERIES,
-    Direction,
-    OpTime,
-    Sides,
-)
+from pytest_opprof.compare.timing.comparison import FALSE_DISCOVERIES, Direction, OpTime, Sides
 from pytest_opprof.compare.timing.samples import Readings
 from pytest_opprof.compare.timing.significance import combined_p, discoveries
 from pytest_opprof.compare.timing.verdicts import p_of

@@ -6,15 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_opprof.compare.timing.comparison import (
-    CONFIRMED_BELOW,
-    CONTROL_FALSE_DISCOVERIES,
-    FALSE_DISCOVERIES,
-    Control,
-    Direction,
-    Sides,
-    TimeSettings,
-)
+from pytest_opprof.compare.timing.comparison import FALSE_DISCOVERIES, Control, Direction, Sides, TimeSettings
 from pytest_opprof.compare.timing.samples import Refusal
 from pytest_opprof.compare.timing.significance import (
     combined_p,
@@ -26,6 +18,9 @@ from pytest_opprof.compare.timing.significance import (
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
 
+# A base that differs from itself stops everything, so it needs more evidence.
+_CONTROL_FALSE_DISCOVERIES = 0.01
+_CONFIRMED_BELOW = 0.01
 # A, B, B, A: a drift while the processes run affects both halves alike.
 _ROUND = 4
 _OUTER = frozenset({0, 3})
@@ -46,7 +41,7 @@ def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[C
     if not noise:
         return Control(), noise
     p_values = [p for half in halves.values() for p in (p_of(half, each) for each in Direction)]
-    found = discoveries(p_values, rate=CONTROL_FALSE_DISCOVERIES)
+    found = discoveries(p_values, rate=_CONTROL_FALSE_DISCOVERIES)
     flagged = tuple(
         node_id
         for at, node_id in enumerate(halves)
@@ -63,7 +58,7 @@ def control_needs(timed: Iterable[Sides]) -> int:
     """
     halves = [_halves(sides.base_ns) for sides in timed]
     smallest = min((smallest_p(len(half.base_ns), len(half.head_ns)) for half in halves), default=0.0)
-    return math.ceil(smallest * len(halves) * len(Direction) / CONTROL_FALSE_DISCOVERIES)
+    return math.ceil(smallest * len(halves) * len(Direction) / _CONTROL_FALSE_DISCOVERIES)
 
 
 def first_round(
@@ -99,8 +94,8 @@ def confirmed_below(findings: Mapping[str, Finding], finding: Finding) -> float:
     such tests, and chance would answer some: Bonferroni's bound keeps that to one A/B in a hundred.
     """
     if finding.is_significant:
-        return CONFIRMED_BELOW
-    return CONFIRMED_BELOW / sum(not each.is_significant for each in findings.values())
+        return _CONFIRMED_BELOW
+    return _CONFIRMED_BELOW / sum(not each.is_significant for each in findings.values())
 
 
 def too_few(sides: Sides, *, tests: int, settings: TimeSettings) -> str:
