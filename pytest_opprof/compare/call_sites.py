@@ -98,39 +98,26 @@ class CallSites:
         """
         function = _function(line.place)
         pairs = [(old, now) for old, now in self._now.items() if _function(now) == function]
-        factors = {now: self._factor(old, now) for old, now in pairs}
+        factors = {now: max(self._growths([old], now), default=0) for old, now in pairs}
         one = factors.pop(line.place, 0)
         has_moved = all(_function(old) != function for old, _ in pairs)
         if not factors:
-            return has_moved and self._does_the_same_more_often(line.place)
+            growths = set(self._growths([old for old, _ in pairs], line.place))
+            return has_moved and len(growths) == 1 and growths.pop() > 1
         if one <= 1 or set(factors.values()) != {one}:
             return False
         return has_moved or any(_number(now) not in edited for now in factors)
 
-    def _does_the_same_more_often(self, now: str) -> bool:
-        """Whether all ops of a line rose by one factor: it runs more often, and does nothing else."""
+    def _growths(self, olds: Sequence[str], now: str) -> list[float]:
+        """Of each op of a line, how many times as often as before the line calls it; 0 for a new one."""
         before, after = ({row.key: row.places for row in side.ops} for side in self.sides)
         weight_before, weight_after = self._weights
-        olds = [old for old, place in self._now.items() if place == now]
-        factors = set()
+        found: list[float] = []
         for key, places in after.items():
-            calls = sum(before.get(key, {}).get(old, 0) for old in olds)
             if now in places:
-                factors.add(places[now] * weight_after / (calls * weight_before) if calls else 0)
-        return len(factors) == 1 and factors.pop() > 1
-
-    def _factor(self, old: str, now: str) -> float:
-        """How many times as often as before a line runs, by the op of it that rose most."""
-        before, after = ({row.key: row.places for row in side.ops} for side in self.sides)
-        weight_before, weight_after = self._weights
-        return max(
-            (
-                places.get(now, 0) * weight_after / (calls * weight_before)
-                for key, places in after.items()
-                if (calls := before.get(key, {}).get(old, 0))
-            ),
-            default=0,
-        )
+                calls = sum(before.get(key, {}).get(old, 0) for old in olds)
+                found.append(places[now] * weight_after / (calls * weight_before) if calls else 0)
+        return found
 
     def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
         return line_at(place, self.sides[1], is_certain=is_certain)
@@ -177,13 +164,11 @@ class CallSites:
         is_same = base.lines.get(place) == head.lines.get(now, "")
         if now in self._known:
             return is_same and _function(place) not in self._names
-        functions = {self._names.get(_function(place)), *(self._new if place in self._now else ())}
-        return is_same or _function(now) in functions or self._is_called_by(place, now)
-
-    def _is_called_by(self, place: str, now: str) -> bool:
-        """Whether a line is in a new function, which the function of a line of the base calls now."""
-        function, callers = self._names.get(_function(place)), self.sides[1].callers.get(now, ())
-        return _function(now) in self._new and any(_function(caller) == function for caller in callers)
+        function, callers = self._names.get(_function(place)), head.callers.get(now, ())
+        if is_same or _function(now) == function:
+            return True
+        is_called = any(_function(caller) == function for caller in callers)
+        return _function(now) in self._new and (place in self._now or is_called)
 
     def _likeness(self, place: str, now: str) -> float:
         base, head = (side.lines for side in self.sides)

@@ -6,7 +6,7 @@ The calls of functions are compared like those of ops.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -119,12 +119,7 @@ class GrownLines:
     def _edited_decorator(self, place: str) -> CallLine | None:
         function, _, file = place.rpartition(", ")
         number = self._edited[file].decoration(function) if file in self._edited else 0
-        text = self._edited[file].text_of(number) if number else ""
-        return (
-            CallLine(function=function, file=file, number=number, text=text, is_edited=True)
-            if number
-            else None
-        )
+        return _edit(function, file, number, self._edited[file]) if number else None
 
     def _outermost(self, line: CallLine, *, growth: float) -> CallLine:
         """An edited line, or the edited one whose more calls of its function explain all growth."""
@@ -169,15 +164,7 @@ class GrownLines:
         return 2 * (calls[1] - calls[0]) * counts[0] >= calls[0] * (counts[1] - counts[0]) > 0
 
     def _edit_behind(self, line: CallLine) -> CallLine:
-        if line.is_edited:
-            return line
-        numbers = self._edited.get(line.file, ())
-        is_edited = self._sites.is_edited(line, numbers)
-        is_of_callers = self._sites.is_of_callers(line, numbers)
-        cause = None
-        if not is_edited or is_of_callers:
-            cause = edited_line(line, self._sides[1], self._edited, is_of_callers=is_of_callers)
-        return cause or replace(line, is_edited=is_edited)
+        return line if line.is_edited else edit_behind(line, self._sites, self._edited)
 
     def _own_edit(self, place: str) -> CallLine | None:
         """The first edit of a function, or of the one that a comprehension or lambda is written in."""
@@ -192,23 +179,15 @@ class GrownLines:
             function = outer if own.startswith("<") else ""
         if not numbers and (cut := edited.cutting(inner)):
             numbers = [cut]
-        if not numbers:
-            return None
-        text = edited.text_of(numbers[0])
-        is_certain = len(numbers) == 1
-        return CallLine(
-            function=inner, file=file, number=numbers[0], text=text, is_certain=is_certain, is_edited=True
-        )
+        return _edit(inner, file, numbers[0], edited, is_certain=len(numbers) == 1) if numbers else None
 
     def _edit_on_the_way(self, row: OpRow | None) -> CallLine | None:
         """The edit that gives a function more to do in each call, if one line alone calls it most."""
         if row is None or not row.places:
             return None
         line = line_at(max(row.places, key=lambda place: row.places[place]), self._sides[1], is_certain=True)
-        if line is None:
-            return None
-        found = self._edit_behind(line)
-        return found if found.is_edited else None
+        found = self._edit_behind(line) if line else None
+        return found if found and found.is_edited else None
 
 
 def _with_calls_as_ops(test: TestResult) -> TestResult:
@@ -237,6 +216,23 @@ def _calls(row: OpRow | None) -> int:
 
 # What makes an object ready: how many layers it has is said there, and not where they are called.
 _MAKING = ("__init__", "__post_init__")
+
+
+def edit_behind(
+    line: CallLine,
+    sites: CallSites,
+    edited: Mapping[str, EditedFile],
+    *,
+    caller_of: Callable[[CallLine], CallLine | None] = lambda _: None,
+) -> CallLine:
+    """The line itself, or the edited one that makes it run more often: that of `caller_of` first."""
+    numbers = edited.get(line.file, ())
+    is_edited = sites.is_edited(line, numbers)
+    is_of_callers = sites.is_of_callers(line, numbers)
+    cause = None
+    if not is_edited or is_of_callers:
+        cause = caller_of(line) or edited_line(line, sites.sides[1], edited, is_of_callers=is_of_callers)
+    return cause or replace(line, is_edited=is_edited)
 
 
 def edited_line(
@@ -312,16 +308,13 @@ def _edited_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -
         on_the_way = {(one.function, one.file) for one in lines}
         is_possible = len(places) == 1 and places[0][:2] not in on_the_way
         near = [place for place in places if is_possible and (not place[0] or place[1] in ran)]
-    if len({place[:2] for place in near}) != 1:
+    if len({place[:2] for place in near}) != 1 or not near[0][1].endswith(".py"):
         return None
     function, file, number = near[0]
-    is_certain = len(near) == 1
-    return (
-        _edit(function, file, number, edited[file], is_certain=is_certain) if file.endswith(".py") else None
-    )
+    return _edit(function, file, number, edited[file], is_certain=len(near) == 1)
 
 
-def _edit(function: str, file: str, number: int, edited: EditedFile, *, is_certain: bool) -> CallLine:
+def _edit(function: str, file: str, number: int, edited: EditedFile, *, is_certain: bool = True) -> CallLine:
     return CallLine(
         function=function or "<module>",
         file=file,

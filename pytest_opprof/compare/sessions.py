@@ -15,7 +15,7 @@ from pytest_opprof.compare.call_sites import CallSites
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison, TestPair, pair_tests
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
-from pytest_opprof.compare.grown_line import GrownLines, edited_line
+from pytest_opprof.compare.grown_line import GrownLines, edit_behind
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.rename_suggestions import with_suggestions
@@ -177,17 +177,8 @@ def _with_edit(
         return change
     if change.op is None and change.about.slack:  # a function, and no line of it
         return with_grown_functions(change, *sites.sides, grown=grown, regressed=regressed, edited=edited)
-    numbers = edited.get(line.file, ())
-    is_edited = sites.is_edited(line, numbers)
-    is_of_callers = sites.is_of_callers(line, numbers)
-    cause = None
-    if not is_edited or is_of_callers:
-        cause = grown.caller_of(line) or edited_line(
-            line, sites.sides[1], edited, is_of_callers=is_of_callers
-        )
-    if cause is None:
-        return replace(change, line=replace(line, is_edited=is_edited))
-    return replace(change, line=cause, cause=change.cause.replace(line.place, cause.place))
+    found = edit_behind(line, sites, edited, caller_of=grown.caller_of)
+    return replace(change, line=found, cause=change.cause.replace(line.place, found.place))
 
 
 def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:

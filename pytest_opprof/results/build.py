@@ -111,13 +111,11 @@ def _column_sum(column: str, cycles: Iterable[Cycle], *, steps: int) -> Samples:
 
 
 def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
+    on_host = [use for cycle in cycles for use in cycle.memory]
+    on_device = [use for cycle in cycles for use in cycle.device_memory]
     uses = {
-        (host.CPU_MEMORY_ALLOCATED, host.CPU_MEMORY_PEAK, host.CPU_MEMORY_ALLOCATIONS): [
-            use for cycle in cycles for use in cycle.memory
-        ],
-        (device.DEVICE_MEMORY_ALLOCATED, device.DEVICE_MEMORY_PEAK, device.DEVICE_MEMORY_ALLOCATIONS): [
-            use for cycle in cycles for use in cycle.device_memory
-        ],
+        (host.CPU_MEMORY_ALLOCATED, host.CPU_MEMORY_PEAK, host.CPU_MEMORY_ALLOCATIONS): on_host,
+        device.DEVICE_AMOUNTS: on_device,
     }
     found = {
         metric.name: per_step([amount(use) for use in of_steps], steps=steps)
@@ -126,7 +124,7 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
         if metric.answers(sources)
     }
     if host.CPU_MEMORY_ALLOCATED.answers(sources):  # then also without an op or range around
-        both = zip(*uses.values(), strict=True)
+        both = zip(on_host, on_device, strict=True)
         left = [sum(use.allocated - use.freed for use in of_step) for of_step in both]
         found[host.MEMORY_RETAINED.name] = per_step(left, steps=steps)
     return found
@@ -154,10 +152,10 @@ def with_calls(test: TestResult, noted: Iterable[tuple[str, Place, int]]) -> Tes
 
 def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:
     """Over all cycles, each part's largest count."""
-    found: dict[str, Counter[str]] = {}
+    found = defaultdict[str, Counter[str]](Counter)
     for cycle in cycles:
         for total, counts in cycle.functions.items():
-            found[total] = found.get(total, Counter()) | Counter(counts)
+            found[total] |= Counter(counts)
     return {total: most_of(counts) for total, counts in found.items()}
 
 
@@ -190,14 +188,8 @@ def _costliest(rows: Sequence[OpRow]) -> tuple[OpRow, ...]:
 
 
 def _without_step_times(row: OpRow) -> OpRow:
-    if all(samples.is_constant for name, samples in row.metrics.items() if name in _TIMES):
-        return row
-    return replace(
-        row,
-        metrics={
-            name: samples.summarized() if name in _TIMES else samples for name, samples in row.metrics.items()
-        },
-    )
+    varying = [name for name, samples in row.metrics.items() if name in _TIMES and not samples.is_constant]
+    return row.with_metrics(**{name: row.metrics[name].summarized() for name in varying}) if varying else row
 
 
 def _merged_tree(cycles: Sequence[Cycle]) -> tuple[TreeNode, ...]:
