@@ -17,6 +17,7 @@ from pytest_opprof.metrics.host import RANGES_COUNT
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples, range_text
+from pytest_opprof.results.values import value_of
 from pytest_opprof.units import EVERY_PPM, Bound, Comparator, Unit, format_quantity, format_share, parse_limit
 from pytest_opprof.wording import did_you_mean
 
@@ -69,7 +70,7 @@ def _parse(
 
 
 def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
-    value, unit = _value(path, test), path.metric.unit
+    value, unit = value_of(test, path), path.metric.unit
     reason = _unknowable(path, test)
     if value is None or (reason and not _surely_broken(path, value, bound)):
         verdict, reason = Verdict.INCONCLUSIVE, reason or "it was not measured"
@@ -134,16 +135,6 @@ def _named(row: OpRow, metric: str, *, is_asked_for: bool) -> str:
 
 def _pass_if(holds: bool) -> Verdict:  # noqa: FBT001 - it is the question
     return Verdict.PASS if holds else Verdict.REGRESSED
-
-
-def _value(path: MetricPath, test: TestResult) -> Samples | None:
-    if path.op is None:
-        return test.totals.get(path.metric.name)
-    total = Samples.constant(0, steps=test.steps)
-    for row in test.ops:
-        if not row.background and matches(path.op, row.name):
-            total = total.plus(row.samples(path.metric.name))
-    return total
 
 
 def _in_background(path: MetricPath, test: TestResult) -> int:

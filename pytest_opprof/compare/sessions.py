@@ -18,7 +18,7 @@ from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.grown_line import GrownLines, edit_behind
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
-from pytest_opprof.compare.rename_suggestions import with_suggestions
+from pytest_opprof.compare.renamed_tests import with_suggestions
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
 from pytest_opprof.results.members import gc_paused

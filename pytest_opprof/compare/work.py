@@ -19,7 +19,6 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT, OP_FAMILIES, OpFamily, host
 from pytest_opprof.metrics.fingerprint import LIBRARIES
-from pytest_opprof.metrics.instructions import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
 from pytest_opprof.results.run import TestResult
 
 _TOTALS = frozenset({host.OPS_BYTES.name, host.AUTOGRAD_NODES.name, host.FLOPS_TOTAL.name})
@@ -27,8 +26,8 @@ _OF_OPS = frozenset({host.BYTES.name, host.NODES.name, host.FLOPS.name})
 _JUDGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 _OF_ELEMENTS = frozenset({"aten::add", "aten::mul"})
 _INSTRUCTIONS = {
-    PYTHON_INSTRUCTIONS.name: LIBRARY_INSTRUCTIONS,
-    LIBRARY_INSTRUCTIONS.name: PYTHON_INSTRUCTIONS,
+    host.PYTHON_INSTRUCTIONS.name: host.LIBRARY_INSTRUCTIONS,
+    host.LIBRARY_INSTRUCTIONS.name: host.PYTHON_INSTRUCTIONS,
 }
 
 

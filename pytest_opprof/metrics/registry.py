@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import host
 from pytest_opprof.metrics.device import DEVICE_AMOUNTS, DEVICE_COUNTS, DEVICE_METRICS, TOTAL_TIMES
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS, SCALING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,9 +31,9 @@ TOTALS: Mapping[str, Metric] = _by_name(
         *DEVICE_AMOUNTS,
         host.MEMORY_RETAINED,
         *host.COMPILE_TOTALS,
-        *INSTRUCTION_TOTALS,
-        NATIVE_INSTRUCTIONS,
-        SCALING,
+        *host.INSTRUCTION_TOTALS,
+        host.NATIVE_INSTRUCTIONS,
+        host.SCALING,
         *host.HOST_TIMES,
         *TOTAL_TIMES,
     )

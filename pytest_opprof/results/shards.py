@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
+from pytest_opprof.metrics.host import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.merge import shared

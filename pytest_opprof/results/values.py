@@ -9,17 +9,20 @@ from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
 
-def value_in(test: TestResult, path: MetricPath) -> Samples | None:
-    """A metric of a test in each step; for a pattern, the sum of the matching ops.
-
-    None if the test does not know: its source was not recorded, or rows were left out.
-    """
+def value_of(test: TestResult, path: MetricPath) -> Samples | None:
+    """A metric of a test in each step, None without the total: for a pattern, the sum of the matching ops."""
     if path.op is None:
         return test.totals.get(path.metric.name)
-    if not path.metric.answers(test.sources):
-        return None
-    rows = [row for row in test.ops if not row.background and matches(path.op, row.name)]
-    if rows:
-        return reduce(Samples.plus, (row.samples(path.metric.name) for row in rows))
+    rows = (row for row in test.ops if not row.background and matches(path.op, row.name))
+    values = (row.samples(path.metric.name) for row in rows)
+    return reduce(Samples.plus, values, Samples.constant(0, steps=test.steps))
+
+
+def value_in(test: TestResult, path: MetricPath) -> Samples | None:
+    """The same; None if the test does not know: its source was not recorded, or rows were left out."""
+    if path.op is None:
+        return value_of(test, path)
     # An op that did not run has 0 calls, unless it may be among the omitted rows.
-    return None if test.ops_omitted else Samples.constant(0, steps=test.steps)
+    has_row = any(not row.background and matches(path.op, row.name) for row in test.ops)
+    is_known = path.metric.answers(test.sources) and (has_row or not test.ops_omitted)
+    return value_of(test, path) if is_known else None
