@@ -34,11 +34,7 @@ class _Line:
 
 
 class CallSites:
-    """The lines that call a test's ops, on both sides.
-
-    Attributes:
-        sides: The test in the base and in the head.
-    """
+    """The lines that call a test's ops, on both sides: in the base and in the head."""
 
     def __init__(self, base: TestResult, head: TestResult) -> None:
         self.sides = base, head

@@ -120,16 +120,11 @@ class Causes:
 
 
 class _Paths:
-    """The places of a call tree: an op below its callers, each place with a number.
-
-    Attributes:
-        calls: How often each was called, over all steps.
-        of_op: The places of each op.
-    """
+    """The places of a call tree: an op below its callers, each place with a number."""
 
     def __init__(self, test: TestResult, numbers: dict[tuple[int, str], int]) -> None:
-        self.calls: Counter[int] = Counter()
-        self.of_op: defaultdict[str, set[int]] = defaultdict(set)
+        self.calls: Counter[int] = Counter()  # of each place, over all steps
+        self.of_op: defaultdict[str, set[int]] = defaultdict(set)  # its places
         self._names: dict[int, str] = {}
         self._parents: dict[int, int] = {}
         places: list[int] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import fingerprint
@@ -69,36 +68,25 @@ class Source(StrEnum):
 
 
 # What can measure a metric of the key's source. Two runs are comparable if the same of these ran.
-ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
-    {
-        Source.OPS: frozenset({Source.OPS, Source.OPS_ITT}),
-        Source.RANGES: frozenset({Source.RANGES, Source.ITT, Source.NVTX}),
-        Source.CUDA: frozenset({Source.CUDA}),
-        Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
-        Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
-        Source.FLOPS: frozenset({Source.FLOPS}),
-        Source.INSTRUCTIONS: frozenset({Source.INSTRUCTIONS}),
-        Source.REPLAY: frozenset({Source.REPLAY}),
-        Source.SCALING: frozenset({Source.SCALING}),
-        Source.COMPILE: frozenset({Source.COMPILE}),
-        Source.RETAINED: frozenset({Source.RETAINED, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
-        Source.WORK: frozenset({Source.WORK}),
-    }
-)
+ANSWERS: Mapping[Source, frozenset[Source]] = {source: frozenset({source}) for source in Source} | {
+    Source.OPS: frozenset({Source.OPS, Source.OPS_ITT}),
+    Source.RANGES: frozenset({Source.RANGES, Source.ITT, Source.NVTX}),
+    Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
+    Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
+    Source.RETAINED: frozenset({Source.RETAINED, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
+}
 
 _OF_DEVICES = frozenset({Source.CUDA, Source.MEMORY_CUDA})
 
 # The fields that a metric depends on, by its source, if not `COUNT_FIELDS`.
-_FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
-    {
-        Source.RANGES: fingerprint.RANGE_FIELDS,
-        Source.INSTRUCTIONS: fingerprint.RANGE_FIELDS,
-        Source.SCALING: fingerprint.RANGE_FIELDS,
-        Source.MEMORY: fingerprint.MEMORY_FIELDS,
-        Source.RETAINED: fingerprint.MEMORY_FIELDS,
-        Source.MEMORY_CUDA: fingerprint.DEVICE_MEMORY_FIELDS,
-    }
-)
+_FIELDS_OF: Mapping[Source | None, frozenset[str]] = {
+    Source.RANGES: fingerprint.RANGE_FIELDS,
+    Source.INSTRUCTIONS: fingerprint.RANGE_FIELDS,
+    Source.SCALING: fingerprint.RANGE_FIELDS,
+    Source.MEMORY: fingerprint.MEMORY_FIELDS,
+    Source.RETAINED: fingerprint.MEMORY_FIELDS,
+    Source.MEMORY_CUDA: fingerprint.DEVICE_MEMORY_FIELDS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import host
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
-    return MappingProxyType({metric.name: metric for metric in metrics})
+    return {metric.name: metric for metric in metrics}
 
 
 # Metrics of an op that users can name.
@@ -40,13 +39,11 @@ TOTALS: Mapping[str, Metric] = _by_name(
 )
 
 # Ready-made limits, by their names in `limits=["no_sync"]`.
-PRESETS: Mapping[str, Mapping[str, int]] = MappingProxyType(
-    {
-        "no_sync": MappingProxyType({"syncs.count": 0}),
-        "no_host_copy": MappingProxyType({"host_copies.count": 0}),
-        "no_recompile": MappingProxyType({host.RECOMPILES.name: 0}),
-    }
-)
+PRESETS: Mapping[str, Mapping[str, int]] = {
+    "no_sync": {"syncs.count": 0},
+    "no_host_copy": {"host_copies.count": 0},
+    "no_recompile": {host.RECOMPILES.name: 0},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,44 +60,36 @@ _ALLOCATES = "allocates a tensor"
 OP_FAMILIES: tuple[OpFamily, ...] = (
     OpFamily(
         name="reads of values",
-        ops=MappingProxyType(
-            {
-                "aten::item": "reads a value back into Python: on a GPU everything waits for it",
-                "aten::_local_scalar_dense": "the read behind item(), bool() and int() of a tensor",
-                "aten::is_nonzero": "a tensor in an `if`: reads its value back",
-                "aten::nonzero": "its result's size is data: on a GPU everything waits for it",
-            }
-        ),
+        ops={
+            "aten::item": "reads a value back into Python: on a GPU everything waits for it",
+            "aten::_local_scalar_dense": "the read behind item(), bool() and int() of a tensor",
+            "aten::is_nonzero": "a tensor in an `if`: reads its value back",
+            "aten::nonzero": "its result's size is data: on a GPU everything waits for it",
+        },
         core=frozenset({"aten::_local_scalar_dense", "aten::nonzero"}),
     ),
     OpFamily(
         name="copies",
-        ops=MappingProxyType(
-            {
-                "aten::copy_": "moves every byte once more",
-                "aten::clone": "moves every byte once more, into new memory",
-                "aten::contiguous": "moves every byte when the layout is not contiguous yet",
-                "aten::to": "converts or moves a tensor",
-                "aten::_to_copy": "the conversion or move behind to()",
-            }
-        ),
+        ops={
+            "aten::copy_": "moves every byte once more",
+            "aten::clone": "moves every byte once more, into new memory",
+            "aten::contiguous": "moves every byte when the layout is not contiguous yet",
+            "aten::to": "converts or moves a tensor",
+            "aten::_to_copy": "the conversion or move behind to()",
+        },
         core=frozenset({"aten::copy_"}),
     ),
     OpFamily(
         name="allocations",
-        ops=MappingProxyType(
-            {
-                "aten::empty": _ALLOCATES,
-                "aten::empty_like": _ALLOCATES,
-                "aten::empty_strided": _ALLOCATES,
-                "aten::new_empty": _ALLOCATES,
-                "aten::new_empty_strided": _ALLOCATES,
-                "aten::resize_": "may reallocate a tensor's memory",
-            }
-        ),
+        ops={
+            "aten::empty": _ALLOCATES,
+            "aten::empty_like": _ALLOCATES,
+            "aten::empty_strided": _ALLOCATES,
+            "aten::new_empty": _ALLOCATES,
+            "aten::new_empty_strided": _ALLOCATES,
+            "aten::resize_": "may reallocate a tensor's memory",
+        },
         core=frozenset({"aten::empty", "aten::empty_strided", "aten::resize_"}),
     ),
 )
-WATCHED_OPS: Mapping[str, str] = MappingProxyType(
-    {op: why for family in OP_FAMILIES for op, why in family.ops.items()}
-)
+WATCHED_OPS: Mapping[str, str] = {op: why for family in OP_FAMILIES for op, why in family.ops.items()}

@@ -162,8 +162,8 @@ def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:
 def _device_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
     if not device.TOTAL_BUSY_TIME.answers(sources):
         return {}
-    found = device_totals([(one.device, one.groups, one.steps) for one in cycles], steps=steps)
-    return {name: per_step(values, steps=steps) for name, values in found.items()}
+    totals = device_totals(cycles, steps=steps)
+    return {name: per_step(values, steps=steps) for name, values in totals.items()}
 
 
 def _cost_ns(row: OpRow) -> int:

@@ -9,10 +9,10 @@ from pytest_opprof.metrics import device
 from pytest_opprof.units import EVERY_PPM, ONE_IN_THOUSANDTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_opprof.capture.device_use import DeviceUse, DeviceWork
-    from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.device_use import DeviceUse
+    from pytest_opprof.results.rows import Cycle
     from pytest_opprof.results.run import CaptureStats
 
 # A metric's name, by the collector's name of the measure.
@@ -38,27 +38,13 @@ class DeviceSums:
         self._steps = steps
         self._sums: Values = {}
 
-    def add(self, work: DeviceWork, *, first_step: int) -> None:
-        """Add one cycle; its first step is ``first_step`` of the test."""
-        for measure, values in work.steps.items():
-            self._put(measure, values, first_step=first_step)
-
-    def add_outside(self, work: DeviceWork) -> None:
-        """Add work outside of steps, as one step."""
-        for measure, value in work.outside.items():
-            self._put(measure, (value,), first_step=0)
-
-    def add_times(self, total_ns: Sequence[int], self_ns: Sequence[int], *, first_step: int) -> None:
-        """Add device time of a cycle's row."""
-        self._put(device.DEVICE_TIME_TOTAL.name, total_ns, first_step=first_step)
-        self._put(device.SELF_DEVICE_TIME_TOTAL.name, self_ns, first_step=first_step)
-
-    def _put(self, name: str, values: Sequence[int], *, first_step: int) -> None:
-        if not any(values):
-            return
-        sums = self._sums.setdefault(name, [0] * self._steps)
-        for step, value in enumerate(values, start=first_step):
-            sums[step] += value
+    def add(self, measured: Mapping[str, Sequence[int]], *, first_step: int = 0) -> None:
+        """Add one cycle, by measure; its first step is ``first_step`` of the test."""
+        for measure, values in measured.items():
+            if any(values):
+                sums = self._sums.setdefault(measure, [0] * self._steps)
+                for step, value in enumerate(values, start=first_step):
+                    sums[step] += value
 
     def metrics(self) -> Values:
         """By metric, one number for each step; metrics that are always 0 are left out."""
@@ -80,19 +66,20 @@ class DeviceSums:
         return [a * scale // b if b else 0 for a, b in zip(parts, wholes, strict=True)]
 
 
-def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], int]], *, steps: int) -> Values:
-    """All totals of a test, including zeros, from each cycle's device work, its groups and its steps."""
+def device_totals(cycles: Iterable[Cycle], *, steps: int) -> Values:
+    """All totals of a test, including zeros."""
     sums = DeviceSums(steps=steps)
+    times = (device.DEVICE_TIME_TOTAL.name, device.SELF_DEVICE_TIME_TOTAL.name)
     first_step, unsized, undirected = 0, 0, 0
-    for use, groups, count in cycles:
-        if use is not None:
-            sums.add(use.whole, first_step=first_step)
-            unsized, undirected = unsized + use.unsized, undirected + use.undirected
-        for group in groups:
+    for cycle in cycles:
+        if cycle.device is not None:
+            sums.add(cycle.device.whole.steps, first_step=first_step)
+            unsized, undirected = unsized + cycle.device.unsized, undirected + cycle.device.undirected
+        for group in cycle.groups:
             if group.kind.is_work:
                 own = group.steps["self_device_ns"]
-                sums.add_times(own, own, first_step=first_step)
-        first_step += count
+                sums.add(dict.fromkeys(times, own), first_step=first_step)
+        first_step += cycle.steps
     metrics = sums.metrics()
     found = {whole: metrics.get(name, [0] * steps) for name, whole in _WHOLE.items()}
     return {name: values for name, values in found.items() if not _unknown(name, unsized, undirected)}

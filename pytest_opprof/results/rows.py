@@ -50,9 +50,9 @@ class _Sums:
                 for step, value in enumerate(group.steps.get(metric.column, ()), start=first_step):
                     sums[step] += value
         if work is not None and group.background:
-            self.device.add_outside(work)
+            self.device.add({measure: (value,) for measure, value in work.outside.items()})
         elif work is not None:
-            self.device.add(work, first_step=first_step)
+            self.device.add(work.steps, first_step=first_step)
 
     def row(self, key: _RowKey, *, steps: int, parents: Mapping[str, str]) -> OpRow:
         name, kind, background = key

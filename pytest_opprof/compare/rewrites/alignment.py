@@ -18,6 +18,7 @@ All other ops simply come or go. The cost is O(n log n) in the nodes of both tre
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -47,9 +48,8 @@ class Rewriting:
 
     def net(self) -> dict[Key, int]:
         """By op, how many more calls there are now, unless 0."""
-        rises = {name: -calls for name, calls in self.lost.items()}
-        for name, calls in self.gained.items():
-            rises[name] = rises.get(name, 0) + calls
+        rises = Counter({name: -calls for name, calls in self.lost.items()})
+        rises.update(self.gained)
         return {(name, self.on_device): rise for name, rise in rises.items() if rise}
 
 
@@ -91,7 +91,14 @@ class _Alignment:
         after = {self._head.names[node]: node for node in head}
         for name in before.keys() & after.keys():
             self._wait(name, before[name], after[name])
-        less, more = self._shifted(before, after)
+        # The siblings that both sides have, with fewer calls, and with more.
+        rises = {
+            name: self._head.counts[after[name]] - self._base.counts[node]
+            for name, node in before.items()
+            if name in after
+        }
+        less = [_Part(name, -rise, None) for name, rise in rises.items() if rise < 0]
+        more = [_Part(name, rise, None) for name, rise in rises.items() if rise > 0]
         gaps = [
             (_parts(self._base, before, names[0]), _parts(self._head, after, names[1]))
             for names in _gaps(list(before), list(after))
@@ -108,16 +115,6 @@ class _Alignment:
         gained = [part for gap in untold for part in gap[1]] + more
         if not self._is_told(within, lost, gained):
             self._tell_one_sided(within, lost, gained)
-
-    def _shifted(self, before: dict[str, int], after: dict[str, int]) -> tuple[list[_Part], list[_Part]]:
-        """The siblings that both sides have, with fewer calls, and with more."""
-        less: list[_Part] = []
-        more: list[_Part] = []
-        for name, node in before.items():
-            rise = self._head.counts[after[name]] - self._base.counts[node] if name in after else 0
-            if rise:
-                (more if rise > 0 else less).append(_Part(name, abs(rise), None))
-        return less, more
 
     def _is_told(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
         return bool(lost and gained) and (
@@ -149,10 +146,9 @@ class _Alignment:
             wrapper = around[0].node if len(around) == 1 and moved else None
             if wrapper is None:
                 continue
-            calls: dict[str, int] = {}
-            for child in tree.children[wrapper].values():
-                tree.add_calls(child, calls)
-            if all(calls.get(part.name, 0) == part.count for part in moved):
+            calls = tree.calls_of(wrapper)
+            calls[around[0].name] -= around[0].count
+            if all(calls[part.name] == part.count for part in moved):
                 whole = self._rewriting(kind, within, lost, gained)
                 if len({rise > 0 for rise in whole.net().values()}) == 1:
                     self._found.append(whole)
@@ -286,13 +282,10 @@ def _is_multiple(part: _Part, one: _Part) -> bool:
     return part.count % one.count == 0
 
 
-def _calls(tree: CallTree, parts: Iterable[_Part]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _calls(tree: CallTree, parts: Iterable[_Part]) -> Counter[str]:
+    found: Counter[str] = Counter()
     for part in parts:
-        if part.node is None:
-            found[part.name] = found.get(part.name, 0) + part.count
-        else:
-            tree.add_calls(part.node, found)
+        found.update({part.name: part.count} if part.node is None else tree.calls_of(part.node))
     return found
 
 
@@ -304,17 +297,13 @@ class CallTree:
 
     Python calls and the steps' own ranges are left out, and the ops in them belong to the op or range around:
     code that moved to another function or line still runs the same ops.
-
-    Attributes:
-        names: Of nodes.
-        counts: How often each path was called, over all steps, times the weight, the other side's steps.
-        children: Each node's, by name, in the order in which they were first called.
     """
 
     def __init__(self, test: TestResult, *, weight: int) -> None:
-        self.names = [""]
+        self.names = [""]  # of nodes
+        # How often each path was called, over all steps, times the weight: the other side's steps.
         self.counts = [0]
-        self.children: list[dict[str, int]] = [{}]
+        self.children: list[dict[str, int]] = [{}]  # by name, in the order in which they were first called
         calls = {row.name for row in test.ops if row.kind is OpKind.CALL}
         left_out = calls - {row.name for row in test.ops if row.kind is not OpKind.CALL} | {STEP_NAME}
         place: list[int] = []
@@ -331,11 +320,13 @@ class CallTree:
             self.counts[mine] += node.count * weight
             place.append(mine)
 
-    def add_calls(self, node: int, found: dict[str, int]) -> None:
-        """Add the calls of a node, and of all nodes inside it, to the sums by name."""
+    def calls_of(self, node: int) -> Counter[str]:
+        """The calls of a node, and of all nodes inside it, summed by name."""
+        found: Counter[str] = Counter()
         waiting = [node]  # not by recursion: a tree may be as deep as it has nodes
         while waiting:
             inside = waiting.pop()
             name = self.names[inside]
-            found[name] = found.get(name, 0) + self.counts[inside]
+            found[name] += self.counts[inside]
             waiting.extend(reversed(self.children[inside].values()))
+        return found

@@ -208,24 +208,17 @@ _UNKNOWN = frozenset({None, Verdict.INCONCLUSIVE, Verdict.ERROR})
 
 
 class Book:
-    """Both sides' ops, by name: which rewritings tell all of the difference of the rows that they stand for.
-
-    Attributes:
-        steps: Of the base and of the head.
-        places: The user's line of most calls of an op.
-        counts: The changes of counts that may be shown with others.
-        risen: The ops with a gate of their own that ran more often.
-        others: The same of other metrics.
-    """
+    """Both sides' ops, by name: which rewritings tell all of the difference of the rows they stand for."""
 
     def __init__(self, changes: Iterable[Change], base: TestResult, head: TestResult) -> None:
         self.steps = base.steps, head.steps
+        # The user's line of most calls of an op.
         self.places = {row.name: row.source for row in head.ops if row.source}
         self.ranges = {row.name for test in (base, head) for row in test.ops if row.kind is OpKind.RANGE}
         self._sides = base, head
-        self.counts: dict[Key, Change] = {}
-        self.others: dict[str, list[Change]] = defaultdict(list)
-        self.risen: set[Key] = set()
+        self.counts: dict[Key, Change] = {}  # the changes of counts that may be shown with others
+        self.others: dict[str, list[Change]] = defaultdict(list)  # the same of other metrics
+        self.risen: set[Key] = set()  # the ops with a gate of their own that ran more often
         self._unknown: set[Key] = set()
         for change in changes:
             if change.op is None or change.kind is None or change.background:
