@@ -216,17 +216,11 @@ def _missing(pair: TestPair, entry: Acceptance | None) -> TestComparison:
 
 def _refused(test: TestResult) -> tuple[Verdict | None, str] | None:
     """The verdict on a test that cannot be judged; None for one that can."""
-    reason = test.measurement.reason
-    match test.measurement.status:
-        case MeasurementStatus.ERROR:
-            return Verdict.ERROR, reason
-        case MeasurementStatus.INCONCLUSIVE:
-            return Verdict.INCONCLUSIVE, reason
-        case MeasurementStatus.NOT_RUN:
-            return None, reason or f"the test was {test.outcome}"
-        case MeasurementStatus.OK if test.outcome is not Outcome.PASSED:
-            return None, f"the test ended as {test.outcome}"
-        case MeasurementStatus.OK if not (test.steps or test.timing.steps):
-            return Verdict.INCONCLUSIVE, _NO_STEP
-        case MeasurementStatus.OK:
-            return None
+    status, reason = test.measurement.status, test.measurement.reason
+    if status in {MeasurementStatus.ERROR, MeasurementStatus.INCONCLUSIVE}:
+        return Verdict(status.value), reason
+    if status is MeasurementStatus.NOT_RUN:
+        return None, reason or f"the test was {test.outcome}"
+    if test.outcome is not Outcome.PASSED:
+        return None, f"the test ended as {test.outcome}"
+    return None if test.steps or test.timing.steps else (Verdict.INCONCLUSIVE, _NO_STEP)

@@ -198,7 +198,9 @@ def _compared(
             why = "was not measured" if other is None else other.measurement.reason or f"{other.outcome}"
             lacking.append(f"{node_id} on rank {rank}: it {why}")
             continue
-        tests[node_id] = repeated(test, _without_instructions(other), fresh_process=False)
+        # A rank may run more Python code than others, such as the one that logs.
+        totals = {name: value for name, value in other.totals.items() if name not in _INSTRUCTIONS}
+        tests[node_id] = repeated(test, replace(other, totals=totals), fresh_process=False)
         how = _disagreement(test, tests[node_id])
         if how:
             notes.append(f"{node_id} on rank 0 and rank {rank}: {how}")
@@ -208,12 +210,6 @@ def _compared(
 
 def _figures(test: TestResult) -> dict[str, int]:
     return {name: round(samples.mean) for name, samples in test.totals.items()}
-
-
-def _without_instructions(test: TestResult) -> TestResult:
-    """A rank may run more Python code than others, such as the one that logs."""
-    totals = {name: value for name, value in test.totals.items() if name not in _INSTRUCTIONS}
-    return replace(test, totals=totals)
 
 
 def _missing_shards(shards: Sequence[Part], expected: int | None) -> Iterator[str]:
