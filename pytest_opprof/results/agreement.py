@@ -22,13 +22,11 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
     if not again.is_usable or not again.steps:
         return first
     unstable = dict.fromkeys(first.unstable)
-    totals = {}
-    for name, measured in first.totals.items():
-        samples, other = measured, again.totals.get(name)
-        if other is not None and name in TOTALS and _disagree(samples, other, TOTALS[name]):
-            samples = samples.widened(other)
+    totals = dict(first.totals)
+    for name, samples in first.totals.items():
+        if name in TOTALS and _disagree(samples, again.totals.get(name, samples), TOTALS[name]):
+            totals[name] = samples.widened(again.totals[name])
             unstable[name] = None
-        totals[name] = samples
     rows = _rows(first, again)
     for row, metrics in rows:
         unstable |= dict.fromkeys(str(MetricPath(op=row.name, metric=metric)) for metric in metrics)

@@ -34,6 +34,7 @@ MAX_LINES = 2_000
 MAX_LINE = 200
 MAX_FUNCTIONS = 1_000
 _MAX_FUNCTION = 4_096
+_LEFT_OUT = -2  # in place of a node's number
 
 _TIMES = frozenset(name for name, metric in OP_METRICS.items() if metric.family is Family.TIME)
 # Members of a step's `MemoryUse`, in the order of the memory metrics.
@@ -194,28 +195,22 @@ def _without_step_times(row: OpRow) -> OpRow:
 
 def _merged_tree(cycles: Sequence[Cycle]) -> tuple[TreeNode, ...]:
     """One call tree of all cycles: one node per path. Parents stay before children."""
-    counts: list[int] = []
-    selfs_ns: list[int] = []
-    places: dict[tuple[int, str], int] = {}  # in the nodes' order
+    found: dict[tuple[int, str], list[int]] = {}  # by parent and name: its place, its calls, its self time
     for cycle in cycles:
-        here: list[int | None] = []
+        here: list[int] = []
         for node in cycle.tree:
             parent = -1 if node.parent < 0 else here[node.parent]
-            place = None
-            if parent is not None:
-                key = (parent, name_of(node.name))
-                place = places.get(key)
-                if place is None and len(places) < MAX_TREE_NODES:
-                    place = places[key] = len(places)
-                    counts.append(0)
-                    selfs_ns.append(0)
-            if place is not None:
-                counts[place] += node.count
-                selfs_ns[place] += node.self_ns
-            here.append(place)
+            key = (parent, name_of(node.name))
+            if parent == _LEFT_OUT or (key not in found and len(found) == MAX_TREE_NODES):
+                here.append(_LEFT_OUT)
+                continue
+            sums = found.setdefault(key, [len(found), 0, 0])
+            sums[1] += node.count
+            sums[2] += node.self_ns
+            here.append(sums[0])
     return tuple(
         TreeNode(parent=parent, name=name, count=count, self_ns=self_ns)
-        for (parent, name), count, self_ns in zip(places, counts, selfs_ns, strict=True)
+        for (parent, name), (_, count, self_ns) in found.items()
     )
 
 
@@ -229,9 +224,11 @@ def _parents(tree: Sequence[TreeNode]) -> dict[str, str]:
 
 
 def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:
-    calls = _by_place(cycle.places for cycle in cycles)
+    calls = _by_place((name_of(op), places) for cycle in cycles for op, places in cycle.places.items())
     parts = {
-        metric: _by_place(cycle.parts[metric] for cycle in cycles if metric in cycle.parts)
+        metric: _by_place(
+            (name_of(op), places) for cycle in cycles for op, places in cycle.parts.get(metric, {}).items()
+        )
         for metric in {metric for cycle in cycles for metric in cycle.parts}
     }
     return [
@@ -244,24 +241,22 @@ def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:
     ]
 
 
-def _by_place(cycles: Iterable[Mapping[str, Mapping[Place, int]]]) -> dict[str, Counter[str]]:
-    """Per op, all cycles' sums for each place."""
+def _by_place(measured: Iterable[tuple[str, Mapping[Place, int]]]) -> dict[str, Counter[str]]:
+    """Per op or line, the sums for each place."""
     found: dict[str, Counter[str]] = {}
-    for of_ops in cycles:
-        for name, places in of_ops.items():
-            here = found.setdefault(name_of(name), Counter())
-            for place, amount in places.items():
-                here[bounded(place.name, length=MAX_PLACE)] += amount
+    for name, places in measured:
+        here = found.setdefault(name, Counter())
+        for place, amount in places.items():
+            here[bounded(place.name, length=MAX_PLACE)] += amount
     return found
 
 
 def _callers_of_places(cycles: Sequence[Cycle]) -> dict[str, tuple[str, ...]]:
-    found = defaultdict[str, Counter[str]](Counter)
-    for cycle in cycles:
-        for place, callers in cycle.callers.items():
-            calls = found[bounded(place.name, length=MAX_PLACE)]
-            for caller, many in callers.items():
-                calls[bounded(caller.name, length=MAX_PLACE)] += many
+    found = _by_place(
+        (bounded(place.name, length=MAX_PLACE), callers)
+        for cycle in cycles
+        for place, callers in cycle.callers.items()
+    )
     return {
         place: tuple(sorted(found[place], key=lambda one: (-found[place][one], one))[:MAX_CALLERS])
         for place in sorted(found)[:MAX_LINES]
