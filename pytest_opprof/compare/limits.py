@@ -15,9 +15,8 @@ from pytest_opprof.metrics import COUNT, PRESETS, Family, MetricPath, Source, Wo
 from pytest_opprof.metrics.device import is_of_device
 from pytest_opprof.metrics.host import RANGES_COUNT
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import OpRow, TestResult
+from pytest_opprof.results.run import OpRow, TestResult, value_of
 from pytest_opprof.results.samples import Samples, range_text
-from pytest_opprof.results.values import value_of
 from pytest_opprof.units import EVERY_PPM, Bound, Comparator, Unit, format_quantity, format_share, parse_limit
 from pytest_opprof.wording import did_you_mean
 

@@ -15,8 +15,7 @@ from pytest_opprof.experiment.session import ProcessDiedError, Spot, measure_and
 from pytest_opprof.experiment.sides import inherited, made_ready, refuse_strangers
 from pytest_opprof.experiment.worktree import checked_out, clear, git, top_folder
 from pytest_opprof.metrics import MetricPath
-from pytest_opprof.results.run import Run, TestResult
-from pytest_opprof.results.values import value_in
+from pytest_opprof.results.run import Run, TestResult, value_in
 
 _CONFTEST: Final = "conftest.py"
 _SHORT: Final = 7

@@ -12,10 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import reduce
 from typing import Final
 
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, VIEWS, VIEWS_COUNT, WALL_TIME
+from pytest_opprof.metrics import (
+    COUNT,
+    CPU_TIME_TOTAL,
+    SELF_CPU_TIME_TOTAL,
+    VIEWS,
+    VIEWS_COUNT,
+    WALL_TIME,
+    MetricPath,
+    matches,
+)
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import EVERY_PPM
 from pytest_opprof.wording import counted
@@ -323,3 +333,22 @@ class Run:
         if self.name and commit:
             return f"{self.name}@{commit}"
         return self.name or commit or f"the run of {self.created:%Y-%m-%d %H:%M}"
+
+
+def value_of(test: TestResult, path: MetricPath) -> Samples | None:
+    """A metric of a test in each step, None without the total: for a pattern, the sum of the matching ops."""
+    if path.op is None:
+        return test.totals.get(path.metric.name)
+    rows = (row for row in test.ops if not row.background and matches(path.op, row.name))
+    values = (row.samples(path.metric.name) for row in rows)
+    return reduce(Samples.plus, values, Samples.constant(0, steps=test.steps))
+
+
+def value_in(test: TestResult, path: MetricPath) -> Samples | None:
+    """The same; None if the test does not know: its source was not recorded, or rows were left out."""
+    if path.op is None:
+        return value_of(test, path)
+    # An op that did not run has 0 calls, unless it may be among the omitted rows.
+    has_row = any(not row.background and matches(path.op, row.name) for row in test.ops)
+    is_known = path.metric.answers(test.sources) and (has_row or not test.ops_omitted)
+    return value_of(test, path) if is_known else None

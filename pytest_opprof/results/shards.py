@@ -254,9 +254,7 @@ def _run_of(
     parts: Sequence[Part], environment: Environment, tests: tuple[TestResult, ...], *, notes: Sequence[str]
 ) -> Run:
     runs = [part.run for part in parts]
-    by_notes: dict[str, None] = {}
-    for run in runs:
-        by_notes |= dict.fromkeys(run.notes)
+    of_runs = dict.fromkeys(note for run in runs for note in run.notes)
     names = {run.name for run in runs}
     ids = ",".join(sorted(run.run_id for run in runs))
     return replace(
@@ -266,6 +264,6 @@ def _run_of(
         created=min(run.created for run in runs),
         name=names.pop() if len(names) == 1 else None,
         environment=environment,
-        notes=bounded_notes([*notes, *by_notes]),
+        notes=bounded_notes([*notes, *of_runs]),
         tests=tests,
     )

@@ -70,18 +70,12 @@ def first_round(
     second look too.
     """
     significant = {
-        direction: dict(
-            zip(
-                timed,
-                discoveries([p_of(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES),
-                strict=True,
-            )
-        )
+        direction: discoveries([p_of(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES)
         for direction in Direction
     }
     return {
-        node_id: Finding(direction=direction, is_significant=significant[direction][node_id])
-        for node_id, sides in timed.items()
+        node_id: Finding(direction=direction, is_significant=significant[direction][at])
+        for at, (node_id, sides) in enumerate(timed.items())
         if (direction := sides.direction) is not None
         and sides.distance_ppm > max(round(settings.min_effect * EVERY_PPM), noise.get(node_id, 0))
     }
