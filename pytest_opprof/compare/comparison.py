@@ -116,18 +116,14 @@ class Change:
         For the background, it is the mean of a step, rounded away from zero.
         """
         if self.background:
-            return _rise_of_means(self.base, self.head)
+            sides = (self.base, self.head)
+            before, after = (Fraction(side.total, side.steps or 1) if side else Fraction() for side in sides)
+            return math.ceil(after - before) if after > before else math.floor(after - before)
         low, high = (self.base.low, self.base.high) if self.base else (0, 0)
         head_low, head_high = (self.head.low, self.head.high) if self.head else (0, 0)
         if head_low > high:
             return head_low - high
         return min(head_high - low, 0)
-
-
-def _rise_of_means(base: Samples | None, head: Samples | None) -> int:
-    before, after = (Fraction(side.total, side.steps or 1) if side else Fraction() for side in (base, head))
-    rise = after - before
-    return math.ceil(rise) if rise > 0 else math.floor(rise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

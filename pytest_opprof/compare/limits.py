@@ -83,13 +83,15 @@ def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
     else:
         verdict = Verdict.INCONCLUSIVE
         reason = f"{value.low} to {value.high} in a step; the exact value is unknown"
-    if value is not None and verdict in {Verdict.PASS, Verdict.REGRESSED}:
-        beside = _in_background(path, test)
+    is_time = path.metric.family is Family.TIME
+    if value is not None and verdict in {Verdict.PASS, Verdict.REGRESSED} and not is_time:
+        # The mean of a step, rounded up.
+        beside = math.ceil(sum(_amount(path, row) for row in test.ops if row.background))
         with_it = _pass_if(bound.holds(value.low + beside) and bound.holds(value.high + beside))
         if beside and with_it is not verdict:
             own, more = range_text(value, unit=unit), format_quantity(beside, unit=unit)
             verdict, reason = Verdict.INCONCLUSIVE, f"{own} in each step, and {more} more in the background"
-    if verdict is Verdict.REGRESSED and bound.comparator in _UPPER and path.metric.family is not Family.TIME:
+    if verdict is Verdict.REGRESSED and bound.comparator in _UPPER and not is_time:
         reason = culprits(path, test)
     return LimitResult(path=str(path), limit=str(bound), value=value, verdict=verdict, reason=reason)
 
@@ -134,13 +136,6 @@ def _named(row: OpRow, metric: str, *, is_asked_for: bool) -> str:
 
 def _pass_if(holds: bool) -> Verdict:  # noqa: FBT001 - it is the question
     return Verdict.PASS if holds else Verdict.REGRESSED
-
-
-def _in_background(path: MetricPath, test: TestResult) -> int:
-    """The background's part of a value, as the mean of a step, rounded up; 0 for times."""
-    if path.metric.family is Family.TIME:
-        return 0
-    return math.ceil(sum(_amount(path, row) for row in test.ops if row.background))
 
 
 def _unknowable(path: MetricPath, test: TestResult) -> str:

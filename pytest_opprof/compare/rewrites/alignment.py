@@ -178,8 +178,7 @@ class _Alignment:
         pairs = list(zip(lost, gained, strict=True))
         if any(old.count != new.count for old, new in pairs):
             return False
-        fits = self._is_other_name if len(pairs) == 1 else self._are_alike
-        if not all(fits(old, new) for old, new in pairs):
+        if not all(self._fits(old, new, is_alone=len(pairs) == 1) for old, new in pairs):
             return False
         for old, new in pairs:
             bare = ([_Part(part.name, part.count, None)] for part in (old, new))
@@ -188,16 +187,12 @@ class _Alignment:
                 self._wait(new.name, old.node, new.node)
         return True
 
-    def _is_other_name(self, old: _Part, new: _Part) -> bool:
+    def _fits(self, old: _Part, new: _Part, *, is_alone: bool) -> bool:
         if old.node is None or new.node is None:
             # One common sibling runs less and another more: neither name is new.
-            return old.node is not new.node
-        return bool(self._base.children[old.node]) == bool(self._head.children[new.node])
-
-    def _are_alike(self, old: _Part, new: _Part) -> bool:
-        if old.node is None or new.node is None:
-            return False
-        return len(self._base.children[old.node]) == len(self._head.children[new.node])
+            return is_alone and old.node is not new.node
+        before, after = len(self._base.children[old.node]), len(self._head.children[new.node])
+        return bool(before) == bool(after) if is_alone else before == after
 
     def _is_fused_or_split(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
         fused, split = (RewriteKind.FUSED, gained, lost), (RewriteKind.SPLIT, lost, gained)

@@ -89,7 +89,10 @@ def _keys(rounds: Sequence[Readings], found: Sequence[_Processes]) -> list[_Key]
 
 def _op_time(processes: _Processes, key: _Key, *, is_significant: bool) -> OpTime:
     base_ns, head_ns = _self_times(processes, key).quartiles
-    base_count, head_count = (_calls(side, key) for side in processes)
+    base_count, head_count = (
+        round(statistics.median(rows[key].count.low if key in rows else 0 for rows in side))
+        for side in processes
+    )
     return OpTime(
         name=key[0],
         kind=key[1],
@@ -108,7 +111,3 @@ def _self_times(processes: _Processes, key: _Key) -> Sides:
         for side in processes
     )
     return Sides(base_ns=base_ns, head_ns=head_ns)
-
-
-def _calls(processes: Sequence[_Rows], key: _Key) -> int:
-    return round(statistics.median(rows[key].count.low if key in rows else 0 for rows in processes))
