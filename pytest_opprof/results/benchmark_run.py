@@ -183,7 +183,6 @@ def _twice(benchmarks: list[dict[str, Any]]) -> tuple[str, ...]:
     return () if times == 1 else (told,)
 
 
-_LONGEST: Final = 200
 # Our name of a detail to its path. Not the host's name: documents may be committed.
 _DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "cpu": ("cpu", "brand_raw"),
@@ -212,13 +211,13 @@ def fingerprint_of(machine_info: Mapping[str, object]) -> dict[str, str]:
     fields = _found(machine_info, _FIELDS)
     version = machine_info.get("python_version")
     if isinstance(version, str) and version.count(".") >= 1:
-        fields["python"] = bounded(".".join(version.split(".")[:2]), length=_LONGEST)
+        fields["python"] = bounded(".".join(version.split(".")[:2]), length=_LONGEST_FIELD)
     return fields
 
 
 def _found(machine_info: Mapping[str, object], ways: Mapping[str, Iterable[str]]) -> dict[str, str]:
     values = {name: _at(machine_info, way) for name, way in ways.items()}
-    return {name: bounded(str(value), length=_LONGEST) for name, value in values.items() if value}
+    return {name: bounded(str(value), length=_LONGEST_FIELD) for name, value in values.items() if value}
 
 
 def _at(machine_info: object, way: Iterable[str]) -> str | int | None:

@@ -61,7 +61,6 @@ def result_to_document(test: TestResult) -> Document:
         timing=to_members(test.timing, reason=bounded_text(test.timing.reason)),
         accepted={path: time_to_document(created) for path, created in sorted(test.accepted.items())},
         functions={total: dict(sorted(counts.items())) for total, counts in test.functions.items()},
-        ranks={rank: dict(totals) for rank, totals in test.ranks.items()},
         ops=[_op_to_document(row) for row in test.ops],
         # By hand, because a test has thousands of nodes.
         tree=[
