@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import COUNT, TOTALS, WATCHED_OPS, Family, Metric, MetricPath, matches, parse_path
-from pytest_opprof.metrics.metric import BOUNDED_PERCENT, Scope
+from pytest_opprof.metrics.metric import BOUNDED_PERCENT
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import parse_percent
@@ -69,7 +69,7 @@ class Gates:
                 return rule
         if metric.family is Family.TIME:
             return _ADVISORY
-        if metric.scope is Scope.TOTAL and metric.watched:
+        if metric.watched:
             if metric.slack is not None:
                 percent, least = metric.slack.percent, metric.slack.least
                 return Rule(kind=RuleKind.TOLERANCE, tolerance=Fraction(percent, 100), least=least)
