@@ -24,14 +24,7 @@ _OVER_LIMIT = "it is over a limit of its own: raise that in the test's marker"
 
 
 def failed_by(comparison: Comparison, *, cause: int | None) -> list[str]:
-    """The node ids of the tests that fail for a cause, or of all that can be accepted.
-
-    Args:
-        cause: Its number in the summary; None for all causes.
-
-    Raises:
-        UsageError: The cause does not exist, or has nothing to accept.
-    """
+    """The node ids of the tests that fail for the cause of this number, or of all that can be accepted."""
     causes = common_causes(comparison)
     if not causes:
         raise UsageError(f"nothing regressed and no test is missing in {_title(comparison)}")
@@ -60,14 +53,8 @@ def accepted_of(
 ) -> tuple[Acceptance, ...]:
     """Entries that let a test's rises pass: one for each failed gate, or for the named gate.
 
-    A missing test has one entry, for itself.
-
-    Args:
-        metric: The gate, such as ``ops.count``; None for all failed gates.
-        created: Now. An entry gets a later time if the baseline has one on its subject: of another clock.
-
-    Raises:
-        UsageError: No reason, no such test, or nothing in it regressed; it says what did.
+    A missing test has one entry, for itself. An entry is later than `created`, which is now, if the baseline
+    has one on its subject: of another clock.
     """
     why = " ".join(reason.split())
     if not why or len(why) > _LONGEST_REASON:
@@ -117,12 +104,7 @@ def _unspent(entry: Acceptance, before: TestResult | None) -> Acceptance:
 
 
 def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -> str:
-    """Why an acceptance no longer holds, in words; empty if it holds.
-
-    Args:
-        before: The test in the baseline.
-        rule: How the metric is judged. A fall within it is not an improvement.
-    """
+    """Why an acceptance no longer holds, in words; empty if it holds, as after a fall within the rule."""
     if entry.is_spent(before):
         return SPENT
     if entry.base is not None and not rule.allows(entry.about.rise(base, entry.base), base=base):

@@ -34,11 +34,7 @@ class _Line:
 
 
 class CallSites:
-    """The lines that call a test's ops, on both sides.
-
-    Attributes:
-        sides: The test in the base and in the head.
-    """
+    """The lines that call a test's ops, on both sides: in the base and in the head."""
 
     def __init__(self, base: TestResult, head: TestResult) -> None:
         self.sides = base, head
@@ -49,13 +45,8 @@ class CallSites:
         """The line that calls an op more often now; None if no line is known.
 
         New and edited lines come first, because the others run more often through them; then the largest
-        rise.
-
-        Args:
-            base: The op's row in the base; None if the op is new.
-            head: The op's row in the head.
-            metric: The metric that rose. If it is not the calls, and its parts by line are unknown, a line is
-                named only if no other line calls the op, or no other was edited.
+        rise. If another metric than the calls rose, and its parts by line are unknown, a line is named only
+        if no other line calls the op, or no other was edited.
         """
         if metric in head.parts and (base is None or metric in base.parts or base.places):
             rises = self._rises(
@@ -87,11 +78,7 @@ class CallSites:
         return sum(places.get(old, 0) for old, now in self._now.items() if now == place)
 
     def is_edited(self, line: CallLine, edited: Container[int]) -> bool:
-        """Whether a line was edited, or an equal one of its function: of two, a diff takes either for new.
-
-        Args:
-            edited: The numbers of the lines of its file that are new or edited.
-        """
+        """Whether a line was edited, or an equal one of its function: of two, a diff takes either for new."""
         head, function = self.sides[1], _function(line.place)
         twins = (
             place for place, text in head.lines.items() if text == line.text and _function(place) == function
@@ -104,45 +91,29 @@ class CallSites:
         Then what calls the function is to blame, whatever else was edited in it. In a loop that is new, lines
         are edited: they stand further in. All lines are where the function has another name or another file.
         If it has one line alone, all ops of that line run more often by that factor.
-
-        Args:
-            edited: The numbers of the lines of its file that are new or edited.
         """
         function = _function(line.place)
         pairs = [(old, now) for old, now in self._now.items() if _function(now) == function]
-        factors = {now: self._factor(old, now) for old, now in pairs}
+        factors = {now: max(self._growths([old], now), default=0) for old, now in pairs}
         one = factors.pop(line.place, 0)
         has_moved = all(_function(old) != function for old, _ in pairs)
         if not factors:
-            return has_moved and self._does_the_same_more_often(line.place)
+            growths = set(self._growths([old for old, _ in pairs], line.place))
+            return has_moved and len(growths) == 1 and growths.pop() > 1
         if one <= 1 or set(factors.values()) != {one}:
             return False
         return has_moved or any(_number(now) not in edited for now in factors)
 
-    def _does_the_same_more_often(self, now: str) -> bool:
-        """Whether all ops of a line rose by one factor: it runs more often, and does nothing else."""
+    def _growths(self, olds: Sequence[str], now: str) -> list[float]:
+        """Of each op of a line, how many times as often as before the line calls it; 0 for a new one."""
         before, after = ({row.key: row.places for row in side.ops} for side in self.sides)
         weight_before, weight_after = self._weights
-        olds = [old for old, place in self._now.items() if place == now]
-        factors = set()
+        found: list[float] = []
         for key, places in after.items():
-            calls = sum(before.get(key, {}).get(old, 0) for old in olds)
             if now in places:
-                factors.add(places[now] * weight_after / (calls * weight_before) if calls else 0)
-        return len(factors) == 1 and factors.pop() > 1
-
-    def _factor(self, old: str, now: str) -> float:
-        """How many times as often as before a line runs, by the op of it that rose most."""
-        before, after = ({row.key: row.places for row in side.ops} for side in self.sides)
-        weight_before, weight_after = self._weights
-        return max(
-            (
-                places.get(now, 0) * weight_after / (calls * weight_before)
-                for key, places in after.items()
-                if (calls := before.get(key, {}).get(old, 0))
-            ),
-            default=0,
-        )
+                calls = sum(before.get(key, {}).get(old, 0) for old in olds)
+                found.append(places[now] * weight_after / (calls * weight_before) if calls else 0)
+        return found
 
     def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
         return line_at(place, self.sides[1], is_certain=is_certain)
@@ -150,10 +121,7 @@ class CallSites:
     def _rises(self, before: Mapping[str, int], after: Mapping[str, int], *, is_cut: bool) -> dict[str, int]:
         """By line of the head: how many more calls there are, over both sides' steps multiplied.
 
-        Args:
-            before: The lines of the base, with calls.
-            after: The lines of the head.
-            is_cut: Whether the base may have more lines: such a line counts as the smallest that is kept.
+        If the base may have more lines (`is_cut`), such a line counts as the smallest that is kept.
         """
         weight_before, weight_after = self._weights
         least = min(before.values(), default=0) * weight_before if is_cut else 0
@@ -192,13 +160,11 @@ class CallSites:
         is_same = base.lines.get(place) == head.lines.get(now, "")
         if now in self._known:
             return is_same and _function(place) not in self._names
-        functions = {self._names.get(_function(place)), *(self._new if place in self._now else ())}
-        return is_same or _function(now) in functions or self._is_called_by(place, now)
-
-    def _is_called_by(self, place: str, now: str) -> bool:
-        """Whether a line is in a new function, which the function of a line of the base calls now."""
-        function, callers = self._names.get(_function(place)), self.sides[1].callers.get(now, ())
-        return _function(now) in self._new and any(_function(caller) == function for caller in callers)
+        function, callers = self._names.get(_function(place)), head.callers.get(now, ())
+        if is_same or _function(now) == function:
+            return True
+        is_called = any(_function(caller) == function for caller in callers)
+        return _function(now) in self._new and (place in self._now or is_called)
 
     def _likeness(self, place: str, now: str) -> float:
         base, head = (side.lines for side in self.sides)

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from pytest_opprof.compare.call_sites import CallSites
-from pytest_opprof.compare.comparison import CallLine, Change
-from pytest_opprof.compare.pairing import RowPair
+from pytest_opprof.compare.comparison import CallLine, Change, RowPair
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import TestResult
@@ -29,12 +28,9 @@ class Causes:
         self._ranges = {row.name for row in head.ops if row.kind is OpKind.RANGE}
 
     @cached_property
-    def _before(self) -> dict[str, Counter[str]]:
-        return _callers(self._sides[0])
-
-    @cached_property
-    def _after(self) -> dict[str, Counter[str]]:
-        return _callers(self._sides[1])
+    def _callers(self) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
+        base, head = map(_callers, self._sides)
+        return base, head
 
     def explained(self, change: Change, pair: RowPair) -> Change:
         """A rise with its cause: the line, the caller, and both in few words.
@@ -47,7 +43,7 @@ class Causes:
         if row.kind.is_on_device:
             words = f"launched by {row.parent_op}" if row.parent_op else ""
             return replace(change, cause=words, caller=row.parent_op or "")
-        caller = self._caller(row.name) if row.name in self._after else row.parent_op
+        caller = self._caller(row.name) if row.name in self._callers[1] else row.parent_op
         line = self._sites.risen(pair.base, row, metric=change.metric)
         words = self._words(pair, line=line, caller=caller)
         return replace(change, cause=words, line=line, caller=caller or "")
@@ -69,7 +65,7 @@ class Causes:
 
         Of equal rises, the place with the fewest callers counts.
         """
-        if op not in self._after:
+        if op not in self._callers[1]:
             return None
         before, after = self._paths
         caller, (weight_before, weight_after) = self._caller(op), self._weights
@@ -99,7 +95,7 @@ class Causes:
         A caller in the forward pass is preferred if the op rose half as much there: the backward follows. Of
         equal rises, the op's call of itself comes last: another op called it first.
         """
-        before, after = self._before.get(op, Counter()), self._after.get(op, Counter())
+        before, after = (callers.get(op, Counter()) for callers in self._callers)
         weight_before, weight_after = self._weights
         rises = {
             caller: calls * weight_after - before[caller] * weight_before for caller, calls in after.items()
@@ -116,21 +112,16 @@ class Causes:
 
     def _is_node(self, caller: str) -> bool:
         """Whether it is a node of autograd's, or its engine."""
-        around = self._after.get(caller, ())
+        around = self._callers[1].get(caller, ())
         return caller.startswith(ENGINE) or (bool(around) and all(name.startswith(ENGINE) for name in around))
 
 
 class _Paths:
-    """The places of a call tree: an op below its callers, each place with a number.
-
-    Attributes:
-        calls: How often each was called, over all steps.
-        of_op: The places of each op.
-    """
+    """The places of a call tree: an op below its callers, each place with a number."""
 
     def __init__(self, test: TestResult, numbers: dict[tuple[int, str], int]) -> None:
-        self.calls: Counter[int] = Counter()
-        self.of_op: defaultdict[str, set[int]] = defaultdict(set)
+        self.calls: Counter[int] = Counter()  # of each place, over all steps
+        self.of_op: defaultdict[str, set[int]] = defaultdict(set)  # its places
         self._names: dict[int, str] = {}
         self._parents: dict[int, int] = {}
         places: list[int] = []

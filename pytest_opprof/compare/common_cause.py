@@ -19,17 +19,11 @@ _OF_OPS = frozenset({Source.OPS, Source.WORK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """A change that a cause begins with, over all its tests.
+    """A change that a cause begins with, over all its tests."""
 
-    Attributes:
-        change: The change, as the first test has it.
-        least: The smallest rise of a step among the tests.
-        most: The largest.
-    """
-
-    change: Change
-    least: int
-    most: int
+    change: Change  # the change, as the first test has it
+    least: int  # the smallest rise of a step among the tests
+    most: int  # the largest
 
     @property
     def place(self) -> str:
@@ -39,15 +33,10 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonCause:
-    """What made tests fail.
+    """What made tests fail."""
 
-    Attributes:
-        number: From 1 on: the cause of most tests first, then in the order of the comparison.
-        tests: The tests, in the order of the comparison.
-    """
-
-    number: int
-    tests: tuple[TestComparison, ...]
+    number: int  # from 1 on: the cause of most tests first, then in the order of the comparison
+    tests: tuple[TestComparison, ...]  # the tests, in the order of the comparison
 
     @property
     def is_missing(self) -> bool:

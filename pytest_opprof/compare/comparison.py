@@ -1,9 +1,10 @@
-"""A comparison as values: two runs, and per test the changes and the verdict."""
+"""A comparison as values: two runs in pairs, and per test the changes and the verdict."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +13,8 @@ from fractions import Fraction
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric
-from pytest_opprof.results.run import Run, TestResult
+from pytest_opprof.results.names import STEP_NAME
+from pytest_opprof.results.run import OpRow, Run, TestResult
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.wording import listed
 
@@ -31,16 +33,11 @@ class RewriteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """Ops that became others at the same place of the call tree, shown as one row.
-
-    Attributes:
-        before: The outermost ops that were there; empty if ops were added.
-        after: The outermost ops that are there now; empty if ops were removed.
-    """
+    """Ops that became others at the same place of the call tree, shown as one row."""
 
     kind: RewriteKind
-    before: tuple[str, ...]
-    after: tuple[str, ...]
+    before: tuple[str, ...]  # the outermost ops that were there; empty if ops were added
+    after: tuple[str, ...]  # the outermost ops that are there now; empty if ops were removed
 
     def __str__(self) -> str:
         """``aten::mul + aten::add -> aten::addcmul``."""
@@ -50,23 +47,14 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLine:
-    """The line of the user's own code that calls an op more often.
+    """The line of the user's own code that calls an op more often."""
 
-    Attributes:
-        function: Its qualified name, ``Block.forward``.
-        file: Its path from where the tests were started, ``src/model.py``.
-        number: The line's number in the head; 0 if only the function is known.
-        text: The line's source; empty if unknown.
-        is_certain: Whether the base has call sites; if not, this line calls the op most often.
-        is_edited: Whether it is new or was edited since the base's commit.
-    """
-
-    function: str
-    file: str
-    number: int
-    text: str = ""
-    is_certain: bool = True
-    is_edited: bool = False
+    function: str  # its qualified name, ``Block.forward``
+    file: str  # its path from where the tests were started, ``src/model.py``
+    number: int  # the line's number in the head; 0 if only the function is known
+    text: str = ""  # the line's source; empty if unknown
+    is_certain: bool = True  # whether the base has call sites; if not, this line calls the op most often
+    is_edited: bool = False  # whether it is new or was edited since the base's commit
 
     @property
     def place(self) -> str:
@@ -86,41 +74,25 @@ class CallLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One metric of one op, or one total, that changed.
+    """One metric of one op, or one total, that changed."""
 
-    Attributes:
-        op: The op's name; None for a total of the test. Of a rewrite, the first of its ops.
-        kind: What the op is; None for a total.
-        background: Whether it ran outside the steps' threads; such rows never block.
-        base: The values before; None for a new row.
-        head: The values now; None for a row that is gone.
-        rule: How it was judged, ``exact`` or ``2%``; empty if only shown.
-        verdict: None if advisory.
-        cause: Where a rise comes from, in words; empty if unknown.
-        line: The user's line that it comes from; None if unknown.
-        caller: The op or range that calls it more often, or launched it; empty for the test itself or if
-            unknown.
-        reason: Why it has this verdict, if the numbers do not show it.
-        rewrite: Which ops became which; the values are then their sums.
-        is_free: Whether only views changed and no rule gates it: neither better nor worse.
-        begins: Whether a regression begins with this op, not with another op that changed.
-    """
-
+    # The op's name; None for a total of the test. Of a rewrite, the first of its ops.
     op: str | None
-    kind: OpKind | None = None
-    background: bool = False
+    kind: OpKind | None = None  # what the op is; None for a total
+    background: bool = False  # whether it ran outside the steps' threads; such rows never block
     metric: str
-    base: Samples | None
-    head: Samples | None
-    rule: str = ""
-    verdict: Verdict | None
-    cause: str = ""
-    line: CallLine | None = None
+    base: Samples | None  # the values before; None for a new row
+    head: Samples | None  # the values now; None for a row that is gone
+    rule: str = ""  # how it was judged, ``exact`` or ``2%``; empty if only shown
+    verdict: Verdict | None  # None if advisory
+    cause: str = ""  # where a rise comes from, in words; empty if unknown
+    line: CallLine | None = None  # the user's line that it comes from; None if unknown
+    # The op or range that calls it more often, or launched it; empty for the test itself or if unknown.
     caller: str = ""
-    reason: str = ""
-    rewrite: Rewrite | None = None
-    is_free: bool = False
-    begins: bool = False
+    reason: str = ""  # why it has this verdict, if the numbers do not show it
+    rewrite: Rewrite | None = None  # which ops became which; the values are then their sums
+    is_free: bool = False  # whether only views changed and no rule gates it: neither better nor worse
+    begins: bool = False  # whether a regression begins with this op, not with another op that changed
 
     @property
     def about(self) -> Metric:
@@ -144,7 +116,9 @@ class Change:
         For the background, it is the mean of a step, rounded away from zero.
         """
         if self.background:
-            return _rise_of_means(self.base, self.head)
+            sides = (self.base, self.head)
+            before, after = (Fraction(side.total, side.steps or 1) if side else Fraction() for side in sides)
+            return math.ceil(after - before) if after > before else math.floor(after - before)
         low, high = (self.base.low, self.base.high) if self.base else (0, 0)
         head_low, head_high = (self.head.low, self.head.high) if self.head else (0, 0)
         if head_low > high:
@@ -152,51 +126,31 @@ class Change:
         return min(head_high - low, 0)
 
 
-def _rise_of_means(base: Samples | None, head: Samples | None) -> int:
-    before, after = (Fraction(side.total, side.steps or 1) if side else Fraction() for side in (base, head))
-    rise = after - before
-    return math.ceil(rise) if rise > 0 else math.floor(rise)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitResult:
-    """The result of one budget of a test.
-
-    Attributes:
-        limit: The limit as a reader sees it, ``<= 64 MiB``.
-        verdict: PASS, REGRESSED (too much) or INCONCLUSIVE.
-        reason: Why, if the value does not show it.
-    """
+    """The result of one budget of a test."""
 
     path: str
-    limit: str
+    limit: str  # the limit as a reader sees it, ``<= 64 MiB``
     value: Samples | None
-    verdict: Verdict
-    reason: str = ""
+    verdict: Verdict  # PASS, REGRESSED (too much) or INCONCLUSIVE
+    reason: str = ""  # why, if the value does not show it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestComparison:
-    """One test: both sides, what changed, and the verdict.
-
-    Attributes:
-        verdict: None if nothing can block, or the test did not run.
-        changes: The totals first, then ops; within both, the worst first.
-        advisories: Sentences about metrics that cannot block.
-        base: The baseline's side; None without one.
-        head: This run's side; None for a removed test.
-    """
+    """One test: both sides, what changed, and the verdict."""
 
     __test__ = False  # not a test class for pytest to collect
 
     node_id: str
-    verdict: Verdict | None
+    verdict: Verdict | None  # None if nothing can block, or the test did not run
     reason: str = ""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] = ()  # the totals first, then ops; within both, the worst first
     limits: tuple[LimitResult, ...] = ()
-    advisories: tuple[str, ...] = ()
-    base: TestResult | None = None
-    head: TestResult | None = None
+    advisories: tuple[str, ...] = ()  # sentences about metrics that cannot block
+    base: TestResult | None = None  # the baseline's side; None without one
+    head: TestResult | None = None  # this run's side; None for a removed test
 
     @property
     def regressed(self) -> tuple[Change, ...]:
@@ -211,23 +165,16 @@ class TestComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two runs side by side.
-
-    Attributes:
-        base: The baseline without its tests (they are in ``tests``); None when there was none.
-        head: This run, without its tests.
-        notes: Sentences about the whole, such as how the baseline was found.
-        not_run: Tests of the baseline that this session left out, and tests that failed or were skipped.
-        tests: Failures first.
-    """
+    """Two runs side by side."""
 
     created: datetime
     opprof_version: str
-    base: Run | None
-    head: Run
-    notes: tuple[str, ...] = ()
+    base: Run | None  # the baseline without its tests (they are in ``tests``); None when there was none
+    head: Run  # this run, without its tests
+    notes: tuple[str, ...] = ()  # sentences about the whole, such as how the baseline was found
+    # Tests of the baseline that this session left out, and tests that failed or were skipped.
     not_run: int = 0
-    tests: tuple[TestComparison, ...] = ()
+    tests: tuple[TestComparison, ...] = ()  # failures first
 
     @property
     def counts(self) -> Counter[Verdict]:
@@ -237,3 +184,46 @@ class Comparison:
     def test(self, node_id: str) -> TestComparison | None:
         """The comparison of one test."""
         return next((test for test in self.tests if test.node_id == node_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestPair:
+    """A test on both sides; None if a side lacks it."""
+
+    __test__ = False  # not a test class for pytest to collect
+
+    node_id: str
+    base: TestResult | None
+    head: TestResult | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPair:
+    """An op's row on both sides; None if a side lacks it."""
+
+    name: str
+    kind: OpKind
+    background: bool
+    base: OpRow | None
+    head: OpRow | None
+
+
+def pair_tests(base: Run | None, head: Run) -> Iterator[TestPair]:
+    """The tests of both runs by node id: the head's in their order, then those that only the base has."""
+    before = {test.node_id: test for test in base.tests} if base else {}
+    for test in head.tests:
+        yield TestPair(node_id=test.node_id, base=before.pop(test.node_id, None), head=test)
+    for test in before.values():
+        yield TestPair(node_id=test.node_id, base=test, head=None)
+
+
+def pair_rows(base: TestResult, head: TestResult) -> Iterator[RowPair]:
+    """The rows of both sides by name, kind and thread class; the steps' own ranges left out."""
+    before = {row.key: row for row in base.ops}
+    after = {row.key: row for row in head.ops}
+    for key in dict.fromkeys((*after, *before)):
+        name, kind, background = key
+        if name != STEP_NAME:
+            yield RowPair(
+                name=name, kind=kind, background=background, base=before.get(key), head=after.get(key)
+            )

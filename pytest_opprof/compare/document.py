@@ -1,4 +1,7 @@
-"""Comparisons to documents and back: plain dicts in the shape of comparison.schema.json."""
+"""Comparisons to documents and back: plain dicts in the shape of comparison.schema.json.
+
+The errors are those of `results.files` and `results.document`.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,7 @@ from pytest_opprof.results.document import (
     time_from_document,
 )
 from pytest_opprof.results.files import document_to_bytes, read_document, shown, write_document
-from pytest_opprof.results.gc_paused import gc_paused
-from pytest_opprof.results.members import Document, from_members, to_members
+from pytest_opprof.results.members import Document, from_members, gc_paused, to_members
 from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
@@ -30,31 +32,18 @@ _RARE: Final = frozenset({"is_free", "begins", "line", "caller"})
 
 
 def write_comparison(path: Path, comparison: Comparison) -> None:
-    """Write a comparison; ``.gz`` at the end of the name packs it.
-
-    Raises:
-        StoreError: It cannot be written; an existing file is unchanged.
-    """
+    """Write a comparison; ``.gz`` at the end of the name packs it."""
     write_document(path, comparison_to_document(comparison), Contract.COMPARISON)
 
 
 def comparison_to_bytes(comparison: Comparison, *, where: str) -> bytes:
-    """The content of a comparison's file.
-
-    Raises:
-        StoreError: It is too large.
-    """
+    """The content of a comparison's file."""
     return document_to_bytes(comparison_to_document(comparison), Contract.COMPARISON, where=where)
 
 
 @gc_paused()
 def read_comparison(path: Path) -> Comparison:
-    """Read a comparison.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It holds no comparison that this release can use.
-    """
+    """Read a comparison."""
     return comparison_from_document(read_document(path, Contract.COMPARISON), where=shown(path))
 
 
@@ -74,14 +63,7 @@ def comparison_to_document(comparison: Comparison) -> Document:
 
 
 def comparison_from_document(document: Document, *, where: str) -> Comparison:
-    """The comparison that a document holds.
-
-    Args:
-        document: What comparison.schema.json accepted.
-
-    Raises:
-        DocumentError: Numbers that contradict each other.
-    """
+    """The comparison that a document holds, which comparison.schema.json accepted."""
     tests = tuple(
         _test_from_document(test, where=where, path=f"tests[{index}]")
         for index, test in enumerate(document["tests"])

@@ -43,11 +43,8 @@ def with_grown_functions(
     function that was not edited, the line is that of the function whose edited lines call it by name. If none
     does, and libraries run more, it is that of the project's own function that grew with them, if one did.
 
-    Args:
-        regressed: The totals that regressed before it: what they say is not said again.
-        grown: Of these sides and edits, if it is made already.
-        edited: By file, what was edited since the base's commit. Of what grew, edited functions come first,
-            and other functions of edited files next: others run more only because something calls them more.
+    What the totals in `regressed` say is not said again. Of what grew, edited functions come first, and other
+    functions of edited files next: others run more only because something calls them more.
     """
     risen = _risen(change.metric, base, head, edited)
     if change.rise <= 0 or not risen:
@@ -186,14 +183,10 @@ def _edited_caller(
     ran: Collection[str] | None,
     grown: set[str],
 ) -> str | None:
-    """The one function that ran and whose edited lines call, by name, the first that is called so.
+    """The one function that ran and whose edited lines call, by name, the first of `risen` that is called so.
 
-    A cache that was lost is such a case: the edited function itself may even run less.
-
-    Args:
-        risen: The functions that grew, with the first to explain first.
-        ran: The project's own functions that ran; None if not all are known.
-        grown: Edited functions that grew themselves: of several callers, these come first.
+    A cache that was lost is such a case: the edited function itself may even run less. Of several callers,
+    those in `grown`, which grew themselves, come first. `ran` is None if not all functions are known.
     """
     # As this test names them, which may be through a link.
     files = edited if ran is None else {place.rpartition(", ")[2] for place in ran}

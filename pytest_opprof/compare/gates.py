@@ -1,25 +1,19 @@
-"""Which metrics block, and how strictly: users' rules over the defaults of `metrics`."""
+"""Which metrics block, how strictly, and which of them vary: users' rules over the defaults of `metrics`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import (
-    BOUNDED_PERCENT,
-    COUNT,
-    WATCHED_OPS,
-    Family,
-    Metric,
-    MetricPath,
-    Scope,
-    matches,
-    parse_path,
-)
+from pytest_opprof.metrics import COUNT, TOTALS, WATCHED_OPS, Family, Metric, MetricPath, matches, parse_path
+from pytest_opprof.metrics.metric import BOUNDED_PERCENT
+from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import parse_percent
+from pytest_opprof.wording import counted, listed
 
 
 class RuleKind(StrEnum):
@@ -75,7 +69,7 @@ class Gates:
                 return rule
         if metric.family is Family.TIME:
             return _ADVISORY
-        if metric.scope is Scope.TOTAL and metric.watched:
+        if metric.watched:
             if metric.slack is not None:
                 percent, least = metric.slack.percent, metric.slack.least
                 return Rule(kind=RuleKind.TOLERANCE, tolerance=Fraction(percent, 100), least=least)
@@ -90,15 +84,7 @@ def _is_meant(path: MetricPath, op: str | None) -> bool:
 
 
 def parse_gates(rules: Mapping[str, str], *, where: str, known_ops: Collection[str] = ()) -> Gates:
-    """Read the marker's ``gates={"aten::mul.count": "exact", "aten::*.self_cpu_time_total": "off"}``.
-
-    Args:
-        rules: A rule by path: ``exact``, ``off``, ``advisory``, or a tolerance such as ``2%``.
-        known_ops: See `metrics.parse_path`.
-
-    Raises:
-        UsageError: No such metric, op or rule.
-    """
+    """Read the marker's ``gates={"aten::mul.count": "exact", "aten::*.self_cpu_time_total": "2%"}``."""
     return Gates(
         rules=tuple(
             (parse_path(path, where=where, known_ops=known_ops), _parse_rule(rule, path=path, where=where))
@@ -110,11 +96,7 @@ def parse_gates(rules: Mapping[str, str], *, where: str, known_ops: Collection[s
 def parse_gate_options(
     options: Iterable[str], *, where: str = "--opprof-gate", known_ops: Collection[str] = ()
 ) -> Gates:
-    """Read ``PATTERN=RULE`` as the command line and the ini file give it.
-
-    Raises:
-        UsageError: No such metric, op or rule.
-    """
+    """Read ``PATTERN=RULE`` as the command line and the ini file give it."""
     rules = {}
     for option in options:
         path, equals, rule = option.rpartition("=")
@@ -133,3 +115,35 @@ def _parse_rule(rule: str, *, path: str, where: str) -> Rule:
     return Rule(
         kind=RuleKind.TOLERANCE, tolerance=parse_percent(text, where=f"{where}: {path}"), is_asked_for=True
     )
+
+
+_MOST_TOLD = 3
+_JUDGED = frozenset({RuleKind.EXACT, RuleKind.TOLERANCE})
+
+
+def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], Gates]) -> str:
+    """A sentence that names the tests with a gate on a varying value, for a save; empty if none has one."""
+    found = {test.node_id: next(_varying(test, gates_of(test)), "") for test in tests if test.is_usable}
+    told = [f"{node_id} ({what})" for node_id, what in found.items() if what]
+    if not told:
+        return ""
+    who = counted(len(told), "test has counts", "tests have counts")
+    held = "it to its" if len(told) == 1 else "them to their"
+    which = listed(told, most=_MOST_TOLD, last=", and ")
+    return f"{who} that vary, so gates only hold {held} range: {which}"
+
+
+def _varying(test: TestResult, gates: Gates) -> Iterator[str]:
+    """The gates, totals first: ``ops.count 1 to 3``."""
+    known = (metric for name, metric in TOTALS.items() if name in test.totals)
+    totals = ((MetricPath(op=None, metric=metric), test.totals[metric.name]) for metric in known)
+    ops = ((MetricPath(op=row.name, metric=COUNT), row.count) for row in test.ops if not row.background)
+    for path, samples in (*totals, *ops):
+        rule = gates.rule(path.op, path.metric)
+        # A metric with slack is not gated by its range.
+        is_held = path.metric.slack is None and path.metric.family is not Family.TIME
+        if rule is None or rule.kind not in _JUDGED or not is_held:
+            continue
+        is_within = rule.allows(samples.high - samples.low, base=samples.low)
+        if not is_within or (samples.is_constant and str(path) in test.unstable):
+            yield f"{path} {range_text(samples, unit=path.metric.unit)}"

@@ -1,16 +1,18 @@
-"""The line that makes functions run more: the calls of functions are compared like those of ops."""
+"""The line that makes functions run more, and the edited line that makes another line run more often.
+
+The calls of functions are compared like those of ops.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.call_sites import CallSites, line_at
 from pytest_opprof.compare.comparison import CallLine
-from pytest_opprof.compare.edited_line import edited_line
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT, PYTHON_INSTRUCTIONS
 from pytest_opprof.results.build import MAX_FUNCTIONS
@@ -23,12 +25,7 @@ _MOST = 8  # functions that are looked at
 
 
 class GrownLines:
-    """Finds the line to look at for functions that run more instructions.
-
-    Args:
-        base: The test with the calls of its functions, as is `head`.
-        edited: What was edited since the base's commit, by file.
-    """
+    """Finds the line to look at for functions that run more instructions."""
 
     def __init__(self, base: TestResult, head: TestResult, edited: Mapping[str, EditedFile]) -> None:
         self._sides = _with_calls_as_ops(base), _with_calls_as_ops(head)
@@ -38,14 +35,10 @@ class GrownLines:
         self._are_known = bool(base.calls and head.calls)
 
     def line_of(self, risen: Sequence[tuple[str, int]], metric: str) -> CallLine | None:
-        """The line that makes functions run more; None if none is known.
+        """The line that makes functions run more, each given with its rise; None if none is known.
 
         A function that is called more often has the line that calls it so, or the edited line that makes that
         run more often. One that does more in each call has its own edit, or one on the way to it.
-
-        Args:
-            risen: The functions that run more instructions, each with its rise.
-            metric: The total of these instructions.
         """
         first = None
         # What only libraries call has no line.
@@ -142,12 +135,7 @@ class GrownLines:
     def _edited_decorator(self, place: str) -> CallLine | None:
         function, _, file = place.rpartition(", ")
         number = self._edited[file].decoration(function) if file in self._edited else 0
-        text = self._edited[file].text_of(number) if number else ""
-        return (
-            CallLine(function=function, file=file, number=number, text=text, is_edited=True)
-            if number
-            else None
-        )
+        return _edit(function, file, number, self._edited[file]) if number else None
 
     def _outermost(self, line: CallLine, *, growth: float) -> CallLine:
         """An edited line, or the edited one whose more calls of its function explain all growth."""
@@ -192,15 +180,7 @@ class GrownLines:
         return 2 * (calls[1] - calls[0]) * counts[0] >= calls[0] * (counts[1] - counts[0]) > 0
 
     def _edit_behind(self, line: CallLine) -> CallLine:
-        if line.is_edited:
-            return line
-        numbers = self._edited.get(line.file, ())
-        is_edited = self._sites.is_edited(line, numbers)
-        is_of_callers = self._sites.is_of_callers(line, numbers)
-        cause = None
-        if not is_edited or is_of_callers:
-            cause = edited_line(line, self._sides[1], self._edited, is_of_callers=is_of_callers)
-        return cause or replace(line, is_edited=is_edited)
+        return line if line.is_edited else edit_behind(line, self._sites, self._edited)
 
     def _own_edit(self, place: str) -> CallLine | None:
         """The first edit of a function, or of the one that a comprehension or lambda is written in."""
@@ -215,23 +195,15 @@ class GrownLines:
             function = outer if own.startswith("<") else ""
         if not numbers and (cut := edited.cutting(inner)):
             numbers = [cut]
-        if not numbers:
-            return None
-        text = edited.text_of(numbers[0])
-        is_certain = len(numbers) == 1
-        return CallLine(
-            function=inner, file=file, number=numbers[0], text=text, is_certain=is_certain, is_edited=True
-        )
+        return _edit(inner, file, numbers[0], edited, is_certain=len(numbers) == 1) if numbers else None
 
     def _edit_on_the_way(self, row: OpRow | None) -> CallLine | None:
         """The edit that gives a function more to do in each call, if one line alone calls it most."""
         if row is None or not row.places:
             return None
         line = line_at(max(row.places, key=lambda place: row.places[place]), self._sides[1], is_certain=True)
-        if line is None:
-            return None
-        found = self._edit_behind(line)
-        return found if found.is_edited else None
+        found = self._edit_behind(line) if line else None
+        return found if found and found.is_edited else None
 
 
 def _with_calls_as_ops(test: TestResult) -> TestResult:
@@ -256,3 +228,114 @@ def _ranked(places: Mapping[str, int]) -> tuple[str, ...]:
 
 def _calls(row: OpRow | None) -> int:
     return sum(row.places.values()) if row else 0
+
+
+# What makes an object ready: how many layers it has is said there, and not where they are called.
+_MAKING = ("__init__", "__post_init__")
+
+
+def edit_behind(
+    line: CallLine,
+    sites: CallSites,
+    edited: Mapping[str, EditedFile],
+    *,
+    caller_of: Callable[[CallLine], CallLine | None] = lambda _: None,
+) -> CallLine:
+    """The line itself, or the edited one that makes it run more often: that of `caller_of` first."""
+    numbers = edited.get(line.file, ())
+    is_edited = sites.is_edited(line, numbers)
+    is_of_callers = sites.is_of_callers(line, numbers)
+    cause = None
+    if not is_edited or is_of_callers:
+        cause = caller_of(line) or edited_line(line, sites.sides[1], edited, is_of_callers=is_of_callers)
+    return cause or replace(line, is_edited=is_edited)
+
+
+def edited_line(
+    line: CallLine, head: TestResult, edited: Mapping[str, EditedFile], *, is_of_callers: bool = False
+) -> CallLine | None:
+    """The line to look at if an unedited line of `head` calls an op more often; None if nothing is known.
+
+    It is the nearest edited line on the way to that line: a model that is called once more runs all of its
+    ops more often. Else it is an edit that runs before, in the nearest edited function on the way, such as of
+    a number of steps. Else, or if that edit only binds what is not used there, it is the edit where a class
+    on the way is made. Else it is the only edit of all, if that is of a module's own statements or of a file
+    that ran.
+
+    If the whole function of the line runs more often (`is_of_callers`), edits of it come after those of
+    functions on the way to it. The line is certain if no other is as near; of several on the way it is the
+    busiest.
+    """
+    ways = list(_ways(line, head))
+    for near in ways[1:]:
+        found = [one for one in near if one.number in edited.get(one.file, ())]
+        if found:
+            return replace(found[0], is_edited=True, is_certain=line.is_certain and len(found) == 1)
+    if is_of_callers:
+        ways = [*ways[1:], ways[0]]
+    on_the_way = [one for near in ways for one in near]
+    for one in on_the_way:
+        if one.file in edited and (edit := _edit_in(one, edited[one.file])):
+            feeds = edited[one.file].feeds(edit.number, one.number)
+            cause = (None if feeds else _edited_elsewhere(on_the_way, edited)) or edit
+            return replace(cause, is_certain=cause.is_certain and line.is_certain)
+    return _edited_elsewhere(on_the_way, edited) if head.callers else None
+
+
+def _ways(line: CallLine, head: TestResult) -> Iterator[list[CallLine]]:
+    """The line, then the lines that call its function, and so on outwards."""
+    near, seen = [line.place], {line.place}
+    while near:
+        lines = (line_at(place, head, is_certain=line.is_certain) for place in near)
+        yield [one for one in lines if one is not None]
+        callers = (caller for place in near for caller in head.callers.get(place, ()))
+        near = list(dict.fromkeys(caller for caller in callers if caller not in seen))
+        seen.update(near)
+
+
+def _edit_in(line: CallLine, edited: EditedFile) -> CallLine | None:
+    """An edit of the function that a line is in: the last one that runs before the line."""
+    above = [
+        number
+        for function, number in edited.places
+        if function == line.function
+        if number < line.number or edited.share_a_loop(number, line.number)
+    ]
+    if not above:
+        return line if line.function in edited.cut else None
+    return _edit(line.function, line.file, above[-1], edited, is_certain=len(above) == 1)
+
+
+def _edited_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -> CallLine | None:
+    ran = {one.file for one in lines}
+    makers = {(f"{one.function.rpartition('.')[0]}.{name}", one.file) for one in lines for name in _MAKING}
+    # What is new runs only if edited code calls it. What is gone has no line.
+    places = [
+        (function, file, number)
+        for file, one in edited.items()
+        for function, number in one.places
+        if function not in one.new
+    ]
+    gone = sum(
+        len((one.cut | one.decorated) - {function for function, *_ in places}) for one in edited.values()
+    )
+    near = [place for place in places if place[:2] in makers]
+    if not near and not gone:
+        on_the_way = {(one.function, one.file) for one in lines}
+        is_possible = len(places) == 1 and places[0][:2] not in on_the_way
+        near = [place for place in places if is_possible and (not place[0] or place[1] in ran)]
+    if len({place[:2] for place in near}) != 1 or not near[0][1].endswith(".py"):
+        return None
+    function, file, number = near[0]
+    return _edit(function, file, number, edited[file], is_certain=len(near) == 1)
+
+
+def _edit(function: str, file: str, number: int, edited: EditedFile, *, is_certain: bool = True) -> CallLine:
+    return CallLine(
+        function=function or "<module>",
+        file=file,
+        number=number,
+        text=edited.text_of(number),
+        is_certain=is_certain,
+        is_edited=True,
+    )

@@ -12,33 +12,21 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
+from pytest_opprof.compare import work
 from pytest_opprof.compare.accepting import why_ended
-from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.cause import Causes
-from pytest_opprof.compare.comparison import Change
-from pytest_opprof.compare.families import within_families
+from pytest_opprof.compare.comparison import Change, RowPair, pair_rows
 from pytest_opprof.compare.functions import with_grown_functions, with_reasons
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
-from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
-from pytest_opprof.compare.work import traded, unless_moved, unless_of_elements, without_consequences
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import (
-    COUNT,
-    OP_METRICS,
-    OPS_COUNT,
-    RANGES_COUNT,
-    TOTALS,
-    Family,
-    Metric,
-    MetricPath,
-    Source,
-)
+from pytest_opprof.metrics import COUNT, OP_METRICS, TOTALS, Family, Metric, MetricPath, Source
+from pytest_opprof.metrics.host import OPS_COUNT, RANGES_COUNT
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import CERTIFICATE, TestResult
 from pytest_opprof.results.samples import Samples, range_text
@@ -51,15 +39,10 @@ _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the gates of one test say.
+    """What the gates of one test say."""
 
-    Attributes:
-        changes: The totals first, then ops, the worst first in both.
-        judged: How many gates could be judged, including unchanged ones.
-    """
-
-    changes: tuple[Change, ...]
-    judged: int
+    changes: tuple[Change, ...]  # the totals first, then ops, the worst first in both
+    judged: int  # how many gates could be judged, including unchanged ones
 
 
 def judge(
@@ -82,17 +65,17 @@ def judge(
         causes=Causes(base, head),
         views_are_guessed=views_are_guessed,
     )
-    totals = traded(list(comparer.totals()), base, head)
+    totals = work.traded(list(comparer.totals()), base, head)
     ops = list(comparer.ops())
     judged = _judged_gates((*totals, *ops), base, head)
     if not any(map(_is_told, (*totals, *ops))):
         return Judgement(changes=(), judged=judged)  # nearly all tests
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
-    ops = without_consequences(ops, base, head, risen=risen)
+    ops = work.without_consequences(ops, base, head, risen=risen)
     if OPS_COUNT.name not in risen:
-        ops = within_families(ops, base, head, gates=gates)
+        ops = work.within_families(ops, base, head, gates=gates)
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)
-    found = ranked(with_moved_work((*totals, *ops)), comparer.causes)
+    found = ranked(work.with_moved_work((*totals, *ops)), comparer.causes)
     return Judgement(changes=tuple(filter(_is_told, found)), judged=judged)
 
 
@@ -155,9 +138,9 @@ class _Comparer:
                 continue
             if metric.slack:
                 change = with_grown_functions(change, self.base, self.head, regressed=regressed)
-                change = change if is_asked_for else unless_moved(change, self.base, self.head)
+                change = change if is_asked_for else work.unless_moved(change, self.base, self.head)
             if not is_asked_for:
-                change = unless_of_elements(change, self.base, self.head)
+                change = work.unless_of_elements(change, self.base, self.head)
             if metric.source is Source.COMPILE:
                 change = with_reasons(change, self.base, self.head)
             if metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:

@@ -21,12 +21,6 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
 
     Rows, call trees and lines are left out of tests that did not fail, and of all if the file would be too
     large.
-
-    Args:
-        folder: The project's ``.opprof``.
-
-    Raises:
-        StoreError: It cannot be written; an existing file is unchanged.
     """
     path, brief = state_file(folder, _LAST), replace(comparison, tests=tuple(map(_brief, comparison.tests)))
     tests = zip(comparison.tests, brief.tests, strict=True)
@@ -39,13 +33,7 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
 
 
 def last_comparison(folder: Path) -> Comparison:
-    """What `keep_last` kept.
-
-    Raises:
-        UsageError: Nothing was compared yet.
-        StoreError: It cannot be read.
-        DocumentError: It is not a comparison that this release can use.
-    """
+    """What `keep_last` kept."""
     path = state_file(folder, _LAST)
     if not path.exists():
         msg = f"{shown(path)}: nothing was compared here yet. Run the tests: pytest --opprof-baseline=NAME"
@@ -57,9 +45,6 @@ def refuse_stale(comparison: Comparison, folder: Path) -> None:
     """Check that a comparison's commit is checked out: another commit's rises are not accepted here.
 
     Changes that were measured before they were committed are the same code.
-
-    Raises:
-        UsageError: Another commit is checked out.
     """
     measured, repository = comparison.head.commit, Git(folder)
     here = repository.commit_of("HEAD")

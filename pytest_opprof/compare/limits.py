@@ -11,30 +11,13 @@ from pytest_opprof.compare.sums import part_metric, part_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import (
-    COUNT,
-    PRESETS,
-    RANGES_COUNT,
-    Family,
-    MetricPath,
-    Source,
-    Worse,
-    matches,
-    parse_path,
-)
+from pytest_opprof.metrics import COUNT, PRESETS, Family, MetricPath, Source, Worse, matches, parse_path
 from pytest_opprof.metrics.device import is_of_device
+from pytest_opprof.metrics.host import RANGES_COUNT
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import OpRow, TestResult
+from pytest_opprof.results.run import OpRow, TestResult, value_of
 from pytest_opprof.results.samples import Samples, range_text
-from pytest_opprof.units import (
-    EVERY_PPM,
-    Bound,
-    Comparator,
-    Unit,
-    format_quantity,
-    format_share,
-    parse_limit,
-)
+from pytest_opprof.units import EVERY_PPM, Bound, Comparator, Unit, format_quantity, format_share, parse_limit
 from pytest_opprof.wording import did_you_mean
 
 _UPPER = {Comparator.AT_MOST, Comparator.BELOW}
@@ -43,19 +26,7 @@ _MOST_CULPRITS = 3
 
 
 def parse_limits(limits: object, *, where: str, known_ops: Collection[str] = ()) -> Mapping[str, int | str]:
-    """Read the marker's ``limits``: a dict of budgets, the name of a preset, or a list of both.
-
-    Args:
-        limits: ``{"aten::item.count": 0}``, ``"no_sync"``, or ``["no_sync", {"ops.count": "<= 400"}]``.
-        where: The place that an error names, such as ``limits of test_x``.
-        known_ops: See `metrics.parse_path`.
-
-    Returns:
-        The checked budgets by path, with presets expanded, as in `TestResult.limits`.
-
-    Raises:
-        UsageError: No such preset, metric or op, or a limit that is invalid.
-    """
+    """Read the marker's ``limits``, by path: a dict of budgets, a preset's name, or a list of both."""
     if isinstance(limits, str | Mapping):
         limits = [limits]
     if not isinstance(limits, list | tuple):
@@ -98,7 +69,7 @@ def _parse(
 
 
 def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
-    value, unit = _value(path, test), path.metric.unit
+    value, unit = value_of(test, path), path.metric.unit
     reason = _unknowable(path, test)
     if value is None or (reason and not _surely_broken(path, value, bound)):
         verdict, reason = Verdict.INCONCLUSIVE, reason or "it was not measured"
@@ -112,13 +83,15 @@ def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
     else:
         verdict = Verdict.INCONCLUSIVE
         reason = f"{value.low} to {value.high} in a step; the exact value is unknown"
-    if value is not None and verdict in {Verdict.PASS, Verdict.REGRESSED}:
-        beside = _in_background(path, test)
+    is_time = path.metric.family is Family.TIME
+    if value is not None and verdict in {Verdict.PASS, Verdict.REGRESSED} and not is_time:
+        # The mean of a step, rounded up.
+        beside = math.ceil(sum(_amount(path, row) for row in test.ops if row.background))
         with_it = _pass_if(bound.holds(value.low + beside) and bound.holds(value.high + beside))
         if beside and with_it is not verdict:
             own, more = range_text(value, unit=unit), format_quantity(beside, unit=unit)
             verdict, reason = Verdict.INCONCLUSIVE, f"{own} in each step, and {more} more in the background"
-    if verdict is Verdict.REGRESSED and bound.comparator in _UPPER and path.metric.family is not Family.TIME:
+    if verdict is Verdict.REGRESSED and bound.comparator in _UPPER and not is_time:
         reason = culprits(path, test)
     return LimitResult(path=str(path), limit=str(bound), value=value, verdict=verdict, reason=reason)
 
@@ -163,23 +136,6 @@ def _named(row: OpRow, metric: str, *, is_asked_for: bool) -> str:
 
 def _pass_if(holds: bool) -> Verdict:  # noqa: FBT001 - it is the question
     return Verdict.PASS if holds else Verdict.REGRESSED
-
-
-def _value(path: MetricPath, test: TestResult) -> Samples | None:
-    if path.op is None:
-        return test.totals.get(path.metric.name)
-    total = Samples.constant(0, steps=test.steps)
-    for row in test.ops:
-        if not row.background and matches(path.op, row.name):
-            total = total.plus(row.samples(path.metric.name))
-    return total
-
-
-def _in_background(path: MetricPath, test: TestResult) -> int:
-    """The background's part of a value, as the mean of a step, rounded up; 0 for times."""
-    if path.metric.family is Family.TIME:
-        return 0
-    return math.ceil(sum(_amount(path, row) for row in test.ops if row.background))
 
 
 def _unknowable(path: MetricPath, test: TestResult) -> str:

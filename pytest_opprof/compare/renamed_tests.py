@@ -1,12 +1,19 @@
-"""Baseline tests that the user says were renamed, compared under their new names."""
+"""Renamed tests: those that the user says were renamed, and suggestions of others that look so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import ne
 
+from pytest_opprof.compare.comparison import TestComparison
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
-from pytest_opprof.results.run import Run
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.results.names import STEP_NAME, bounded_text
+from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.wording import counted
 
 _ARROW = "->"
@@ -17,15 +24,10 @@ _SIDES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """A test, or all tests of a function with parameters, of a class, a file or a folder (ending in ``/``).
+    """A test, or all tests of a function with parameters, of a class, a file or a folder (with a ``/``)."""
 
-    Attributes:
-        old: Its name in the baseline.
-        new: Its present name.
-    """
-
-    old: str
-    new: str
+    old: str  # its name in the baseline
+    new: str  # its present name
 
     def __str__(self) -> str:
         """As users write it."""
@@ -45,11 +47,7 @@ class Renamed:
 
 
 def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
-    """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``.
-
-    Raises:
-        UsageError: There is not exactly one arrow, or a side of it is empty.
-    """
+    """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``."""
     renames = []
     for text in texts:
         sides = [side.strip() for side in text.split(_ARROW)]
@@ -60,13 +58,9 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
 
 
 def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str, ...]]:
-    """A baseline with its tests under their new names; a test that already has the new name keeps it.
+    """A baseline with its tests under their new names, and a sentence on the result of each renaming.
 
-    Args:
-        renames: The first that renames a test counts.
-
-    Returns:
-        The baseline, and a sentence on the result of each renaming.
+    A test that already has the new name keeps it. Of several renames of a test, the first counts.
     """
     known = {test.node_id for test in run.tests}
     names: dict[str, str] = {}
@@ -87,3 +81,136 @@ def _note(rename: Renamed, count: int, run: Run) -> str:
     if not count:
         return f"{run.title} has no test to rename by '{rename}': remove this rename"
     return f"{counted(count, 'test')} of {run.title} compared under another name: {rename}"
+
+
+_LIKE_BY_NAME = 0.5
+_LIKE_BY_OPS = 0.9
+_FEW_OPS = 3  # many tests run so few that a match means nothing
+_MOST_PAIRS = 2_500  # more are compared op by op only if their names are alike
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """One side: its place among the tests, the parts of its node id, and how often a step runs each op."""
+
+    at: int
+    node_id: str
+    function: str
+    around: tuple[str, str, str]  # its file, its classes, its parameters
+    ops: Mapping[tuple[str, OpKind], float]
+
+    def is_named_like(self, other: _Test) -> bool:
+        """Whether one part of the name differs, and the function is the same."""
+        return self.function == other.function and sum(map(ne, self.around, other.around)) == 1
+
+
+def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
+    """The tests, in their order; a reason names the likely old or new name of a test.
+
+    A removed test and a new test are suggested as a pair, never judged as the same, if
+
+    * their node ids differ only by the file, the class or the parameters, and at least half of what they run
+      is the same, or
+    * they run many ops, and nearly all of them are the same;
+
+    and each is the other's only best match.
+    """
+    gone = [
+        _test(at, test.base)
+        for at, test in enumerate(tests)
+        if test.verdict is Verdict.MISSING and test.base is not None and test.base.is_usable
+    ]
+    new = [
+        _test(at, test.head)
+        for at, test in enumerate(tests)
+        if test.base is None and test.head is not None and test.head.is_usable
+    ]
+    found = list(tests)
+    for before, after, likeness in _pairs(gone, new):
+        how = _words(likeness)
+        rename = shlex.quote(str(Renamed(old=before.node_id, new=after.node_id)))
+        sentence = f"looks like {after.node_id}, which is new ({how}): the same? --opprof-rename={rename}"
+        found[before.at] = _told(found[before.at], sentence)
+        found[after.at] = _told(found[after.at], f"looks like {before.node_id}, which is gone ({how})")
+    return found
+
+
+def _words(likeness: float) -> str:
+    if likeness < _LIKE_BY_OPS:
+        return "its name differs in one part"
+    return "it runs the same ops" if likeness == 1 else "it runs nearly the same ops"
+
+
+def _told(test: TestComparison, sentence: str) -> TestComparison:
+    reason = "; ".join(filter(None, (test.reason, sentence)))
+    return replace(test, reason=bounded_text(reason))
+
+
+def _test(at: int, test: TestResult) -> _Test:
+    file, _, rest = test.node_id.partition("::")
+    name, bracket, params = rest.partition("[")
+    classes, _, function = name.rpartition("::")
+    return _Test(
+        at=at,
+        node_id=test.node_id,
+        function=function,
+        around=(file, classes, bracket + params),
+        ops={
+            (row.name, row.kind): row.count.mean
+            for row in test.ops
+            # An op that only another process ran has a range here, but no total.
+            if row.count.total and not row.background
+            if row.kind is not OpKind.CALL and row.name != STEP_NAME
+        },
+    )
+
+
+def _pairs(gone: Sequence[_Test], new: Sequence[_Test]) -> Iterable[tuple[_Test, _Test, float]]:
+    """Tests that are each other's best match, with their likeness, 0 to 1."""
+    scores: dict[tuple[int, int], tuple[bool, float]] = {}
+    for before, after in _candidates(gone, new):
+        alike, is_named = _likeness(before.ops, after.ops), before.is_named_like(after)
+        is_enough = alike >= _LIKE_BY_OPS and min(len(before.ops), len(after.ops)) >= _FEW_OPS
+        if is_enough or (is_named and alike >= _LIKE_BY_NAME):
+            scores[before.at, after.at] = (is_named, alike)
+    best_after, best_before = _best(scores, side=0), _best(scores, side=1)
+    by_place = {test.at: test for test in (*gone, *new)}
+    for (before_at, after_at), (_, alike) in scores.items():
+        if best_after.get(before_at) == after_at and best_before.get(after_at) == before_at:
+            yield by_place[before_at], by_place[after_at], alike
+
+
+def _candidates(gone: Sequence[_Test], new: Sequence[_Test]) -> Iterable[tuple[_Test, _Test]]:
+    if len(gone) * len(new) <= _MOST_PAIRS:
+        return [(before, after) for before in gone for after in new]
+    by_name: dict[str, list[_Test]] = defaultdict(list)
+    for after in new:
+        by_name[after.function].append(after)
+    return [
+        (before, after)
+        for before in gone
+        for after in by_name[before.function][: _MOST_PAIRS // len(gone) + 1]
+    ]
+
+
+def _likeness(one: Mapping[tuple[str, OpKind], float], other: Mapping[tuple[str, OpKind], float]) -> float:
+    """The mean, over all ops, of the share that both sides have."""
+    keys = one.keys() | other.keys()
+    if not keys:
+        return 0.0
+    both = [(one.get(key, 0), other.get(key, 0)) for key in keys]
+    return sum(min(pair) / max(pair) for pair in both) / len(keys)
+
+
+def _best(scores: Mapping[tuple[int, int], tuple[bool, float]], *, side: int) -> dict[int, int]:
+    """For each test of one side the other's best match; none if two are as good."""
+    ranked: dict[int, list[tuple[tuple[bool, float], int]]] = defaultdict(list)
+    for pair, score in scores.items():
+        ranked[pair[side]].append((score, pair[1 - side]))
+    best = {}
+    for at, answers in ranked.items():
+        top = max(score for score, _ in answers)
+        winners = [other for score, other in answers if score == top]
+        if len(winners) == 1:
+            best[at] = winners[0]
+    return best

@@ -9,29 +9,26 @@ from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.baselines.edited_file import EditedFile
+from pytest_opprof.compare import sentences
 from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.call_sites import CallSites
-from pytest_opprof.compare.comparison import CallLine, Change, Comparison, TestComparison
-from pytest_opprof.compare.edited_line import edited_line
+from pytest_opprof.compare.comparison import (
+    CallLine,
+    Change,
+    Comparison,
+    TestComparison,
+    TestPair,
+    pair_tests,
+)
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
-from pytest_opprof.compare.grown_line import GrownLines
+from pytest_opprof.compare.grown_line import GrownLines, edit_behind
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
-from pytest_opprof.compare.notes import (
-    measured_elsewhere,
-    nothing_in_common,
-    ran,
-    skipped,
-    unjudged_rises,
-    views_guessed,
-)
-from pytest_opprof.compare.pairing import TestPair, pair_tests
-from pytest_opprof.compare.rename_suggestions import with_suggestions
-from pytest_opprof.compare.sentences import about_limits, advisories_of, sentence_of, verdict_of
+from pytest_opprof.compare.renamed_tests import with_suggestions
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
-from pytest_opprof.results.gc_paused import gc_paused
+from pytest_opprof.results.members import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
 
@@ -40,16 +37,12 @@ _NO_STEP = "no active step finished"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Gates set outside a test: the marker overrules the ini file, the command line both.
-
-    Attributes:
-        accepted: Rises that somebody let pass.
-        edits: Gives, of a commit, by file what was edited since.
-    """
+    """Gates set outside a test: the marker overrules the ini file, the command line both."""
 
     ini: Gates = field(default_factory=Gates)
     command_line: Gates = field(default_factory=Gates)
-    accepted: Mapping[Key, Acceptance] = field(default_factory=dict)
+    accepted: Mapping[Key, Acceptance] = field(default_factory=dict)  # rises that somebody let pass
+    # Gives, of a commit, by file what was edited since.
     edits: Callable[[str], Mapping[str, EditedFile]] = field(default=lambda _: {}, compare=False)
 
     def gates_of(self, test: TestResult) -> Gates:
@@ -70,27 +63,25 @@ def compare_runs(
     judged: Mapping[str, TestComparison] = MappingProxyType({}),
     notes: tuple[str, ...] = (),
 ) -> Comparison:
-    """Compare two runs test by test.
+    """Compare two runs test by test; without a base, only limits are judged.
 
-    Args:
-        base: The baseline; None if there is none, and only limits are judged.
-        collected: The tests that this session collected; without it no test is MISSING.
-        judged: The comparisons made when tests of these same runs ended, by node id.
+    Without `collected`, no test is MISSING. `judged` has the comparisons that were made when tests of these
+    same runs ended, by node id.
     """
     policy, collected = policy or Policy(), collected or Collected()
     tests = []
     not_run = 0
     pairs = list(pair_tests(base, head))
-    notes += nothing_in_common(base, pairs)
-    notes += skipped(base, pairs, collected)
-    notes += views_guessed(base, pairs)
+    notes += sentences.nothing_in_common(base, pairs)
+    notes += sentences.skipped(base, pairs, collected)
+    notes += sentences.views_guessed(base, pairs)
     for pair in pairs:
         if pair.head is not None:
             known = judged.get(pair.node_id)
             if known is None or known.head is not pair.head or known.base is not pair.base:
                 known = compare_test(pair.head, pair.base, base=base, head=head, policy=policy)
             tests.append(known)
-            not_run += not ran(pair.head) and not pair.head.is_left_alone
+            not_run += not sentences.ran(pair.head) and not pair.head.is_left_alone
         elif collected.lacks(pair.node_id):
             tests.append(_missing(pair, policy.accepted.get((pair.node_id, None, None))))
         else:
@@ -103,7 +94,7 @@ def compare_runs(
         opprof_version=opprof_version,
         base=None if base is None else replace(base, tests=(), notes=()),
         head=replace(head, tests=(), notes=()),
-        notes=(*notes, *unjudged_rises(tests), *measured_elsewhere(tests, base, head)),
+        notes=(*notes, *sentences.unjudged_rises(tests), *sentences.measured_elsewhere(tests, base, head)),
         not_run=not_run,
         tests=tuple(tests),
     )
@@ -112,14 +103,7 @@ def compare_runs(
 def compare_test(
     test: TestResult, before: TestResult | None, *, base: Run | None, head: Run, policy: Policy | None = None
 ) -> TestComparison:
-    """Judge one test as soon as it has run.
-
-    Args:
-        test: This run's measurement.
-        before: The same test in the baseline; None if the baseline lacks it.
-        base: The baseline, for its name and environment; None without one.
-        head: This run, for its environment.
-    """
+    """Judge one test as soon as it has run, beside the same test of the baseline, if it has it."""
     bare = TestComparison(node_id=test.node_id, verdict=None, base=before, head=test)
     refused = _refused(test)
     if refused is not None:
@@ -131,10 +115,10 @@ def compare_test(
     bare = replace(bare, limits=limits)
     of_limits = worst(limit.verdict for limit in limits)
     if base is None:
-        return replace(bare, verdict=of_limits, reason=about_limits(limits))
+        return replace(bare, verdict=of_limits, reason=sentences.about_limits(limits))
     if before is None or before.outcome is not Outcome.PASSED or before.is_left_alone:
         verdict = worst((of_limits, Verdict.NEW))
-        return replace(bare, verdict=verdict, reason=about_limits(limits) or f"not in {base.title}")
+        return replace(bare, verdict=verdict, reason=sentences.about_limits(limits) or f"not in {base.title}")
     lacking = _lacking(before, test, base=base)
     if lacking:
         return replace(bare, verdict=Verdict.INCONCLUSIVE, reason=lacking)
@@ -146,10 +130,10 @@ def compare_test(
     found = judge(before, test, gates=gates, trust=trust, accepted=policy.accepted)
     return replace(
         bare,
-        verdict=worst((of_limits, verdict_of(found))),
-        reason=sentence_of(found, limits, before=before, base=base, test=test),
+        verdict=worst((of_limits, sentences.verdict_of(found))),
+        reason=sentences.sentence_of(found, limits, before=before, base=base, test=test),
         changes=_with_edits(found.changes, before, test, base=base, policy=policy),
-        advisories=advisories_of(found, before=before, test=test, trust=trust),
+        advisories=sentences.advisories_of(found, before=before, test=test, trust=trust),
     )
 
 
@@ -208,17 +192,8 @@ def _with_edit(
         return change
     if change.op is None and change.about.slack:  # a function, and no line of it
         return with_grown_functions(change, *sites.sides, grown=grown, regressed=regressed, edited=edited)
-    numbers = edited.get(line.file, ())
-    is_edited = sites.is_edited(line, numbers)
-    is_of_callers = sites.is_of_callers(line, numbers)
-    cause = None
-    if not is_edited or is_of_callers:
-        cause = grown.caller_of(line) or edited_line(
-            line, sites.sides[1], edited, is_of_callers=is_of_callers
-        )
-    if cause is None:
-        return replace(change, line=replace(line, is_edited=is_edited))
-    return replace(change, line=cause, cause=change.cause.replace(line.place, cause.place))
+    found = edit_behind(line, sites, edited, caller_of=grown.caller_of)
+    return replace(change, line=found, cause=change.cause.replace(line.place, found.place))
 
 
 def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:
@@ -235,12 +210,12 @@ def _beside_times(
     told = "so no gate can be judged" if is_gated else "which are shown but not gated"
     nothing = Judgement(changes=(), judged=0)
     of_limits = (limit.verdict for limit in bare.limits)
-    sentences = (about_limits(bare.limits), f"{base.title} has only its times, {told}")
+    reasons = (sentences.about_limits(bare.limits), f"{base.title} has only its times, {told}")
     return replace(
         bare,
         verdict=worst((*of_limits, Verdict.INCONCLUSIVE if is_gated else None)),
-        reason="; ".join(filter(None, sentences)),
-        advisories=advisories_of(nothing, before=before, test=trust.head, trust=trust),
+        reason="; ".join(filter(None, reasons)),
+        advisories=sentences.advisories_of(nothing, before=before, test=trust.head, trust=trust),
     )
 
 
@@ -256,17 +231,11 @@ def _missing(pair: TestPair, entry: Acceptance | None) -> TestComparison:
 
 def _refused(test: TestResult) -> tuple[Verdict | None, str] | None:
     """The verdict on a test that cannot be judged; None for one that can."""
-    reason = test.measurement.reason
-    match test.measurement.status:
-        case MeasurementStatus.ERROR:
-            return Verdict.ERROR, reason
-        case MeasurementStatus.INCONCLUSIVE:
-            return Verdict.INCONCLUSIVE, reason
-        case MeasurementStatus.NOT_RUN:
-            return None, reason or f"the test was {test.outcome}"
-        case MeasurementStatus.OK if test.outcome is not Outcome.PASSED:
-            return None, f"the test ended as {test.outcome}"
-        case MeasurementStatus.OK if not (test.steps or test.timing.steps):
-            return Verdict.INCONCLUSIVE, _NO_STEP
-        case MeasurementStatus.OK:
-            return None
+    status, reason = test.measurement.status, test.measurement.reason
+    if status in {MeasurementStatus.ERROR, MeasurementStatus.INCONCLUSIVE}:
+        return Verdict(status.value), reason
+    if status is MeasurementStatus.NOT_RUN:
+        return None, reason or f"the test was {test.outcome}"
+    if test.outcome is not Outcome.PASSED:
+        return None, f"the test ended as {test.outcome}"
+    return None if test.steps or test.timing.steps else (Verdict.INCONCLUSIVE, _NO_STEP)

@@ -22,17 +22,12 @@ _HARMLESS = frozenset({"threads", "tracer"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What makes two sides of a test incomparable.
-
-    Attributes:
-        environment: By field, the difference in words.
-        harmless: Fields of these that do not matter to equal values.
-    """
+    """What makes two sides of a test incomparable."""
 
     base: TestResult
     head: TestResult
-    environment: Mapping[str, str]
-    harmless: frozenset[str] = frozenset()
+    environment: Mapping[str, str]  # by field, the difference in words
+    harmless: frozenset[str] = frozenset()  # fields of these that do not matter to equal values
 
     @classmethod
     def between(
@@ -66,10 +61,8 @@ class Trust:
     ) -> str:
         """Why a metric's two values must not be compared; empty if they may.
 
-        Args:
-            kind: What the op is, for a metric of one op.
-            is_nothing: Both sides are 0. Then environments do not matter; but lost events may have run.
-            is_same: Both sides have the same value: some differences of their environments are harmless.
+        If both are 0, environments do not matter; but lost events may have run. If both are the same, some
+        differences of their environments are harmless.
         """
         # An op's count needs what the total of its kind needs.
         through = metric

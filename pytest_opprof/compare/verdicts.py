@@ -54,17 +54,11 @@ def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailOn:
-    """The verdicts and other reasons that fail a session.
+    """The verdicts and other reasons that fail a session."""
 
-    Attributes:
-        verdicts: Of tests.
-        no_baseline: The requested baseline does not exist.
-        unmeasured: Nothing can be measured on this platform, or by this installation.
-    """
-
-    verdicts: frozenset[Verdict]
-    no_baseline: bool
-    unmeasured: bool
+    verdicts: frozenset[Verdict]  # of tests
+    no_baseline: bool  # the requested baseline does not exist
+    unmeasured: bool  # nothing can be measured on this platform, or by this installation
 
     def fails(self, verdict: Verdict | None) -> bool:
         """Whether a test with this verdict fails; advisory is None and never does."""
@@ -72,11 +66,7 @@ class FailOn:
 
 
 def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
-    """Read ``regressed,missing``; ``none`` lets everything pass.
-
-    Raises:
-        UsageError: No such verdict, or one that cannot fail: improvements and what was accepted never do.
-    """
+    """Read ``regressed,missing``; ``none`` lets everything pass. Some verdicts, such as PASS, cannot fail."""
     harmless = {Verdict.PASS, Verdict.IMPROVED, Verdict.ACCEPTED}
     known = {verdict.value: verdict for verdict in Verdict if verdict not in harmless}
     names = [name.strip().lower() for name in text.split(",") if name.strip()]

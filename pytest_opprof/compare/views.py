@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_opprof.compare.comparison import Change
-from pytest_opprof.compare.pairing import RowPair
+from pytest_opprof.compare.comparison import Change, RowPair
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OPS_COUNT, VIEWS_COUNT, Source
 from pytest_opprof.results.run import OpRow, TestResult
@@ -30,12 +29,9 @@ def is_guessed(base: TestResult, head: TestResult) -> bool:
 
 
 def with_views_as_in(base: TestResult, head: TestResult) -> TestResult:
-    """A base that counts views as ops, with its views split off.
+    """A base that counts views as ops, with its views split off; any other as it is.
 
     Of each op, as many calls as in the head are not views. An op that the head does not run stays an op.
-
-    Args:
-        base: The test in the baseline; unchanged if it counts views itself.
     """
     ops = base.totals.get(OPS_COUNT.name)
     if not is_guessed(base, head) or ops is None:

@@ -1,4 +1,4 @@
-"""Totals that are judged together with another: work of ops, and Python instructions.
+"""Changes that others explain: work of ops, Python instructions, families of ops, and the background.
 
 New ops bring their bytes along, and fewer ops may have larger inputs: a loop that became one padded op. So
 rows show work only if it rose while the ops did not, and a rise is not a regression if the ops fell by at
@@ -8,35 +8,26 @@ have FLOPs, as in torch.profiler; bytes cover all of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pytest_opprof.compare.comparison import Change
+from pytest_opprof.compare.gates import Gates
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import (
-    AUTOGRAD_NODES,
-    BYTES,
-    FLOPS,
-    FLOPS_TOTAL,
-    LIBRARY_INSTRUCTIONS,
-    NODES,
-    OPS_BYTES,
-    OPS_COUNT,
-    PYTHON_INSTRUCTIONS,
-    VIEWS_COUNT,
-)
+from pytest_opprof.metrics import COUNT, OP_FAMILIES, OpFamily, host
 from pytest_opprof.metrics.fingerprint import LIBRARIES
 from pytest_opprof.results.run import TestResult
 
-_TOTALS = frozenset({OPS_BYTES.name, AUTOGRAD_NODES.name, FLOPS_TOTAL.name})
-_OF_OPS = frozenset({BYTES.name, NODES.name, FLOPS.name})
+_TOTALS = frozenset({host.OPS_BYTES.name, host.AUTOGRAD_NODES.name, host.FLOPS_TOTAL.name})
+_OF_OPS = frozenset({host.BYTES.name, host.NODES.name, host.FLOPS.name})
 _JUDGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 _OF_ELEMENTS = frozenset({"aten::add", "aten::mul"})
 _INSTRUCTIONS = {
-    PYTHON_INSTRUCTIONS.name: LIBRARY_INSTRUCTIONS,
-    LIBRARY_INSTRUCTIONS.name: PYTHON_INSTRUCTIONS,
+    host.PYTHON_INSTRUCTIONS.name: host.LIBRARY_INSTRUCTIONS,
+    host.LIBRARY_INSTRUCTIONS.name: host.PYTHON_INSTRUCTIONS,
 }
 
 
@@ -46,7 +37,7 @@ def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list
     Work that fell with the ops is left out: the fall of the ops explains it.
     """
     totals = [change for change in totals if not _is_of_views(change, base, head)]
-    before, now = (_constant(test, OPS_COUNT.name) for test in (base, head))
+    before, now = (_constant(test, host.OPS_COUNT.name) for test in (base, head))
     if before is None or now is None or before == now:
         return totals
     found = []
@@ -81,12 +72,14 @@ def unless_moved(change: Change, base: TestResult, head: TestResult) -> Change:
 
 def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Change:
     """FLOPs that only `add` and `mul` have more or fewer of are CHANGED: a `div` has none."""
-    tells_bytes = all(OPS_BYTES.name in test.totals for test in (base, head))
-    if change.metric != FLOPS_TOTAL.name or change.verdict not in _JUDGED or not tells_bytes:
+    tells_bytes = all(host.OPS_BYTES.name in test.totals for test in (base, head))
+    if change.metric != host.FLOPS_TOTAL.name or change.verdict not in _JUDGED or not tells_bytes:
         return change
     before, now = (
         sum(
-            row.samples(FLOPS.name).low for row in test.ops if row.name in _OF_ELEMENTS and not row.background
+            row.samples(host.FLOPS.name).low
+            for row in test.ops
+            if row.name in _OF_ELEMENTS and not row.background
         )
         for test in (base, head)
     )
@@ -94,7 +87,9 @@ def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Ch
     if change.verdict is Verdict.REGRESSED:
         is_of_elements = left <= 0
     else:  # left out with fewer ops: see `traded`
-        is_of_elements = left >= 0 and _constant(base, OPS_COUNT.name) == _constant(head, OPS_COUNT.name)
+        is_of_elements = left >= 0 and _constant(base, host.OPS_COUNT.name) == _constant(
+            head, host.OPS_COUNT.name
+        )
     if not is_of_elements:
         return change
     return replace(change, verdict=Verdict.CHANGED, reason="only of add and mul, which bytes judge")
@@ -104,7 +99,7 @@ def without_consequences(
     changes: Iterable[Change], base: TestResult, head: TestResult, *, risen: Collection[str]
 ) -> list[Change]:
     """Changes of ops; of their work if its total rose, no more ops run, and the op runs as often."""
-    told = frozenset[str]() if OPS_COUNT.name in risen else _TOTALS.intersection(risen)
+    told = frozenset[str]() if host.OPS_COUNT.name in risen else _TOTALS.intersection(risen)
     counts, counts_now = ({row.key: row.count for row in test.ops} for test in (base, head))
     found = []
     for change in changes:
@@ -130,11 +125,11 @@ def _is_traded(change: Change, before: int, now: int) -> bool:
 
 def _is_of_views(change: Change, base: TestResult, head: TestResult) -> bool:
     """Whether each new node may be a view's: its backward is a view, and views are counted."""
-    if change.metric != AUTOGRAD_NODES.name or change.verdict is not Verdict.REGRESSED:
+    if change.metric != host.AUTOGRAD_NODES.name or change.verdict is not Verdict.REGRESSED:
         return False
     if not base.tells_views:
         return True
-    before, now = (_constant(test, VIEWS_COUNT.name) for test in (base, head))
+    before, now = (_constant(test, host.VIEWS_COUNT.name) for test in (base, head))
     return before is not None and now is not None and change.rise <= now - before
 
 
@@ -142,3 +137,71 @@ def _constant(test: TestResult, total: str) -> int | None:
     """The total of each step; None if that varies or is unknown."""
     samples = test.totals.get(total)
     return samples.low if samples is not None and samples.is_constant else None
+
+
+def within_families(
+    changes: Iterable[Change], base: TestResult, head: TestResult, *, gates: Gates
+) -> list[Change]:
+    """Changes of ops where not more ops run: a watched op that rose while its family did not is CHANGED."""
+    families = {op: family for family in OP_FAMILIES for op in family.ops}
+    steady = {family.name: _steady(family, base, head) for family in OP_FAMILIES}
+    found = []
+    for change in changes:
+        family = families.get(change.op or "") if change.metric == COUNT.name else None
+        rule = gates.rule(change.op, COUNT)
+        is_own = change.verdict is Verdict.REGRESSED and rule is not None and not rule.is_asked_for
+        if family is not None and is_own and steady[family.name]:
+            found.append(replace(change, verdict=Verdict.CHANGED, reason=steady[family.name]))
+        else:
+            found.append(change)
+    return found
+
+
+def _steady(family: OpFamily, base: TestResult, head: TestResult) -> str:
+    """Says that neither all ops of a family rose nor its core; "" if they may have."""
+    sides = [(_calls(test, family.core), _calls(test, family.ops)) for test in (base, head)]
+    (core_before, before), (core_now, now) = sides
+    if core_before is None or core_now is None or before is None or now is None:
+        return ""
+    if core_now > core_before or now > before:
+        return ""
+    return f"{family.name} did not rise: {core_before} before, {core_now} now"
+
+
+def _calls(test: TestResult, names: Collection[str]) -> int | None:
+    """How often these ops ran in each step; None if that varies or rows may be missing."""
+    if test.ops_omitted:
+        return None
+    rows = [row for row in test.ops if row.kind is OpKind.OP and row.name in names and not row.background]
+    if not all(row.not_views.is_constant for row in rows):
+        return None
+    return sum(row.not_views.low for row in rows)
+
+
+_WHY = "the background does more"
+
+
+def with_moved_work(changes: Sequence[Change]) -> list[Change]:
+    """The judged changes of a test, in their order; if the background does more, it and falls are CHANGED.
+
+    Work of threads from before the steps belongs to no step and is not a gate. A test that moves work to a
+    pool of threads has less in its steps, which is not an improvement.
+    """
+    rises: Counter[OpKind | None] = Counter()
+    for change in changes:
+        is_work = change.kind is not OpKind.CALL and not change.is_free
+        if change.background and change.metric == COUNT.name and is_work:
+            rises[change.kind] += change.rise
+    has_fallen = any(change.verdict is Verdict.IMPROVED for change in changes)
+    if not has_fallen or all(rise <= 0 for rise in rises.values()):
+        return list(changes)
+    return [_moved(change, grown={kind for kind, rise in rises.items() if rise > 0}) for change in changes]
+
+
+def _moved(change: Change, *, grown: set[OpKind | None]) -> Change:
+    if change.op is None and change.verdict is Verdict.IMPROVED:
+        return replace(change, verdict=Verdict.CHANGED, reason=_WHY)
+    is_rise = change.metric == COUNT.name and change.rise > 0 and not change.is_free
+    if change.background and is_rise and change.kind in grown:
+        return replace(change, verdict=Verdict.CHANGED)
+    return change

@@ -15,8 +15,7 @@ from pytest_opprof.experiment.session import ProcessDiedError, Spot, measure_and
 from pytest_opprof.experiment.sides import inherited, made_ready, refuse_strangers
 from pytest_opprof.experiment.worktree import CONFTEST, checked_out, git, put, top_folder
 from pytest_opprof.metrics import MetricPath
-from pytest_opprof.results.run import Run, TestResult
-from pytest_opprof.results.values import value_in
+from pytest_opprof.results.run import Run, TestResult, value_in
 
 _LINK: Final = "120000 "  # the mode of a symbolic link
 # Overrides whatever an ini file compares, keeps or writes: only the run is wanted.

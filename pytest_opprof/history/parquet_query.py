@@ -16,7 +16,7 @@ from pytest_opprof.history.reader import Results
 from pytest_opprof.history.record import Counts, RunHead
 from pytest_opprof.history.trend import because
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, Family, MetricPath, matches
-from pytest_opprof.results.gc_paused import gc_paused
+from pytest_opprof.results.members import gc_paused
 from pytest_opprof.results.run import Commit, Environment
 from pytest_opprof.results.samples import Samples
 

@@ -16,7 +16,7 @@ from pytest_opprof.history.entries import DefinitionEntry, RunEntry, read_entrie
 from pytest_opprof.history.log import HistoryLog, Segment
 from pytest_opprof.history.record import Counts, RunHead
 from pytest_opprof.results.files import shown
-from pytest_opprof.results.gc_paused import gc_paused
+from pytest_opprof.results.members import gc_paused
 from pytest_opprof.results.run import Environment
 
 _HEADER: Final = 3  # of a result: run, counts, number of values

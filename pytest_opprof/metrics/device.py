@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from pytest_opprof.metrics.metric import Family, Metric, Source, Worse, of_op, total
 from pytest_opprof.units import Unit
 
 # Directions of copies, in CUPTI's words. A CUDA array is memory of a device.
-DIRECTIONS: Mapping[str, str] = MappingProxyType(
-    {"htod": "HtoD", "dtoh": "DtoH", "dtod": "DtoD", "ptop": "PtoP", "htoh": "HtoH"}
-)
+DIRECTIONS = {name.lower(): name for name in ("HtoD", "DtoH", "DtoD", "PtoP", "HtoH")}
 HOST_DIRECTIONS = ("htod", "dtoh", "htoh")
 # Calls of CUDA and HIP, C++ kernels (mangled or with signature), and the names of copies and fills.
 _OF_DEVICE = re.compile(r"(cuda|cu|hip)[A-Z*]|void |_Z|Memcpy |Memset ")
@@ -91,9 +88,9 @@ DEVICE_MEMORY_ALLOCATIONS = total(
     "device_memory.allocations", "CUDA allocations", Unit.COUNT, Source.MEMORY_CUDA
 )
 
-OP_COUNTS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric, _ in _COUNTS})
+OP_COUNTS: Mapping[str, Metric] = {metric.name: metric for metric, _ in _COUNTS}
 # Each op's count, and the total that it is part of.
-TOTAL_OF_COUNT: Mapping[str, Metric] = MappingProxyType({op.name: whole for op, whole in _COUNTS})
+TOTAL_OF_COUNT: Mapping[str, Metric] = {op.name: whole for op, whole in _COUNTS}
 KERNELS_COUNT, LAUNCHES_COUNT = TOTAL_OF_COUNT["kernels"], TOTAL_OF_COUNT["launches"]
 MEMSETS_COUNT, COPIES_COUNT = TOTAL_OF_COUNT["memsets"], TOTAL_OF_COUNT["copies"]
 # Each time of an op, and in the same order the total that it is part of.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 # A field of a test, not of its run: whether the code of torch.compile came from a cache.
 COMPILE_CACHE = "compile_cache"
@@ -13,35 +12,33 @@ LIBRARIES = "libraries"
 GUEST = "guest"
 
 # The fields, and their names in sentences.
-FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "python": "Python",  # minor version
-        "implementation": "Python implementation",
-        "machine": "machine architecture",
-        "torch": "torch",
-        "numpy": "NumPy",
-        "blas": "BLAS of NumPy",
-        "numpy_cpu": "CPU features of NumPy",
-        "python_malloc": "PYTHONMALLOC",
-        "cpu_capability": "CPU capability",
-        "gpu_arch": "GPU architecture",
-        "cuda": "CUDA",
-        "cudnn": "cuDNN",
-        "triton": "Triton",
-        "determinism": "determinism flags",
-        "precision": "precision of float32",
-        "compile": "compile flags",
-        COMPILE_CACHE: "compile cache",
-        "cpu_model": "CPU model",
-        "gpu_model": "GPU model",
-        "gpu_driver": "GPU driver",
-        "cpu_count": "CPU count",
-        "threads": "threads of torch",
-        "tracer": "trace function",
-        LIBRARIES: "installed libraries",
-        GUEST: "CPU of opprof replay",
-    }
-)
+FINGERPRINT_FIELDS: Mapping[str, str] = {
+    "python": "Python",  # minor version
+    "implementation": "Python implementation",
+    "machine": "machine architecture",
+    "torch": "torch",
+    "numpy": "NumPy",
+    "blas": "BLAS of NumPy",
+    "numpy_cpu": "CPU features of NumPy",
+    "python_malloc": "PYTHONMALLOC",
+    "cpu_capability": "CPU capability",
+    "gpu_arch": "GPU architecture",
+    "cuda": "CUDA",
+    "cudnn": "cuDNN",
+    "triton": "Triton",
+    "determinism": "determinism flags",
+    "precision": "precision of float32",
+    "compile": "compile flags",
+    COMPILE_CACHE: "compile cache",
+    "cpu_model": "CPU model",
+    "gpu_model": "GPU model",
+    "gpu_driver": "GPU driver",
+    "cpu_count": "CPU count",
+    "threads": "threads of torch",
+    "tracer": "trace function",
+    LIBRARIES: "installed libraries",
+    GUEST: "CPU of opprof replay",
+}
 # What code may set while tests run: each test keeps their values at its end.
 SETTINGS = frozenset({"determinism", "precision", "compile", "threads", "tracer", LIBRARIES, GUEST})
 # What counts of pure Python code depend on.

@@ -1,4 +1,4 @@
-"""Metrics of the host: calls, times, memory, FLOPs, compilations.
+"""Metrics of the host: calls, times, memory, FLOPs, compilations, instructions.
 
 A metric is an entry here and an item of a tuple at the end. Saved runs, their schema, tables, gates, history,
 counts files and docs/metrics.md follow from that.
@@ -6,9 +6,17 @@ counts files and docs/metrics.md follow from that.
 
 from __future__ import annotations
 
+from typing import Final
+
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics.metric import ColumnSum, Family, RowSum, Source, of_op, total
+from pytest_opprof.metrics.fingerprint import GUEST, LIBRARIES
+from pytest_opprof.metrics.metric import ColumnSum, Family, RowSum, Slack, Source, of_op, total
 from pytest_opprof.units import Unit
+
+# Calling a new function takes some ten: refactoring a short test stays below this.
+_LEAST: Final = 200
+# How many more a short call may take if the heap has another layout.
+_LEAST_NATIVE: Final = 2_000
 
 COUNT = of_op("count", "count", Unit.COUNT, column="count")
 # The ops of the count that returned an input and ran no op but views. Not a gate by itself.
@@ -81,6 +89,44 @@ TOTAL_SELF_CPU_TIME = total(
     summed=RowSum(metric=SELF_CPU_TIME_TOTAL.name),
 )
 
+# Work that no op shows: the Python and machine instructions of a further call of the test.
+# Bytecodes of the project's own files, run by the test's thread.
+PYTHON_INSTRUCTIONS = total(
+    "python.instructions",
+    "Python instructions",
+    Unit.COUNT,
+    Source.INSTRUCTIONS,
+    slack=Slack(percent=1, least=_LEAST),
+)
+# Bytecodes of the standard library, of installed packages, and of code in no file.
+LIBRARY_INSTRUCTIONS = total(
+    "python.library_instructions",
+    "library instructions",
+    Unit.COUNT,
+    Source.INSTRUCTIONS,
+    slack=Slack(percent=1, least=_LEAST),
+    # If the project's own code takes another path, its library calls may agree by luck.
+    steady_with=(PYTHON_INSTRUCTIONS.name,),
+    fields=frozenset({LIBRARIES}),
+)
+# The exponent between a test's two largest sizes: if the size doubles, 1 is twice the work, 2 four times.
+# Meant for limits: less constant work beside the loop raises it too.
+SCALING = total(
+    "python.scaling", "growth", Unit.THOUSANDTHS, Source.SCALING, is_free=True, fields=frozenset({LIBRARIES})
+)
+# Of all code, including the interpreter and its libraries, under `opprof replay`.
+NATIVE_INSTRUCTIONS = total(
+    "native.instructions",
+    "machine instructions",
+    Unit.COUNT,
+    Source.REPLAY,
+    family=Family.BOUNDED,
+    slack=Slack(percent=2, least=_LEAST_NATIVE),
+    # A loop that ends by the clock or by chance varies in machine instructions too.
+    steady_with=(PYTHON_INSTRUCTIONS.name, LIBRARY_INSTRUCTIONS.name),
+    fields=frozenset({LIBRARIES, GUEST}),
+)
+
 # The tables; saved runs and printed tables have this order.
 HOST_METRICS = (COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS, BYTES, NODES, RETAINED)
 HOST_COUNTS = (OPS_COUNT, VIEWS_COUNT, RANGES_COUNT)
@@ -94,3 +140,4 @@ HOST_AMOUNTS = (
 )
 COMPILE_TOTALS = (GRAPHS, RECOMPILES, GRAPH_BREAKS)
 HOST_TIMES = (TOTAL_SELF_CPU_TIME, WALL_TIME)
+INSTRUCTION_TOTALS = (PYTHON_INSTRUCTIONS, LIBRARY_INSTRUCTIONS)

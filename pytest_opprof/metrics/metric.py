@@ -5,18 +5,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.fingerprint import (
-    COUNT_FIELDS,
-    DEVICE_MEMORY_FIELDS,
-    MALLOC_FIELDS,
-    MEMORY_FIELDS,
-    PYTHON_MEMORY_FIELDS,
-    RANGE_FIELDS,
-    TIME_FIELDS,
-)
+from pytest_opprof.metrics import fingerprint
 from pytest_opprof.units import Unit
 
 if TYPE_CHECKING:
@@ -77,36 +68,25 @@ class Source(StrEnum):
 
 
 # What can measure a metric of the key's source. Two runs are comparable if the same of these ran.
-ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
-    {
-        Source.OPS: frozenset({Source.OPS, Source.OPS_ITT}),
-        Source.RANGES: frozenset({Source.RANGES, Source.ITT, Source.NVTX}),
-        Source.CUDA: frozenset({Source.CUDA}),
-        Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
-        Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
-        Source.FLOPS: frozenset({Source.FLOPS}),
-        Source.INSTRUCTIONS: frozenset({Source.INSTRUCTIONS}),
-        Source.REPLAY: frozenset({Source.REPLAY}),
-        Source.SCALING: frozenset({Source.SCALING}),
-        Source.COMPILE: frozenset({Source.COMPILE}),
-        Source.RETAINED: frozenset({Source.RETAINED, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
-        Source.WORK: frozenset({Source.WORK}),
-    }
-)
+ANSWERS: Mapping[Source, frozenset[Source]] = {source: frozenset({source}) for source in Source} | {
+    Source.OPS: frozenset({Source.OPS, Source.OPS_ITT}),
+    Source.RANGES: frozenset({Source.RANGES, Source.ITT, Source.NVTX}),
+    Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
+    Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
+    Source.RETAINED: frozenset({Source.RETAINED, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
+}
 
 _OF_DEVICES = frozenset({Source.CUDA, Source.MEMORY_CUDA})
 
 # The fields that a metric depends on, by its source, if not `COUNT_FIELDS`.
-_FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
-    {
-        Source.RANGES: RANGE_FIELDS,
-        Source.INSTRUCTIONS: RANGE_FIELDS,
-        Source.SCALING: RANGE_FIELDS,
-        Source.MEMORY: MEMORY_FIELDS,
-        Source.RETAINED: MEMORY_FIELDS,
-        Source.MEMORY_CUDA: DEVICE_MEMORY_FIELDS,
-    }
-)
+_FIELDS_OF: Mapping[Source | None, frozenset[str]] = {
+    Source.RANGES: fingerprint.RANGE_FIELDS,
+    Source.INSTRUCTIONS: fingerprint.RANGE_FIELDS,
+    Source.SCALING: fingerprint.RANGE_FIELDS,
+    Source.MEMORY: fingerprint.MEMORY_FIELDS,
+    Source.RETAINED: fingerprint.MEMORY_FIELDS,
+    Source.MEMORY_CUDA: fingerprint.DEVICE_MEMORY_FIELDS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,28 +95,19 @@ class Slack:
 
     A smaller change is CHANGED, and the metric is advisory if it cannot be judged. If unchanged code moves it
     too (`Family.BOUNDED`), a smaller change is a PASS, and the test is INCONCLUSIVE if it cannot be judged.
-
-    Attributes:
-        percent: Of the base.
-        least: In its unit.
     """
 
-    percent: int
-    least: int
+    percent: int  # of the base
+    least: int  # in its unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSum:
-    """A total that adds up a metric of a test's rows, without those of background threads.
-
-    Attributes:
-        less: A metric whose values are subtracted.
-        kind: Only rows of this kind; None for all.
-    """
+    """A total that adds up a metric of a test's rows, without those of background threads."""
 
     metric: str
-    less: str = ""
-    kind: OpKind | None = None
+    less: str = ""  # a metric whose values are subtracted
+    kind: OpKind | None = None  # only rows of this kind; None for all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,44 +119,33 @@ class ColumnSum:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One thing that is measured, and everything the program knows about it.
+    """One thing that is measured, and everything the program knows about it."""
 
-    Attributes:
-        name: How users write it: a total's whole path, or the part after an op's name.
-        label: What a table calls it.
-        unit: What its integers count.
-        source: What must be recorded; None if every recording has it.
-        is_free: More of it costs nothing: a change is shown, but fails a test only on request.
-        slack: How far it may rise without a rule of the user's; None for not at all.
-        steady_with: This one gates only if both runs have these totals, constant over steps and processes.
-        fields: The fingerprint's fields that it depends on besides those of its source.
-        is_signed: Whether a value may be below zero.
-        column: For an op: the collector's column (``op_group_column``); empty if there is none.
-        summed: For a total: how it adds up rows or a column; None if it is measured itself (`Cycle.totals`).
-    """
-
-    name: str
-    label: str
-    unit: Unit
-    source: Source | None = None
+    name: str  # how users write it: a total's whole path, or the part after an op's name
+    label: str  # what a table calls it
+    unit: Unit  # what its integers count
+    source: Source | None = None  # what must be recorded; None if every recording has it
     _: KW_ONLY
     scope: Scope
     family: Family = Family.EXACT
     worse: Worse = Worse.HIGHER
-    is_free: bool = False
-    slack: Slack | None = None
+    is_free: bool = False  # more of it costs nothing: a change is shown, but fails a test only on request
+    slack: Slack | None = None  # how far it may rise without a rule of the user's; None for not at all
+    # This one gates only if both runs have these totals, constant over steps and processes.
     steady_with: tuple[str, ...] = ()
+    # The fingerprint's fields that it depends on besides those of its source.
     fields: frozenset[str] = frozenset()
-    is_signed: bool = False
-    column: str = ""
+    is_signed: bool = False  # whether a value may be below zero
+    column: str = ""  # for an op: the collector's column (``op_group_column``); empty if there is none
+    # For a total: how it adds up rows or a column; None if it is measured itself (`Cycle.totals`).
     summed: RowSum | ColumnSum | None = None
 
     @property
     def depends_on(self) -> frozenset[str]:
         """The fingerprint fields that must agree before two values may be compared."""
         if self.family is Family.TIME:
-            return TIME_FIELDS
-        return _FIELDS_OF.get(self.source, COUNT_FIELDS) | self.fields
+            return fingerprint.TIME_FIELDS
+        return _FIELDS_OF.get(self.source, fingerprint.COUNT_FIELDS) | self.fields
 
     @property
     def is_of_devices(self) -> bool:
@@ -215,5 +175,5 @@ def of_watched_memory(fields: frozenset[str], sources: Iterable[str]) -> frozens
     """The fields of a fingerprint without those that matter only to memory that was not recorded."""
     watched = set(sources)
     if watched.isdisjoint({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}):
-        fields -= PYTHON_MEMORY_FIELDS
-    return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
+        fields -= fingerprint.PYTHON_MEMORY_FIELDS
+    return fields if Source.MEMORY_MALLOC in watched else fields - fingerprint.MALLOC_FIELDS

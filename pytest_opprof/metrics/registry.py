@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_opprof.metrics import host
 from pytest_opprof.metrics.device import DEVICE_AMOUNTS, DEVICE_COUNTS, DEVICE_METRICS, TOTAL_TIMES
-from pytest_opprof.metrics.host import (
-    COMPILE_TOTALS,
-    HOST_AMOUNTS,
-    HOST_COUNTS,
-    HOST_METRICS,
-    HOST_TIMES,
-    MEMORY_RETAINED,
-    RECOMPILES,
-    VIEWS,
-)
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS, SCALING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,52 +15,44 @@ if TYPE_CHECKING:
 
 
 def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
-    return MappingProxyType({metric.name: metric for metric in metrics})
+    return {metric.name: metric for metric in metrics}
 
 
 # Metrics of an op that users can name.
-OP_METRICS: Mapping[str, Metric] = _by_name((*HOST_METRICS, *DEVICE_METRICS))
+OP_METRICS: Mapping[str, Metric] = _by_name((*host.HOST_METRICS, *DEVICE_METRICS))
 # Metrics of a test's rows.
-ROW_METRICS: Mapping[str, Metric] = _by_name((*OP_METRICS.values(), VIEWS))
+ROW_METRICS: Mapping[str, Metric] = _by_name((*OP_METRICS.values(), host.VIEWS))
 TOTALS: Mapping[str, Metric] = _by_name(
     (
-        *HOST_COUNTS,
+        *host.HOST_COUNTS,
         *DEVICE_COUNTS,
-        *HOST_AMOUNTS,
+        *host.HOST_AMOUNTS,
         *DEVICE_AMOUNTS,
-        MEMORY_RETAINED,
-        *COMPILE_TOTALS,
-        *INSTRUCTION_TOTALS,
-        NATIVE_INSTRUCTIONS,
-        SCALING,
-        *HOST_TIMES,
+        host.MEMORY_RETAINED,
+        *host.COMPILE_TOTALS,
+        *host.INSTRUCTION_TOTALS,
+        host.NATIVE_INSTRUCTIONS,
+        host.SCALING,
+        *host.HOST_TIMES,
         *TOTAL_TIMES,
     )
 )
 
 # Ready-made limits, by their names in `limits=["no_sync"]`.
-PRESETS: Mapping[str, Mapping[str, int]] = MappingProxyType(
-    {
-        "no_sync": MappingProxyType({"syncs.count": 0}),
-        "no_host_copy": MappingProxyType({"host_copies.count": 0}),
-        "no_recompile": MappingProxyType({RECOMPILES.name: 0}),
-    }
-)
+PRESETS: Mapping[str, Mapping[str, int]] = {
+    "no_sync": {"syncs.count": 0},
+    "no_host_copy": {"host_copies.count": 0},
+    "no_recompile": {host.RECOMPILES.name: 0},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpFamily:
-    """Watched ops that do one thing under several names; if one calls another, both count.
+    """Watched ops that do one thing under several names; if one calls another, both count."""
 
-    Attributes:
-        name: What they do, for the end of a sentence.
-        ops: Each with the reason to show in a table.
-        core: The ops that do it themselves.
-    """
-
-    name: str
-    ops: Mapping[str, str]
-    core: frozenset[str]
+    name: str  # what they do, for the end of a sentence
+    ops: Mapping[str, str]  # each with the reason to show in a table
+    core: frozenset[str]  # the ops that do it themselves
 
 
 _ALLOCATES = "allocates a tensor"
@@ -79,44 +60,36 @@ _ALLOCATES = "allocates a tensor"
 OP_FAMILIES: tuple[OpFamily, ...] = (
     OpFamily(
         name="reads of values",
-        ops=MappingProxyType(
-            {
-                "aten::item": "reads a value back into Python: on a GPU everything waits for it",
-                "aten::_local_scalar_dense": "the read behind item(), bool() and int() of a tensor",
-                "aten::is_nonzero": "a tensor in an `if`: reads its value back",
-                "aten::nonzero": "its result's size is data: on a GPU everything waits for it",
-            }
-        ),
+        ops={
+            "aten::item": "reads a value back into Python: on a GPU everything waits for it",
+            "aten::_local_scalar_dense": "the read behind item(), bool() and int() of a tensor",
+            "aten::is_nonzero": "a tensor in an `if`: reads its value back",
+            "aten::nonzero": "its result's size is data: on a GPU everything waits for it",
+        },
         core=frozenset({"aten::_local_scalar_dense", "aten::nonzero"}),
     ),
     OpFamily(
         name="copies",
-        ops=MappingProxyType(
-            {
-                "aten::copy_": "moves every byte once more",
-                "aten::clone": "moves every byte once more, into new memory",
-                "aten::contiguous": "moves every byte when the layout is not contiguous yet",
-                "aten::to": "converts or moves a tensor",
-                "aten::_to_copy": "the conversion or move behind to()",
-            }
-        ),
+        ops={
+            "aten::copy_": "moves every byte once more",
+            "aten::clone": "moves every byte once more, into new memory",
+            "aten::contiguous": "moves every byte when the layout is not contiguous yet",
+            "aten::to": "converts or moves a tensor",
+            "aten::_to_copy": "the conversion or move behind to()",
+        },
         core=frozenset({"aten::copy_"}),
     ),
     OpFamily(
         name="allocations",
-        ops=MappingProxyType(
-            {
-                "aten::empty": _ALLOCATES,
-                "aten::empty_like": _ALLOCATES,
-                "aten::empty_strided": _ALLOCATES,
-                "aten::new_empty": _ALLOCATES,
-                "aten::new_empty_strided": _ALLOCATES,
-                "aten::resize_": "may reallocate a tensor's memory",
-            }
-        ),
+        ops={
+            "aten::empty": _ALLOCATES,
+            "aten::empty_like": _ALLOCATES,
+            "aten::empty_strided": _ALLOCATES,
+            "aten::new_empty": _ALLOCATES,
+            "aten::new_empty_strided": _ALLOCATES,
+            "aten::resize_": "may reallocate a tensor's memory",
+        },
         core=frozenset({"aten::empty", "aten::empty_strided", "aten::resize_"}),
     ),
 )
-WATCHED_OPS: Mapping[str, str] = MappingProxyType(
-    {op: why for family in OP_FAMILIES for op, why in family.ops.items()}
-)
+WATCHED_OPS: Mapping[str, str] = {op: why for family in OP_FAMILIES for op, why in family.ops.items()}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_opprof.results.benchmark_machine import details_of
+from pytest_opprof.results.benchmark_run import details_of
 
 if TYPE_CHECKING:
     from pytest_opprof.plugin.session import OpprofSession

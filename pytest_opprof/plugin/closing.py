@@ -14,9 +14,9 @@ import pytest
 from pytest_opprof.baselines.accepted import prune, with_acceptances
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.gates import varying_note
 from pytest_opprof.compare.last import keep_last
 from pytest_opprof.compare.sessions import compare_runs
-from pytest_opprof.compare.varying import varying_note
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.history.store import history_of, remember

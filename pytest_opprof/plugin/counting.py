@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from pytest_opprof.capture.instructions import Counted, InstructionCounter
 from pytest_opprof.errors import CaptureUnavailableError
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
+from pytest_opprof.metrics.host import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
 from pytest_opprof.metrics.metric import Metric, Source
 from pytest_opprof.plugin.calls import CallAtFixedDepth, Calls, is_of_the_call
 from pytest_opprof.results.run import TestResult

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import SCALING, Source, parse_path
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
+from pytest_opprof.metrics.host import INSTRUCTION_TOTALS
 from pytest_opprof.plugin.counting import PYTHON, certified_counts
 from pytest_opprof.plugin.marker import is_size, parameters_of
 from pytest_opprof.plugin.plans import PLAN

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_opprof.compare.comparison import Comparison, TestComparison
-from pytest_opprof.compare.notes import ran
+from pytest_opprof.compare.sentences import ran
 from pytest_opprof.compare.timing.comparison import TestTimes, TimeComparison
 from pytest_opprof.compare.timing.verdicts import control_needs
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on

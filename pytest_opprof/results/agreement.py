@@ -5,17 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 
-from pytest_opprof.metrics import (
-    BOUNDED_PERCENT,
-    COUNT,
-    OP_METRICS,
-    ROW_METRICS,
-    TOTALS,
-    Family,
-    Metric,
-    MetricPath,
-    Source,
-)
+from pytest_opprof.metrics import COUNT, OP_METRICS, ROW_METRICS, TOTALS, Family, Metric, MetricPath, Source
+from pytest_opprof.metrics.metric import BOUNDED_PERCENT
 from pytest_opprof.results.build import MAX_LINES
 from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
@@ -24,23 +15,18 @@ _EXACT = {name: metric for name, metric in ROW_METRICS.items() if metric.family 
 
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
-    """``first``, with its counts, bytes and peaks widened if ``again`` differs.
+    """``first``, the deciding measurement, with its counts, bytes and peaks widened if ``again`` differs.
 
-    Args:
-        first: The deciding measurement.
-        again: The same test's second measurement; a failed one changes nothing.
-        fresh_process: Whether that was in another process: then agreement certifies.
+    A second measurement that failed changes nothing. In a fresh process, one that agrees certifies.
     """
     if not again.is_usable or not again.steps:
         return first
     unstable = dict.fromkeys(first.unstable)
-    totals = {}
-    for name, measured in first.totals.items():
-        samples, other = measured, again.totals.get(name)
-        if other is not None and name in TOTALS and _disagree(samples, other, TOTALS[name]):
-            samples = samples.widened(other)
+    totals = dict(first.totals)
+    for name, samples in first.totals.items():
+        if name in TOTALS and _disagree(samples, again.totals.get(name, samples), TOTALS[name]):
+            totals[name] = samples.widened(again.totals[name])
             unstable[name] = None
-        totals[name] = samples
     rows = _rows(first, again)
     for row, metrics in rows:
         unstable |= dict.fromkeys(str(MetricPath(op=row.name, metric=metric)) for metric in metrics)
@@ -61,11 +47,7 @@ def settled(test: TestResult, last: TestResult) -> TestResult:
     """``test`` with the memory totals of ``last`` if Python's memory only fell to them and then stayed.
 
     The interpreter allocates less for code once it has specialized it (PEP 659), some calls after the process
-    first ran it. Earlier tests decide in which test that happens.
-
-    Args:
-        test: An earlier measurement of a test.
-        last: The process's last measurement of it.
+    first ran it. Earlier tests decide in which test that happens. ``last`` is the process's last measurement.
     """
     if test is last or Source.MEMORY_PYTHON not in test.sources or not last.is_usable:
         return test

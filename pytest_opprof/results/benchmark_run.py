@@ -6,7 +6,7 @@ import math
 import re
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any, Final, Never
 
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, WALL_TIME
 from pytest_opprof.release import version
-from pytest_opprof.results.benchmark_machine import details_of, fingerprint_of
 from pytest_opprof.results.document import refusal
 from pytest_opprof.results.files import parse, read_bytes, shown
 from pytest_opprof.results.names import bounded, canonical_node_id
@@ -34,12 +33,7 @@ _HOW: Final = "pytest --benchmark-json=FILE writes one"
 
 
 def run_from_benchmarks(path: Path) -> Run:
-    """One run with a test for each benchmark, which has its ``wall_time`` and no op.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It is not pytest-benchmark's, or its numbers are invalid.
-    """
+    """One run with a test for each benchmark, which has its ``wall_time`` and no op."""
     return _Reader(where=shown(path)).run(read_bytes(path), name=path.name)
 
 
@@ -142,11 +136,7 @@ class _Reader:
 
 
 def samples_of_rounds(rounds_s: Sequence[float]) -> Samples:
-    """Nanoseconds, for each round the mean of its calls.
-
-    Args:
-        rounds_s: Seconds, one value for each round.
-    """
+    """Nanoseconds, for each round the mean of its calls."""
     samples = Samples.of(round(duration * NS_IN_S) for duration in rounds_s)
     return samples if len(rounds_s) <= _MOST_VALUES else samples.summarized()
 
@@ -191,3 +181,47 @@ def _twice(benchmarks: list[dict[str, Any]]) -> tuple[str, ...]:
     (name, times), *_ = Counter(canonical_node_id(one["fullname"]) for one in benchmarks).most_common(1)
     told = f"{bounded(name, length=_LONGEST_FIELD)} is listed {times} times: the last entry is used"
     return () if times == 1 else (told,)
+
+
+# Our name of a detail to its path. Not the host's name: documents may be committed.
+_DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
+    "cpu": ("cpu", "brand_raw"),
+    "cpu.frequency": ("cpu", "hz_advertised_friendly"),
+    "cpu.l2_cache": ("cpu", "l2_cache_size"),
+    "cpu.l3_cache": ("cpu", "l3_cache_size"),
+    "kernel": ("release",),
+    "python.compiler": ("python_compiler",),
+}
+# The fields of the fingerprint that it has in the same meaning.
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "implementation": ("python_implementation",),
+    "machine": ("machine",),
+    "cpu_model": ("cpu", "brand_raw"),
+    "cpu_count": ("cpu", "count"),
+}
+
+
+def details_of(machine_info: Mapping[str, object]) -> dict[str, str]:
+    """Details of the machine for readers, not compared."""
+    return _found(machine_info, _DETAILS)
+
+
+def fingerprint_of(machine_info: Mapping[str, object]) -> dict[str, str]:
+    """The known fields that metrics depend on; torch's version is not among them."""
+    fields = _found(machine_info, _FIELDS)
+    version = machine_info.get("python_version")
+    if isinstance(version, str) and version.count(".") >= 1:
+        fields["python"] = bounded(".".join(version.split(".")[:2]), length=_LONGEST_FIELD)
+    return fields
+
+
+def _found(machine_info: Mapping[str, object], ways: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    values = {name: _at(machine_info, way) for name, way in ways.items()}
+    return {name: bounded(str(value), length=_LONGEST_FIELD) for name, value in values.items() if value}
+
+
+def _at(machine_info: object, way: Iterable[str]) -> str | int | None:
+    for key in way:
+        machine_info = machine_info.get(key) if isinstance(machine_info, dict) else None
+    is_plain = isinstance(machine_info, str | int) and not isinstance(machine_info, bool)
+    return machine_info if is_plain else None  # type: ignore[return-value]  # which `is_plain` says

@@ -9,27 +9,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import (
-    CPU_MEMORY_ALLOCATED,
-    CPU_MEMORY_ALLOCATIONS,
-    CPU_MEMORY_PEAK,
-    MEMORY_RETAINED,
-    OP_METRICS,
-    TOTALS,
-    VIEWS_COUNT,
-    WATCHED_OPS,
-    ColumnSum,
-    Family,
-    RowSum,
-    Source,
-)
-from pytest_opprof.metrics.device import (
-    DEVICE_MEMORY_ALLOCATED,
-    DEVICE_MEMORY_ALLOCATIONS,
-    DEVICE_MEMORY_PEAK,
-    SELF_DEVICE_TIME_TOTAL,
-    TOTAL_BUSY_TIME,
-)
+from pytest_opprof.metrics import OP_METRICS, TOTALS, WATCHED_OPS, Family, Source, device, host
+from pytest_opprof.metrics.metric import ColumnSum, RowSum
 from pytest_opprof.results.device import device_totals, with_device_gaps
 from pytest_opprof.results.names import STEP_NAME, bounded
 from pytest_opprof.results.rows import name_of, per_step, rows_of
@@ -40,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_opprof.events.user_frames import Place
-    from pytest_opprof.results.cycle import Cycle
+    from pytest_opprof.results.rows import Cycle
 
 MAX_OPS = 10_000
 MAX_TREE_NODES = 2_000
@@ -53,6 +34,7 @@ MAX_LINES = 2_000
 MAX_LINE = 200
 MAX_FUNCTIONS = 1_000
 _MAX_FUNCTION = 4_096
+_LEFT_OUT = -2  # in place of a node's number
 
 _TIMES = frozenset(name for name, metric in OP_METRICS.items() if metric.family is Family.TIME)
 # Members of a step's `MemoryUse`, in the order of the memory metrics.
@@ -62,13 +44,7 @@ _AMOUNTS = (attrgetter("allocated"), attrgetter("peak"), attrgetter("allocations
 def with_measurement(
     test: TestResult, cycles: Sequence[Cycle], *, extra_totals: Mapping[str, Samples] | None = None
 ) -> TestResult:
-    """``test`` with the recorded steps, rows, totals and call tree.
-
-    Args:
-        test: Everything else about the test; its ``sources`` decide which totals it has.
-        cycles: Each cycle's recording, in order.
-        extra_totals: Further totals, by the names of `metrics.TOTALS`.
-    """
+    """``test`` with the recorded steps, rows, call tree, and the totals that its ``sources`` tell."""
     steps = sum(cycle.steps for cycle in cycles)
     tree = _merged_tree(cycles)
     rows = _with_places(rows_of(cycles, steps=steps, parents=_parents(tree)), cycles)
@@ -108,7 +84,7 @@ def _totals(
                 told = [value for cycle in cycles for value in cycle.totals[metric.name]]
                 found[metric.name] = per_step(told, steps=steps)
     if Source.OPS not in sources or not all(cycle.tells_views for cycle in cycles):
-        found.pop(VIEWS_COUNT.name, None)
+        found.pop(host.VIEWS_COUNT.name, None)
     return found
 
 
@@ -136,13 +112,11 @@ def _column_sum(column: str, cycles: Iterable[Cycle], *, steps: int) -> Samples:
 
 
 def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
+    on_host = [use for cycle in cycles for use in cycle.memory]
+    on_device = [use for cycle in cycles for use in cycle.device_memory]
     uses = {
-        (CPU_MEMORY_ALLOCATED, CPU_MEMORY_PEAK, CPU_MEMORY_ALLOCATIONS): [
-            use for cycle in cycles for use in cycle.memory
-        ],
-        (DEVICE_MEMORY_ALLOCATED, DEVICE_MEMORY_PEAK, DEVICE_MEMORY_ALLOCATIONS): [
-            use for cycle in cycles for use in cycle.device_memory
-        ],
+        (host.CPU_MEMORY_ALLOCATED, host.CPU_MEMORY_PEAK, host.CPU_MEMORY_ALLOCATIONS): on_host,
+        device.DEVICE_AMOUNTS: on_device,
     }
     found = {
         metric.name: per_step([amount(use) for use in of_steps], steps=steps)
@@ -150,10 +124,10 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
         for metric, amount in zip(metrics, _AMOUNTS, strict=True)
         if metric.answers(sources)
     }
-    if CPU_MEMORY_ALLOCATED.answers(sources):  # then also without an op or range around
-        both = zip(*uses.values(), strict=True)
+    if host.CPU_MEMORY_ALLOCATED.answers(sources):  # then also without an op or range around
+        both = zip(on_host, on_device, strict=True)
         left = [sum(use.allocated - use.freed for use in of_step) for of_step in both]
-        found[MEMORY_RETAINED.name] = per_step(left, steps=steps)
+        found[host.MEMORY_RETAINED.name] = per_step(left, steps=steps)
     return found
 
 
@@ -179,24 +153,24 @@ def with_calls(test: TestResult, noted: Iterable[tuple[str, Place, int]]) -> Tes
 
 def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:
     """Over all cycles, each part's largest count."""
-    found: dict[str, Counter[str]] = {}
+    found = defaultdict[str, Counter[str]](Counter)
     for cycle in cycles:
         for total, counts in cycle.functions.items():
-            found[total] = found.get(total, Counter()) | Counter(counts)
+            found[total] |= Counter(counts)
     return {total: most_of(counts) for total, counts in found.items()}
 
 
 def _device_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
-    if not TOTAL_BUSY_TIME.answers(sources):
+    if not device.TOTAL_BUSY_TIME.answers(sources):
         return {}
-    found = device_totals([(one.device, one.groups, one.steps) for one in cycles], steps=steps)
-    return {name: per_step(values, steps=steps) for name, values in found.items()}
+    totals = device_totals(cycles, steps=steps)
+    return {name: per_step(values, steps=steps) for name, values in totals.items()}
 
 
 def _cost_ns(row: OpRow) -> int:
     """A row's cost where it runs."""
     if row.kind.is_on_device:
-        return row.samples(SELF_DEVICE_TIME_TOTAL.name).total
+        return row.samples(device.SELF_DEVICE_TIME_TOTAL.name).total
     return row.self_cpu_time_total_ns.total
 
 
@@ -215,40 +189,28 @@ def _costliest(rows: Sequence[OpRow]) -> tuple[OpRow, ...]:
 
 
 def _without_step_times(row: OpRow) -> OpRow:
-    if all(samples.is_constant for name, samples in row.metrics.items() if name in _TIMES):
-        return row
-    return replace(
-        row,
-        metrics={
-            name: samples.summarized() if name in _TIMES else samples for name, samples in row.metrics.items()
-        },
-    )
+    varying = [name for name, samples in row.metrics.items() if name in _TIMES and not samples.is_constant]
+    return row.with_metrics(**{name: row.metrics[name].summarized() for name in varying}) if varying else row
 
 
 def _merged_tree(cycles: Sequence[Cycle]) -> tuple[TreeNode, ...]:
     """One call tree of all cycles: one node per path. Parents stay before children."""
-    counts: list[int] = []
-    selfs_ns: list[int] = []
-    places: dict[tuple[int, str], int] = {}  # in the nodes' order
+    found: dict[tuple[int, str], list[int]] = {}  # by parent and name: its place, its calls, its self time
     for cycle in cycles:
-        here: list[int | None] = []
+        here: list[int] = []
         for node in cycle.tree:
             parent = -1 if node.parent < 0 else here[node.parent]
-            place = None
-            if parent is not None:
-                key = (parent, name_of(node.name))
-                place = places.get(key)
-                if place is None and len(places) < MAX_TREE_NODES:
-                    place = places[key] = len(places)
-                    counts.append(0)
-                    selfs_ns.append(0)
-            if place is not None:
-                counts[place] += node.count
-                selfs_ns[place] += node.self_ns
-            here.append(place)
+            key = (parent, name_of(node.name))
+            if parent == _LEFT_OUT or (key not in found and len(found) == MAX_TREE_NODES):
+                here.append(_LEFT_OUT)
+                continue
+            sums = found.setdefault(key, [len(found), 0, 0])
+            sums[1] += node.count
+            sums[2] += node.self_ns
+            here.append(sums[0])
     return tuple(
         TreeNode(parent=parent, name=name, count=count, self_ns=self_ns)
-        for (parent, name), count, self_ns in zip(places, counts, selfs_ns, strict=True)
+        for (parent, name), (_, count, self_ns) in found.items()
     )
 
 
@@ -262,9 +224,11 @@ def _parents(tree: Sequence[TreeNode]) -> dict[str, str]:
 
 
 def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:
-    calls = _by_place(cycle.places for cycle in cycles)
+    calls = _by_place((name_of(op), places) for cycle in cycles for op, places in cycle.places.items())
     parts = {
-        metric: _by_place(cycle.parts[metric] for cycle in cycles if metric in cycle.parts)
+        metric: _by_place(
+            (name_of(op), places) for cycle in cycles for op, places in cycle.parts.get(metric, {}).items()
+        )
         for metric in {metric for cycle in cycles for metric in cycle.parts}
     }
     return [
@@ -277,24 +241,22 @@ def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:
     ]
 
 
-def _by_place(cycles: Iterable[Mapping[str, Mapping[Place, int]]]) -> dict[str, Counter[str]]:
-    """Per op, all cycles' sums for each place."""
+def _by_place(measured: Iterable[tuple[str, Mapping[Place, int]]]) -> dict[str, Counter[str]]:
+    """Per op or line, the sums for each place."""
     found: dict[str, Counter[str]] = {}
-    for of_ops in cycles:
-        for name, places in of_ops.items():
-            here = found.setdefault(name_of(name), Counter())
-            for place, amount in places.items():
-                here[bounded(place.name, length=MAX_PLACE)] += amount
+    for name, places in measured:
+        here = found.setdefault(name, Counter())
+        for place, amount in places.items():
+            here[bounded(place.name, length=MAX_PLACE)] += amount
     return found
 
 
 def _callers_of_places(cycles: Sequence[Cycle]) -> dict[str, tuple[str, ...]]:
-    found = defaultdict[str, Counter[str]](Counter)
-    for cycle in cycles:
-        for place, callers in cycle.callers.items():
-            calls = found[bounded(place.name, length=MAX_PLACE)]
-            for caller, many in callers.items():
-                calls[bounded(caller.name, length=MAX_PLACE)] += many
+    found = _by_place(
+        (bounded(place.name, length=MAX_PLACE), callers)
+        for cycle in cycles
+        for place, callers in cycle.callers.items()
+    )
     return {
         place: tuple(sorted(found[place], key=lambda one: (-found[place][one], one))[:MAX_CALLERS])
         for place in sorted(found)[:MAX_LINES]

@@ -5,37 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.device import (
-    BUSY_TIME,
-    DEVICE_TIME_TOTAL,
-    DIRECTIONS,
-    HOST_DIRECTIONS,
-    IDLE_FRACTION,
-    OP_COUNTS,
-    OP_TIMES,
-    QUEUE_DEPTH,
-    SELF_DEVICE_TIME_TOTAL,
-    TOTAL_OF_COUNT,
-    TOTAL_TIMES,
-)
+from pytest_opprof.metrics import device
 from pytest_opprof.units import EVERY_PPM, ONE_IN_THOUSANDTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_opprof.capture.device_use import DeviceUse, DeviceWork
-    from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.device_use import DeviceUse
+    from pytest_opprof.results.rows import Cycle
     from pytest_opprof.results.run import CaptureStats
 
 # A metric's name, by the collector's name of the measure.
-_MEASURE_OF = {name: name.replace("copied_bytes", "bytes") for name in OP_COUNTS if name != "host_copies"} | {
-    BUSY_TIME.name: "busy_ns",
-    DEVICE_TIME_TOTAL.name: DEVICE_TIME_TOTAL.name,
-    SELF_DEVICE_TIME_TOTAL.name: SELF_DEVICE_TIME_TOTAL.name,
+_MEASURE_OF = {
+    name: name.replace("copied_bytes", "bytes") for name in device.OP_COUNTS if name != "host_copies"
+} | {
+    device.BUSY_TIME.name: "busy_ns",
+    device.DEVICE_TIME_TOTAL.name: device.DEVICE_TIME_TOTAL.name,
+    device.SELF_DEVICE_TIME_TOTAL.name: device.SELF_DEVICE_TIME_TOTAL.name,
 }
 # The total that includes a row's metric, by their names.
-_WHOLE = {time.name: whole.name for time, whole in zip(OP_TIMES, TOTAL_TIMES, strict=True)} | {
-    name: metric.name for name, metric in TOTAL_OF_COUNT.items()
+_WHOLE = {time.name: whole.name for time, whole in zip(device.OP_TIMES, device.TOTAL_TIMES, strict=True)} | {
+    name: metric.name for name, metric in device.TOTAL_OF_COUNT.items()
 }
 
 Values = dict[str, list[int]]  # by metric, one number a step
@@ -48,27 +38,13 @@ class DeviceSums:
         self._steps = steps
         self._sums: Values = {}
 
-    def add(self, work: DeviceWork, *, first_step: int) -> None:
-        """Add one cycle; its first step is ``first_step`` of the test."""
-        for measure, values in work.steps.items():
-            self._put(measure, values, first_step=first_step)
-
-    def add_outside(self, work: DeviceWork) -> None:
-        """Add work outside of steps, as one step."""
-        for measure, value in work.outside.items():
-            self._put(measure, (value,), first_step=0)
-
-    def add_times(self, total_ns: Sequence[int], self_ns: Sequence[int], *, first_step: int) -> None:
-        """Add device time of a cycle's row."""
-        self._put(DEVICE_TIME_TOTAL.name, total_ns, first_step=first_step)
-        self._put(SELF_DEVICE_TIME_TOTAL.name, self_ns, first_step=first_step)
-
-    def _put(self, name: str, values: Sequence[int], *, first_step: int) -> None:
-        if not any(values):
-            return
-        sums = self._sums.setdefault(name, [0] * self._steps)
-        for step, value in enumerate(values, start=first_step):
-            sums[step] += value
+    def add(self, measured: Mapping[str, Sequence[int]], *, first_step: int = 0) -> None:
+        """Add one cycle, by measure; its first step is ``first_step`` of the test."""
+        for measure, values in measured.items():
+            if any(values):
+                sums = self._sums.setdefault(measure, [0] * self._steps)
+                for step, value in enumerate(values, start=first_step):
+                    sums[step] += value
 
     def metrics(self) -> Values:
         """By metric, one number for each step; metrics that are always 0 are left out."""
@@ -76,10 +52,12 @@ class DeviceSums:
         if not sums:
             return {}  # like without devices
         found = {name: sums.get(measure) for name, measure in _MEASURE_OF.items()}
-        copies = [sums[name] for direction in HOST_DIRECTIONS if (name := f"copies_{direction}") in sums]
+        copies = [
+            sums[name] for direction in device.HOST_DIRECTIONS if (name := f"copies_{direction}") in sums
+        ]
         found["host_copies"] = [sum(values) for values in zip(*copies, strict=True)]
-        found[IDLE_FRACTION.name] = self._ratio("idle_ns", "span_ns", scale=EVERY_PPM)
-        found[QUEUE_DEPTH.name] = self._ratio("depth", "depths", scale=ONE_IN_THOUSANDTHS)
+        found[device.IDLE_FRACTION.name] = self._ratio("idle_ns", "span_ns", scale=EVERY_PPM)
+        found[device.QUEUE_DEPTH.name] = self._ratio("depth", "depths", scale=ONE_IN_THOUSANDTHS)
         return {name: values for name, values in found.items() if values and any(values)}
 
     def _ratio(self, part: str, whole: str, *, scale: int) -> list[int]:
@@ -88,24 +66,20 @@ class DeviceSums:
         return [a * scale // b if b else 0 for a, b in zip(parts, wholes, strict=True)]
 
 
-def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], int]], *, steps: int) -> Values:
-    """All totals of a test, by the names of `metrics.TOTALS`, including zeros.
-
-    Args:
-        cycles: Each cycle's device work, its groups, and its number of steps.
-        steps: Of all cycles.
-    """
+def device_totals(cycles: Iterable[Cycle], *, steps: int) -> Values:
+    """All totals of a test, including zeros."""
     sums = DeviceSums(steps=steps)
+    times = (device.DEVICE_TIME_TOTAL.name, device.SELF_DEVICE_TIME_TOTAL.name)
     first_step, unsized, undirected = 0, 0, 0
-    for use, groups, count in cycles:
-        if use is not None:
-            sums.add(use.whole, first_step=first_step)
-            unsized, undirected = unsized + use.unsized, undirected + use.undirected
-        for group in groups:
+    for cycle in cycles:
+        if cycle.device is not None:
+            sums.add(cycle.device.whole.steps, first_step=first_step)
+            unsized, undirected = unsized + cycle.device.unsized, undirected + cycle.device.undirected
+        for group in cycle.groups:
             if group.kind.is_work:
                 own = group.steps["self_device_ns"]
-                sums.add_times(own, own, first_step=first_step)
-        first_step += count
+                sums.add(dict.fromkeys(times, own), first_step=first_step)
+        first_step += cycle.steps
     metrics = sums.metrics()
     found = {whole: metrics.get(name, [0] * steps) for name, whole in _WHOLE.items()}
     return {name: values for name, values in found.items() if not _unknown(name, unsized, undirected)}
@@ -113,7 +87,7 @@ def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], in
 
 def _unknown(total: str, unsized: int, undirected: int) -> bool:
     """Whether incomplete copies leave out a total: better none than one too low."""
-    told_by_direction = total.startswith(("host_copies", *(f"copies_{key}" for key in DIRECTIONS)))
+    told_by_direction = total.startswith(("host_copies", *(f"copies_{key}" for key in device.DIRECTIONS)))
     return (unsized > 0 and total.endswith(".bytes")) or (undirected > 0 and told_by_direction)
 
 

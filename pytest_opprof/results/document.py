@@ -1,7 +1,8 @@
 """Runs and tests to documents and back: plain dicts in the shape of run.schema.json.
 
 Reading expects a document that its schema accepted (`results.schema`) and checks only what a schema cannot:
-that samples fit the number of steps, and that a node's parent comes before it.
+that samples fit the number of steps, and that a node's parent comes before it. If they do not, a
+DocumentError says `where`, in which file, and at which JSON path.
 """
 
 from __future__ import annotations
@@ -60,7 +61,6 @@ def result_to_document(test: TestResult) -> Document:
         timing=to_members(test.timing, reason=bounded_text(test.timing.reason)),
         accepted={path: time_to_document(created) for path, created in sorted(test.accepted.items())},
         functions={total: dict(sorted(counts.items())) for total, counts in test.functions.items()},
-        ranks={rank: dict(totals) for rank, totals in test.ranks.items()},
         ops=[_op_to_document(row) for row in test.ops],
         # By hand, because a test has thousands of nodes.
         tree=[
@@ -78,15 +78,7 @@ def result_to_document(test: TestResult) -> Document:
 
 
 def run_from_document(document: Document, *, where: str) -> Run:
-    """The run that a document holds.
-
-    Args:
-        document: What run.schema.json accepted.
-        where: What an error calls the document: its file.
-
-    Raises:
-        DocumentError: Numbers that contradict each other.
-    """
+    """The run that a document holds, which run.schema.json accepted."""
     tests = tuple(
         result_from_document(test, where=where, path=f"tests[{index}]")
         for index, test in enumerate(document["tests"])
@@ -98,26 +90,13 @@ def run_from_document(document: Document, *, where: str) -> Run:
 def side_from_document(
     document: Document, *, where: str, notes: tuple[str, ...] = (), tests: tuple[TestResult, ...] = ()
 ) -> Run:
-    """A run of what `side_to_document` wrote, with these notes and tests.
-
-    Raises:
-        DocumentError: It was created at no time.
-    """
+    """A run of what `side_to_document` wrote, with these notes and tests."""
     created = time_from_document(document["created"], where=where, path="created")
     return from_members(Run, document, created=created, notes=notes, tests=tests)
 
 
 def result_from_document(document: Document, *, where: str, path: str) -> TestResult:
-    """The test that a part of a document holds.
-
-    Args:
-        document: What ``$defs/test`` of run.schema.json accepted.
-        where: What an error calls the document: its file.
-        path: The JSON path of this part.
-
-    Raises:
-        DocumentError: Numbers that contradict each other.
-    """
+    """The test that a part of a document holds, which ``$defs/test`` of run.schema.json accepted."""
     carried, steps = document["carried_from"], document["steps"]
     ops = tuple(
         _op_from_document(row, steps=steps, where=where, path=f"{path}.ops[{index}]")
@@ -156,11 +135,7 @@ def _origin(document: Document, *, where: str, path: str) -> CarriedFrom:
 
 
 def samples_from_document(document: SamplesDocument, *, steps: int, where: str, path: str) -> Samples:
-    """Samples of a test with so many steps.
-
-    Raises:
-        DocumentError: They contradict themselves or the number of steps.
-    """
+    """Samples of a test with so many steps."""
     try:
         return Samples.from_document(document, steps=steps)
     except ValueError as error:
@@ -168,11 +143,7 @@ def samples_from_document(document: SamplesDocument, *, steps: int, where: str, 
 
 
 def refuse_repeats(keys: Iterable[object], *, where: str, path: str) -> None:
-    """Check that nothing stands twice in a list whose entries are found by their key.
-
-    Raises:
-        DocumentError: Something does.
-    """
+    """Check that nothing stands twice in a list whose entries are found by their key."""
     seen = set()
     for index, key in enumerate(keys):
         if key in seen:
@@ -191,11 +162,7 @@ def refusal(where: str, what: str) -> DocumentError:
 
 
 def time_from_document(text: str, *, where: str, path: str) -> datetime:
-    """The moment that `time_to_document` wrote.
-
-    Raises:
-        DocumentError: There is no such day or hour.
-    """
+    """The moment that `time_to_document` wrote."""
     try:
         return datetime.fromisoformat(text)
     except ValueError as error:

@@ -1,4 +1,9 @@
-"""Documents in files: untrusted when read, written atomically."""
+"""Documents in files: untrusted when read, written atomically.
+
+Reading raises a StoreError if the file cannot be read, and a DocumentError if it holds no document of that
+kind that this release can use. Writing raises a StoreError, and leaves an existing file unchanged; a document
+that its schema refuses is a DocumentError.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +24,7 @@ from typing import Any, Never, TypeVar
 from pytest_opprof.errors import StoreError
 from pytest_opprof.regular_files import NotRegularError, is_device, open_regular, write_into_device
 from pytest_opprof.results.document import refusal, run_from_document, run_to_document
-from pytest_opprof.results.gc_paused import gc_paused
-from pytest_opprof.results.members import Document
+from pytest_opprof.results.members import Document, gc_paused
 from pytest_opprof.results.names import MAX_TESTS
 from pytest_opprof.results.run import Run
 from pytest_opprof.results.schema import Contract, validate
@@ -55,43 +59,25 @@ def shown(path: Path) -> str:
 
 
 def write_run(path: Path, run: Run) -> None:
-    """Write a run; ``.gz`` at the end of the name packs it.
-
-    Raises:
-        StoreError: It cannot be written; an existing file is unchanged.
-    """
+    """Write a run; ``.gz`` at the end of the name packs it."""
     write_document(path, run_to_document(run), Contract.RUN)
 
 
 def run_to_bytes(run: Run, *, where: str) -> bytes:
-    """The document of a run, not packed.
-
-    Raises:
-        DocumentError: The schema refuses it.
-        StoreError: It is too large.
-    """
+    """The document of a run, not packed."""
     return document_to_bytes(run_to_document(run), Contract.RUN, where=where)
 
 
 @gc_paused()
 def run_from_bytes(data: bytes, *, where: str) -> Run:
-    """The run that a document holds, packed or not.
-
-    Raises:
-        DocumentError: It holds no run that this release can use.
-    """
+    """The run that a document holds, packed or not."""
     document = validate(parse(data, where=where), Contract.RUN, where=where)
     # Each test of the document is let go once it is read, as both at once are twice the memory.
     return run_from_document({**document, "tests": _taken(document["tests"])}, where=where)
 
 
 def read_run(path: Path) -> Run:
-    """Read a run.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It holds no run that this release can use.
-    """
+    """Read a run."""
     return run_from_bytes(read_bytes(path), where=shown(path))
 
 
@@ -102,23 +88,13 @@ def _taken(items: list[_Item]) -> Iterator[_Item]:
 
 
 def write_document(path: Path, document: Document, contract: Contract) -> None:
-    """Check a document against its schema and write it.
-
-    Raises:
-        DocumentError: The schema refuses it.
-        StoreError: It cannot be written; an existing file is unchanged.
-    """
+    """Check a document against its schema and write it."""
     data = document_to_bytes(document, contract, where=shown(path))
     write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == _GZIP_SUFFIX else data)
 
 
 def document_to_bytes(document: Document, contract: Contract, *, where: str) -> bytes:
-    """Check a document against its schema; give its file's content.
-
-    Raises:
-        DocumentError: The schema refuses it.
-        StoreError: It is too large, or has too many tests.
-    """
+    """Check a document against its schema; give its file's content."""
     if contract is Contract.RUN and (tests := len(document["tests"])) > MAX_TESTS:
         raise StoreError(f"{where}: not written: {tests} tests are more than {MAX_TESTS}. {IN_PARTS}")
     validate(document, contract, where=where)
@@ -130,12 +106,7 @@ def document_to_bytes(document: Document, contract: Contract, *, where: str) -> 
 
 
 def read_document(path: Path, contract: Contract) -> Document:
-    """Read a file and check it against a schema.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It violates the contract.
-    """
+    """Read a file and check it against a schema."""
     return validate(parse(read_bytes(path), where=shown(path)), contract, where=shown(path))
 
 
@@ -143,9 +114,6 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Write ``data`` to a file atomically: temporary file, fsync, rename, fsync of the folder.
 
     A pipe or a device, such as /dev/null, is written to and not replaced.
-
-    Raises:
-        StoreError: It cannot be written; an existing file is unchanged.
     """
     # A link stays a link: the user wants its target written.
     target = Path(os.path.realpath(path))
@@ -171,12 +139,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a regular file of bounded size.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It is larger than any document.
-    """
+    """All of a regular file that is no larger than any document."""
     try:
         with open_regular(path) as file:
             data = file.read(MAX_DOCUMENT_BYTES + 1)
@@ -191,11 +154,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_head(path: Path, *, size: int) -> bytes:
-    """The first ``size`` bytes of a document, unpacked; fewer if it is shorter.
-
-    Raises:
-        OSError: The file cannot be read, or is damaged gzip.
-    """
+    """The first ``size`` bytes of a document, unpacked; an OSError if it is damaged."""
     with open_regular(path) as file:
         try:
             return (gzip.GzipFile(fileobj=file) if path.suffix == _GZIP_SUFFIX else file).read(size)
@@ -204,11 +163,7 @@ def read_head(path: Path, *, size: int) -> bytes:
 
 
 def parse(data: bytes, *, where: str) -> Any:
-    """The parsed JSON of ``data``, unpacked if it is gzip.
-
-    Raises:
-        DocumentError: It is not JSON, or it is ambiguous JSON.
-    """
+    """The parsed JSON of ``data``, unpacked if it is gzip; ambiguous JSON is refused."""
     data = unpacked(data, where=where)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -243,11 +198,7 @@ def parse(data: bytes, *, where: str) -> Any:
 
 
 def unpacked(data: bytes, *, where: str) -> bytes:
-    """Unpacked gzip; other data unchanged.
-
-    Raises:
-        DocumentError: It is damaged, or too large for a document.
-    """
+    """Unpacked gzip; other data unchanged."""
     if not data.startswith(_GZIP_MAGIC):
         check_size(len(data), where=where)
         return data
@@ -261,11 +212,7 @@ def unpacked(data: bytes, *, where: str) -> bytes:
 
 
 def check_size(size: int, *, where: str) -> None:
-    """Refuse more bytes than any document has.
-
-    Raises:
-        DocumentError: They are more.
-    """
+    """Refuse more bytes than any document has."""
     if size > MAX_DOCUMENT_BYTES:
         raise refusal(where, f"this is larger than {MAX_DOCUMENT_BYTES // (1024 * 1024)} MiB unpacked")
 
@@ -294,12 +241,6 @@ def store_errors(path: Path, what: str, *, after: str = "") -> Iterator[None]:
 
 
 def store_error(path: Path, what: str, error: OSError, *, after: str = "") -> StoreError:
-    """The error for a failed system call: which file, why, and what to do.
-
-    Args:
-        what: ``cannot be written``, ``cannot be read``.
-        error: The system's error.
-        after: More words, such as on the earlier file.
-    """
+    """The error for a failed system call, such as ``cannot be read``: which file, why, and what to do."""
     reason = _REASONS.get(error.errno or 0, (error.strerror or str(error)).lower())
     return StoreError(f"{shown(path)} {what}: {reason}{after}")

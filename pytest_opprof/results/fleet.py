@@ -13,17 +13,13 @@ from pytest_opprof.results.schema import Contract, contract_of, validate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankSummary:
-    """One rank of a job; times are nanoseconds of a step, the mean over its steps.
-
-    Attributes:
-        lateness_ns: For each step of the job, how much later than the median rank it came to collectives,
-            summed over them; None if it has no such step, or clocks do not align.
-        clock_offset_ns: How far its clock is ahead of the median rank's.
-    """
+    """One rank of a job; times are nanoseconds of a step, the mean over its steps."""
 
     rank: int
     host: str = ""
-    clock_offset_ns: int = 0
+    clock_offset_ns: int = 0  # how far its clock is ahead of the median rank's
+    # For each step of the job, how much later than the median rank it came to collectives, summed over them;
+    # None if it has no such step, or clocks do not align.
     lateness_ns: tuple[int | None, ...] = ()
     step_ns: int = 0
     compute_ns: int = 0
@@ -37,43 +33,28 @@ class RankSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggler:
-    """A rank that the others wait for.
-
-    Attributes:
-        lateness_ns: Per step, the median over its steps.
-        share_ppm: The same, in millionths of the median rank's step.
-        q_ppm: False alarms per million ranks named at this threshold.
-        arises: Where its additional time goes, in words.
-    """
+    """A rank that the others wait for."""
 
     rank: int
-    lateness_ns: int
-    share_ppm: int
-    q_ppm: int
-    arises: str
+    lateness_ns: int  # per step, the median over its steps
+    share_ppm: int  # the same, in millionths of the median rank's step
+    q_ppm: int  # false alarms per million ranks named at this threshold
+    arises: str  # where its additional time goes, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSummary:
-    """A window of a job.
-
-    Attributes:
-        world_size: Expected ranks.
-        collectives: Collectives, each counted once for all of its ranks.
-        clock_skew_ns: The ninth decile of differences between collectives' ends after clocks were aligned.
-        ranks: The ranks read.
-        problems: Why the job cannot be judged; empty if it can.
-    """
+    """A window of a job."""
 
     job: str
     window: str
-    world_size: int
+    world_size: int  # expected ranks
     steps: tuple[int, ...]
-    collectives: int
-    clock_skew_ns: int
-    ranks: tuple[RankSummary, ...]
+    collectives: int  # collectives, each counted once for all of its ranks
+    clock_skew_ns: int  # the ninth decile of differences between collectives' ends after clocks were aligned
+    ranks: tuple[RankSummary, ...]  # the ranks read
     stragglers: tuple[Straggler, ...]
-    problems: tuple[str, ...]
+    problems: tuple[str, ...]  # why the job cannot be judged; empty if it can
     notes: tuple[str, ...] = ()
 
 
@@ -88,41 +69,29 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpChange:
-    """One op in two jobs.
-
-    Attributes:
-        base: Calls in a step, the fewest and the most of any rank.
-        ranks: How many of both jobs' common ranks call it more often, in every step.
-        reason: Why the change fails the gate; "" if it does not.
-    """
+    """One op in two jobs."""
 
     name: str
     on_device: bool
-    base: tuple[int, int]
+    base: tuple[int, int]  # calls in a step, the fewest and the most of any rank
     head: tuple[int, int]
     base_ns: Spread
     head_ns: Spread
-    ranks: int = 0
-    reason: str = ""
+    ranks: int = 0  # how many of both jobs' common ranks call it more often, in every step
+    reason: str = ""  # why the change fails the gate; "" if it does not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetDifference:
-    """Two jobs, op by op.
-
-    Attributes:
-        ops: The changed ops, failures first, then by change of time.
-        same: How many ops did not change.
-        problems: Why they cannot be compared; empty if they can.
-    """
+    """Two jobs, op by op."""
 
     base: str
     head: str
     ranks: int
     windows: tuple[int, int]
-    ops: tuple[OpChange, ...]
-    same: int
-    problems: tuple[str, ...]
+    ops: tuple[OpChange, ...]  # the changed ops, failures first, then by change of time
+    same: int  # how many ops did not change
+    problems: tuple[str, ...]  # why they cannot be compared; empty if they can
     notes: tuple[str, ...] = ()
 
     @property
@@ -141,23 +110,14 @@ def fleet_to_document(found: Fleet) -> Document:
 
 
 def fleet_from_document(document: Document) -> Fleet:
-    """A document's job, or its two jobs.
-
-    Args:
-        document: What the schema of its kind accepted.
-    """
+    """The job or the two jobs of a document, which the schema of its kind accepted."""
     if document["kind"] == Contract.FLEET_SUMMARY.kind:
         return from_members(FleetSummary, document)
     return from_members(FleetDifference, document)
 
 
 def read_fleet(path: Path) -> Fleet | None:
-    """A file's job, or its two jobs; None if it is another kind of document.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: Its schema refuses it, or it is not one of ours.
-    """
+    """A file's job, or its two jobs; None if it is another kind of document."""
     document, where = parse(read_bytes(path), where=shown(path)), shown(path)
     contract = contract_of(document, where=where)
     if contract not in {Contract.FLEET_SUMMARY, Contract.FLEET_DIFFERENCE}:

@@ -24,16 +24,13 @@ _DRIVER, _DEVICES = "gpu_driver", "gpu_model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What pytest collected.
+    """What pytest collected."""
 
-    Attributes:
-        node_ids: Of every collected test with our marker, including deselected ones (canonical).
-        whole_paths: Files and folders, spelled as in node ids, that were collected entirely; ``.`` is all.
-        unread_paths: Their parts that were left out: ignored, skipped entirely, or broken.
-    """
-
+    # Of every collected test with our marker, including deselected ones (canonical).
     node_ids: frozenset[str] = frozenset()
+    # Files and folders, spelled as in node ids, that were collected entirely; ``.`` is all.
     whole_paths: frozenset[str] = frozenset()
+    # Their parts that were left out: ignored, skipped entirely, or broken.
     unread_paths: frozenset[str] = frozenset()
 
     def lacks(self, node_id: str) -> bool:
@@ -57,13 +54,9 @@ def _places(node_id: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """A run to be stored, with notes.
+    """A run to be stored, with notes."""
 
-    Attributes:
-        run: The tests that ran, and those carried over.
-    """
-
-    run: Run
+    run: Run  # the tests that ran, and those carried over
     notes: tuple[str, ...] = ()
 
 
@@ -130,13 +123,10 @@ def _with_tests_of(previous: Run, run: Run, tests: Iterable[TestResult]) -> Run:
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """Join runs of one commit: each test's last measurement counts.
+    """Join runs of one commit, one at least: each test's last measurement counts.
 
     Two simultaneous saves on separate machines leave one run each. The order of ``runs`` makes no difference.
     Environments, and tests with only times, are treated as in `merged`.
-
-    Args:
-        runs: One at least.
     """
     newest, *others = sorted(runs, key=lambda run: (run.created, run.run_id), reverse=True)
     for other in others:
@@ -172,11 +162,7 @@ def _measured(test: TestResult, run: Run) -> datetime:
 
 
 def differences(base: Environment, head: Environment, *, ignore_unknown: bool = False) -> dict[str, str]:
-    """The differing fingerprint fields in words: ``torch 2.12.0 -> 2.13.0``.
-
-    Args:
-        ignore_unknown: Whether a field that only one side has counts as equal.
-    """
+    """The differing fingerprint fields in words: ``torch 2.12.0 -> 2.13.0``; also those of one side alone."""
     found = {}
     for field, words in FINGERPRINT_FIELDS.items():
         before, after = base.fingerprint.get(field), head.fingerprint.get(field)
@@ -188,17 +174,13 @@ def differences(base: Environment, head: Environment, *, ignore_unknown: bool = 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """The fingerprint of tests from two environments.
+    """The fingerprint of tests from two environments."""
 
-    Attributes:
-        fingerprint: The fields of either; those that counts do not depend on only if known to agree.
-        blocking: Differences that counts depend on, in words; then no run may have tests from both.
-        left_out: Sentences on differences that only times depend on.
-    """
-
+    # The fields of either; those that counts do not depend on only if known to agree.
     fingerprint: Mapping[str, str]
+    # Differences that counts depend on, in words; then no run may have tests from both.
     blocking: tuple[str, ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...]  # sentences on differences that only times depend on
 
 
 def shared(base: Environment, head: Environment) -> Shared:

@@ -12,32 +12,19 @@ from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.names import bounded_text, canonical_node_id
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
-from pytest_opprof.results.run import (
-    Commit,
-    Environment,
-    Measurement,
-    MeasurementStatus,
-    Outcome,
-    Run,
-    TestResult,
-)
+from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from pytest_opprof.capture.recording import Recording
+    from pytest_opprof.results.run import Commit
 
 
 def run_of_program(
     recording: Recording, *, name: str, passed: bool, created: datetime, commit: Commit | None
 ) -> Run:
-    """A window of this process as a run.
-
-    Args:
-        name: The name of the run's test.
-        passed: The program succeeded; else its numbers are kept but not judged.
-        commit: The commit that was checked out.
-    """
+    """A window of this process as a run; if the program failed, its numbers are kept but not judged."""
     problems = Collector.instance().problems
     no_ops = problems.get("ops")
     test = TestResult(

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.capture.torch_source import OF_WORK, WORK
 from pytest_opprof.events.user_frames import callers_of_places, places_of_ops, places_of_sites
-from pytest_opprof.metrics import (
-    BYTES,
-    FLOPS,
-    GRAPH_BREAKS,
-    GRAPHS,
-    MEMORY_RETAINED,
-    NODES,
-    RECOMPILES,
-    RETAINED,
-    Source,
-)
-from pytest_opprof.results.cycle import Cycle
+from pytest_opprof.metrics import Source, host
+from pytest_opprof.results.rows import Cycle
 from pytest_opprof.results.run import CaptureStats
 from pytest_opprof.units import EVERY_PPM, parts_per_million
 
@@ -31,10 +21,10 @@ if TYPE_CHECKING:
 
 OF_TORCH: Final = frozenset({"ops", "ops-itt"})
 _PARTS: Final = {
-    BYTES.name: attrgetter("nbytes"),
-    NODES.name: attrgetter("nodes"),
-    FLOPS.name: attrgetter("flops"),
-    RETAINED.name: attrgetter("retained"),
+    host.BYTES.name: attrgetter("nbytes"),
+    host.NODES.name: attrgetter("nodes"),
+    host.FLOPS.name: attrgetter("flops"),
+    host.RETAINED.name: attrgetter("retained"),
 }
 
 
@@ -61,17 +51,17 @@ def _compiled(steps: Sequence[Compilations]) -> dict[str, list[int]]:
     if not steps:
         return {}
     return {
-        GRAPHS.name: [step.graphs for step in steps],
-        RECOMPILES.name: [_sum(step.recompiles) for step in steps],
-        GRAPH_BREAKS.name: [_sum(step.graph_breaks) for step in steps],
+        host.GRAPHS.name: [step.graphs for step in steps],
+        host.RECOMPILES.name: [_sum(step.recompiles) for step in steps],
+        host.GRAPH_BREAKS.name: [_sum(step.graph_breaks) for step in steps],
     }
 
 
 def _reasons(steps: Sequence[Compilations]) -> dict[str, Mapping[str, int]]:
     """Those of the step with most."""
     found = {
-        RECOMPILES.name: max((step.recompiles for step in steps), key=_sum, default={}),
-        GRAPH_BREAKS.name: max((step.graph_breaks for step in steps), key=_sum, default={}),
+        host.RECOMPILES.name: max((step.recompiles for step in steps), key=_sum, default={}),
+        host.GRAPH_BREAKS.name: max((step.graph_breaks for step in steps), key=_sum, default={}),
     }
     return {name: reasons for name, reasons in found.items() if reasons}
 
@@ -88,7 +78,7 @@ def sources_of(recordings: Sequence[Recording], *, asked_for: frozenset[str]) ->
         common += sorted(asked_for & OF_TORCH)
         if WORK in asked_for:
             common += sorted(OF_WORK)
-            common += [] if MEMORY_RETAINED.answers(common) else [Source.RETAINED]
+            common += [] if host.MEMORY_RETAINED.answers(common) else [Source.RETAINED]
     if heard and asked_for & OF_TORCH and all(recording.compilations for recording in recordings):
         common.append(Source.COMPILE)
     return tuple(common)

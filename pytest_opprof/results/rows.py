@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_opprof.kinds import OpKind
@@ -13,11 +14,13 @@ from pytest_opprof.results.run import OpRow
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_opprof.capture.device_use import DeviceWork
+    from pytest_opprof.capture.call_tree import CallNode
+    from pytest_opprof.capture.device_use import DeviceUse, DeviceWork
+    from pytest_opprof.capture.memory import MemoryUse
     from pytest_opprof.capture.op_groups import OpGroup
-    from pytest_opprof.results.cycle import Cycle
+    from pytest_opprof.events.user_frames import Place
 
 # Beyond this many steps differing counts are kept as a range: they are not certified or gated.
 MAX_LISTED_STEPS = 1_000
@@ -47,9 +50,9 @@ class _Sums:
                 for step, value in enumerate(group.steps.get(metric.column, ()), start=first_step):
                     sums[step] += value
         if work is not None and group.background:
-            self.device.add_outside(work)
+            self.device.add({measure: (value,) for measure, value in work.outside.items()})
         elif work is not None:
-            self.device.add(work, first_step=first_step)
+            self.device.add(work.steps, first_step=first_step)
 
     def row(self, key: _RowKey, *, steps: int, parents: Mapping[str, str]) -> OpRow:
         name, kind, background = key
@@ -76,12 +79,7 @@ class _Sums:
 
 
 def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) -> list[OpRow]:
-    """One row for each name, kind and class of threads, over all steps of all cycles.
-
-    Args:
-        steps: Of all cycles.
-        parents: Each op's most frequent caller, by name.
-    """
+    """One row for each name, kind and class of threads, over all steps of all cycles."""
     sums: dict[_RowKey, _Sums] = {}
     first_step = 0
     for cycle in cycles:
@@ -126,3 +124,29 @@ def _spread(values: Sequence[int], *, steps: int) -> Samples:
     (total,) = values
     low, high = min(total, 0), max(total, 0)
     return Samples(steps=steps, total=total, low=low, high=high) if steps else Samples.of(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One recorded cycle of a schedule."""
+
+    steps: int
+    groups: Sequence[OpGroup]
+    tree: Iterable[CallNode] = ()
+    memory: Sequence[MemoryUse] = ()  # each step's, on the host
+    device_memory: Sequence[MemoryUse] = ()  # each step's, on all devices
+    # Per op, the user's lines that called it, and how often; empty if neither call sites nor stacks were
+    # recorded.
+    places: Mapping[str, Mapping[Place, int]] = field(default_factory=dict)
+    # By such a line: the user's lines that called its function, and theirs in turn, each with how many calls
+    # of ops were on their way through it; empty if not noted.
+    callers: Mapping[Place, Mapping[Place, int]] = field(default_factory=dict)
+    # By metric: what calls from each line add to that metric of the op.
+    parts: Mapping[str, Mapping[str, Mapping[Place, int]]] = field(default_factory=dict)
+    device: DeviceUse | None = None  # device work; None if no device was used
+    # Further totals, by the names of `metrics.TOTALS`: a number for each step.
+    totals: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    # By such a total, its parts in the step with most of it, as in `TestResult`.
+    functions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # Whether torch's schemas said which ops are views. A trace has no schemas.
+    tells_views: bool = False

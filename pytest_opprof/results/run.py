@@ -12,10 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import reduce
 from typing import Final
 
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, VIEWS, VIEWS_COUNT, WALL_TIME
+from pytest_opprof.metrics import (
+    COUNT,
+    CPU_TIME_TOTAL,
+    SELF_CPU_TIME_TOTAL,
+    VIEWS,
+    VIEWS_COUNT,
+    WALL_TIME,
+    MetricPath,
+    matches,
+)
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import EVERY_PPM
 from pytest_opprof.wording import counted
@@ -58,14 +68,11 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Where a run was measured.
+    """Where a run was measured."""
 
-    Attributes:
-        fingerprint: The fields that metrics depend on (`metrics.FINGERPRINT_FIELDS`).
-        details: Details that are never compared: versions of other packages, kernel, container.
-    """
-
+    # The fields that metrics depend on (`metrics.FINGERPRINT_FIELDS`).
     fingerprint: Mapping[str, str] = field(default_factory=dict)
+    # Details that are never compared: versions of other packages, kernel, container.
     details: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -101,37 +108,20 @@ ENOUGH_UNDISTURBED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The steps that were timed without a profiler.
+    """The steps that were timed without a profiler."""
 
-    Attributes:
-        steps: Their number; the total ``wall_time`` has a value for each.
-        planned: How many of the requested steps the test took. A busy machine needs more.
-        disturbed: How many of ``steps`` began or ended while the machine was slower than usual.
-        probe_ns: The time of a fixed amount of work beside the slowest of the ten calmest steps; 0 if not
-            measured.
-        reason: Why there are fewer than requested; empty if there are not.
-    """
-
-    steps: int = 0
+    steps: int = 0  # their number; the total ``wall_time`` has a value for each
+    # How many of the requested steps the test took. A busy machine needs more.
     planned: int = 0
-    disturbed: int = 0
+    disturbed: int = 0  # how many of ``steps`` began or ended while the machine was slower than usual
+    # The time of a fixed amount of work beside the slowest of the ten calmest steps; 0 if not measured.
     probe_ns: int = 0
-    reason: str = ""
+    reason: str = ""  # why there are fewer than requested; empty if there are not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureStats:
-    """The collector's statistics of a recording.
-
-    Attributes:
-        sampled_ppm: How many of a million torch ops were recorded; a million for all.
-        device_partial: CUPTI delivered only a part of the device records: another profiler took it over, or
-            it failed.
-        device_dropped: Lost records of device work.
-        unmatched_launches: Launches without a recorded kernel.
-        unmatched_kernels: Kernels of the steps without a recorded launch.
-        untimed_work: Kernels, copies and fills without a time.
-    """
+    """The collector's statistics of a recording."""
 
     events: int = 0
     dropped: int = 0
@@ -140,12 +130,13 @@ class CaptureStats:
     unmatched_ends: int = 0
     names_overflowed: int = 0
     crash_recovery: bool = True
-    sampled_ppm: int = EVERY_PPM
+    sampled_ppm: int = EVERY_PPM  # how many of a million torch ops were recorded; a million for all
+    # CUPTI delivered only a part of the device records: another profiler took it over, or it failed.
     device_partial: bool = False
-    device_dropped: int = 0
-    unmatched_launches: int = 0
-    unmatched_kernels: int = 0
-    untimed_work: int = 0
+    device_dropped: int = 0  # lost records of device work
+    unmatched_launches: int = 0  # launches without a recorded kernel
+    unmatched_kernels: int = 0  # kernels of the steps without a recorded launch
+    untimed_work: int = 0  # kernels, copies and fills without a time
 
     @property
     def is_sampled(self) -> bool:
@@ -173,29 +164,21 @@ class CaptureStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpRow:
-    """One row of the key averages: an op's name, and its numbers over the active steps.
-
-    Attributes:
-        kind: An op, a range, a call, or device work.
-        background: From threads that neither step nor were started in a step; never gated.
-        is_async: Some calls ended on another thread or out of order: they have only a total time.
-        metrics: By the names of `metrics.ROW_METRICS`, in each step; ``count`` is always there, metrics that
-            are always 0 or not recorded are not.
-        parent_op: Its most frequent caller or launcher; None without one.
-        source: The innermost user frame of most calls, ``forward, model.py:41``; None without call sites or
-            stacks.
-        places: The innermost user frames, with their calls over all steps; most first.
-        parts: By metric, these places' parts of it over all steps, if known.
-    """
+    """One row of the key averages: an op's name, and its numbers over the active steps."""
 
     name: str
-    kind: OpKind
-    background: bool = False
-    is_async: bool = False
+    kind: OpKind  # an op, a range, a call, or device work
+    background: bool = False  # from threads that neither step nor were started in a step; never gated
+    is_async: bool = False  # some calls ended on another thread or out of order: they have only a total time
+    # By the names of `metrics.ROW_METRICS`, in each step; ``count`` is always there, metrics that are always
+    # 0 or not recorded are not.
     metrics: Mapping[str, Samples]
-    parent_op: str | None = None
+    parent_op: str | None = None  # its most frequent caller or launcher; None without one
+    # The innermost user frame of most calls, ``forward, model.py:41``; None without call sites or stacks.
     source: str | None = None
+    # The innermost user frames, with their calls over all steps; most first.
     places: Mapping[str, int] = field(default_factory=dict)
+    # By metric, these places' parts of it over all steps, if known.
     parts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -258,67 +241,52 @@ class CarriedFrom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
-    """One test of a run.
-
-    Attributes:
-        node_id: Pytest's, without xdist's suffix (`results.names.canonical_node_id`).
-        schedule: None if the test has its own function.
-        activities: In torch.profiler's words: ``cpu``, ``cuda``.
-        sources: The sources recorded from, in the words of `metrics.Source`.
-        unheard: Why a requested source did not run, by source.
-        settings: The part of the fingerprint that code may set, as at this test's end.
-        compile_cache: Whether torch.compile compiled for it (``cold``) or used a cache (``warm``), in any
-            measuring process; empty if it compiled nothing.
-        steps: The active steps that finished.
-        timing: The steps that ran after the active ones, without a profiler.
-        processes: In how many processes the exact values were seen; two or more make a certificate.
-        unstable: The paths of exact metrics that disagreed in another measurement.
-        gates: The marker's rules, path to rule; later comparisons obey them too.
-        limits: The marker's budgets, path to limit.
-        accepted: The rises that were accepted in the measured code, path to when. A baseline ends them.
-        totals: By the names of `metrics.TOTALS`; only those that the sources cover.
-        functions: By such a total, each function's part, named like places without a line; of
-            torch.compile's, with the reason after a colon.
-        calls: By function, named so: the places that called it, with how often in one call of the test. Noted
-            while Python instructions are counted.
-        ops: Costliest first.
-        ops_omitted: Rows beyond the cap.
-        lines: The text of the lines in ``places`` of the ops, in ``calls`` and in ``callers``, by place.
-        callers: By place: those that called its function, the busiest first, and so on outwards. Only a test
-            that was measured once more, because it would fail, has them.
-        tree: The call tree, parents before children.
-        ranks: In a merged run of several ranks, by rank and total, the mean of a step, rounded.
-        carried_from: Set in a stored run, for a test that did not run when it was saved.
-    """
+    """One test of a run."""
 
     __test__ = False  # not a test class for pytest to collect
 
-    node_id: str
+    node_id: str  # Pytest's, without xdist's suffix (`results.names.canonical_node_id`)
     outcome: Outcome = Outcome.PASSED
     measurement: Measurement = field(default_factory=Measurement)
-    schedule: Schedule | None = None
-    activities: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    unheard: Mapping[str, str] = field(default_factory=dict)
+    schedule: Schedule | None = None  # None if the test has its own function
+    activities: tuple[str, ...] = ()  # in torch.profiler's words: ``cpu``, ``cuda``
+    sources: tuple[str, ...] = ()  # the sources recorded from, in the words of `metrics.Source`
+    unheard: Mapping[str, str] = field(default_factory=dict)  # why a requested source did not run, by source
+    # The part of the fingerprint that code may set, as at this test's end.
     settings: Mapping[str, str] = field(default_factory=dict)
+    # Whether torch.compile compiled for it (``cold``) or used a cache (``warm``), in any measuring process;
+    # empty if it compiled nothing.
     compile_cache: tuple[str, ...] = ()
-    steps: int = 0
+    steps: int = 0  # the active steps that finished
     capture: CaptureStats = field(default_factory=CaptureStats)
+    # The steps that ran after the active ones, without a profiler.
     timing: Timing = field(default_factory=Timing)
-    processes: int = 1
-    unstable: tuple[str, ...] = ()
+    processes: int = 1  # in how many processes the exact values were seen; two or more make a certificate
+    unstable: tuple[str, ...] = ()  # the paths of exact metrics that disagreed in another measurement
+    # The marker's rules, path to rule; later comparisons obey them too.
     gates: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, int | str] = field(default_factory=dict)
+    limits: Mapping[str, int | str] = field(default_factory=dict)  # the marker's budgets, path to limit
+    # The rises that were accepted in the measured code, path to when. A baseline ends them.
     accepted: Mapping[str, datetime] = field(default_factory=dict)
+    # By the names of `metrics.TOTALS`; only those that the sources cover.
     totals: Mapping[str, Samples] = field(default_factory=dict)
+    # By such a total, each function's part, named like places without a line; of torch.compile's, with the
+    # reason after a colon.
     functions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # By function, named so: the places that called it, with how often in one call of the test. Noted while
+    # Python instructions are counted.
     calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    ops: tuple[OpRow, ...] = ()
-    ops_omitted: int = 0
+    ops: tuple[OpRow, ...] = ()  # costliest first
+    ops_omitted: int = 0  # rows beyond the cap
+    # The text of the lines in ``places`` of the ops, in ``calls`` and in ``callers``, by place.
     lines: Mapping[str, str] = field(default_factory=dict)
+    # By place: those that called its function, the busiest first, and so on outwards. Only a test that was
+    # measured once more, because it would fail, has them.
     callers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    tree: tuple[TreeNode, ...] = ()
+    tree: tuple[TreeNode, ...] = ()  # the call tree, parents before children
+    # In a merged run of several ranks, by rank and total, the mean of a step, rounded.
     ranks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # Set in a stored run, for a test that did not run when it was saved.
     carried_from: CarriedFrom | None = None
 
     @property
@@ -365,3 +333,22 @@ class Run:
         if self.name and commit:
             return f"{self.name}@{commit}"
         return self.name or commit or f"the run of {self.created:%Y-%m-%d %H:%M}"
+
+
+def value_of(test: TestResult, path: MetricPath) -> Samples | None:
+    """A metric of a test in each step, None without the total: for a pattern, the sum of the matching ops."""
+    if path.op is None:
+        return test.totals.get(path.metric.name)
+    rows = (row for row in test.ops if not row.background and matches(path.op, row.name))
+    values = (row.samples(path.metric.name) for row in rows)
+    return reduce(Samples.plus, values, Samples.constant(0, steps=test.steps))
+
+
+def value_in(test: TestResult, path: MetricPath) -> Samples | None:
+    """The same; None if the test does not know: its source was not recorded, or rows were left out."""
+    if path.op is None:
+        return value_of(test, path)
+    # An op that did not run has 0 calls, unless it may be among the omitted rows.
+    has_row = any(not row.background and matches(path.op, row.name) for row in test.ops)
+    is_known = path.metric.answers(test.sources) and (has_row or not test.ops_omitted)
+    return value_of(test, path) if is_known else None

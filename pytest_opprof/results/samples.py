@@ -18,20 +18,14 @@ SamplesDocument: TypeAlias = int | Sequence[int] | Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """The values of one metric over the active steps of a test.
-
-    Attributes:
-        total: The sum over the steps.
-        low: The smallest value of a step.
-        high: The largest value of a step.
-        values: The value of each step, if they differ and were kept. Equal ones take no space, so a hostile
-            document cannot take much memory with few characters.
-    """
+    """The values of one metric over the active steps of a test."""
 
     steps: int
-    total: int
-    low: int
-    high: int
+    total: int  # the sum over the steps
+    low: int  # the smallest value of a step
+    high: int  # the largest value of a step
+    # The value of each step, if they differ and were kept. Equal ones take no space, so a hostile document
+    # cannot take much memory with few characters.
     values: tuple[int, ...] | None = None
 
     @classmethod
@@ -111,11 +105,7 @@ class Samples:
 
     @classmethod
     def from_document(cls, document: SamplesDocument, *, steps: int) -> Samples:
-        """Read what `to_document` wrote.
-
-        Raises:
-            ValueError: The samples contradict themselves or the number of steps.
-        """
+        """Read what `to_document` wrote; a ValueError if it contradicts itself or the number of steps."""
         if isinstance(document, int):
             return _constant(document, steps)
         if isinstance(document, Mapping):

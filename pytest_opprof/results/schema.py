@@ -1,4 +1,4 @@
-"""The contract of a document: its schema, and one sentence on what is wrong.
+"""The contract of a document: its schema, one sentence on what is wrong, and older versions.
 
 The schemas are files (``schemas/``) that other tools read too.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ import jsonschema_rs
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, refusal
 from pytest_opprof.results.members import Document
-from pytest_opprof.results.upgrade import upgraded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,11 +58,7 @@ class Contract(StrEnum):
 
 
 def contract_of(document: object, *, where: str) -> Contract:
-    """The contract that a document claims.
-
-    Raises:
-        DocumentError: It is not a document of ours.
-    """
+    """The contract that a document claims."""
     kind = document.get("kind") if isinstance(document, dict) else None
     for contract in Contract:
         if kind == contract.kind:
@@ -73,18 +69,9 @@ def contract_of(document: object, *, where: str) -> Contract:
 
 
 def validate(document: object, contract: Contract, *, where: str) -> Document:
-    """Check a parsed document against its schema.
+    """Check a parsed document against its schema; one of an older version is upgraded in place.
 
-    Args:
-        document: What the JSON parser gave.
-        where: Its name in errors: its file.
-
-    Returns:
-        The same document. An older version is upgraded in place.
-
-    Raises:
-        DocumentError: Another kind of document, a newer version, or a value that the schema refuses, with the
-            value's JSON path.
+    The DocumentError for a refused value has the value's JSON path.
     """
     found = contract_of(document, where=where)
     assert isinstance(document, dict), "contract_of refuses anything else"
@@ -190,3 +177,55 @@ def _quoted(value: object) -> str:
         return "an object" if isinstance(value, dict) else "a list"
     text = ascii(value) if value is not None else "null"
     return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 3]}..."
+
+
+# The members of a version 1 row that are metrics now, and their names.
+_METRICS: Mapping[str, str] = {
+    "count": "count",
+    "views": "views",
+    "cpu_time_total_ns": "cpu_time_total",
+    "self_cpu_time_total_ns": "self_cpu_time_total",
+    "cpu_memory": "cpu_memory",
+    "device_memory": "device_memory",
+    "flops": "flops",
+}
+
+
+def upgraded(document: dict[str, Any], *, version: int) -> dict[str, Any]:
+    """A run or a comparison in the shape of ``version``, today's, upgraded in place.
+
+    Version 1 had a member for each number of a row. The document is not validated yet: a part of another
+    shape is left for the schema to refuse.
+    """
+    written = document.get("schema_version")
+    if type(written) is int and written == 1 < version:
+        for row in _rows(document):
+            _upgrade(row)
+        document["schema_version"] = version
+    return document
+
+
+def _rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of a run's tests, and of both sides of a comparison's."""
+    for test in _objects(document.get("tests")):
+        for side in (test, *_objects([test.get("base"), test.get("head")])):
+            yield from _objects(side.get("ops"))
+
+
+def _objects(found: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(found, list):
+        yield from (each for each in found if isinstance(each, dict))
+
+
+def _upgrade(row: dict[str, Any]) -> None:
+    devices = row.pop("device", {})
+    if not isinstance(devices, dict):
+        row["metrics"] = devices
+        return
+    metrics = {new: row.pop(old) for old, new in _METRICS.items() if old in row} | devices
+    # Times were also written for rows without times.
+    row["metrics"] = {
+        name: value
+        for name, value in metrics.items()
+        if name == "count" or type(value) is not int or value != 0
+    }

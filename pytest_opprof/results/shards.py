@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
+from pytest_opprof.metrics.host import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.merge import shared
@@ -36,26 +36,17 @@ _MISSING = "missing: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A run to be joined.
+    """A run to be joined."""
 
-    Attributes:
-        run: The run. For a rank other than 0 without tests: these are read in turn, so that thousands of
-            ranks are never in memory together.
-        where: Its name in sentences: its file.
-        read: Reads the tests of a run that lacks them.
-    """
-
+    # The run. For a rank other than 0 without tests: these are read in turn, so that thousands of ranks are
+    # never in memory together.
     run: Run
-    where: str
-    read: Callable[[], tuple[TestResult, ...]] | None = None
+    where: str  # its name in sentences: its file
+    read: Callable[[], tuple[TestResult, ...]] | None = None  # reads the tests of a run that lacks them
 
     @classmethod
     def of_file(cls, path: Path) -> Part:
-        """A run's file; tests of ranks other than 0 are dropped until they are needed.
-
-        Raises:
-            DocumentError: It cannot be read, or is not a run.
-        """
+        """A run's file; tests of ranks other than 0 are dropped until they are needed."""
         whole = cls(run=read_run(path), where=str(path))
         if whole.rank == 0:
             return whole
@@ -75,29 +66,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The result.
+    """The result."""
 
-    Attributes:
-        run: All tests; the gaps are among its notes.
-        notes: Tests that were in several parts, and what disagreed.
-        gaps: What is known to be missing.
-    """
-
-    run: Run
-    notes: tuple[str, ...] = ()
-    gaps: tuple[str, ...] = ()
+    run: Run  # all tests; the gaps are among its notes
+    notes: tuple[str, ...] = ()  # tests that were in several parts, and what disagreed
+    gaps: tuple[str, ...] = ()  # what is known to be missing
 
 
 def join(parts: Sequence[Part], *, expected: int | None = None, collected: Collection[str] = ()) -> Joined:
-    """Join runs.
+    """Join runs, one at least; a UsageError if their commits or environments do not allow it.
 
-    Args:
-        parts: One at least.
-        expected: How many shards there should be.
-        collected: The node ids of all tests that should have been measured by some shard.
-
-    Raises:
-        UsageError: Their commits differ, or their environments in what counts depend on.
+    `expected` is how many shards there should be, and `collected` has the node ids of all tests that some
+    shard should have measured.
     """
     parts, notes = _each_once(parts)
     _refuse_other_commits(parts)
@@ -218,7 +198,9 @@ def _compared(
             why = "was not measured" if other is None else other.measurement.reason or f"{other.outcome}"
             lacking.append(f"{node_id} on rank {rank}: it {why}")
             continue
-        tests[node_id] = repeated(test, _without_instructions(other), fresh_process=False)
+        # A rank may run more Python code than others, such as the one that logs.
+        totals = {name: value for name, value in other.totals.items() if name not in _INSTRUCTIONS}
+        tests[node_id] = repeated(test, replace(other, totals=totals), fresh_process=False)
         how = _disagreement(test, tests[node_id])
         if how:
             notes.append(f"{node_id} on rank 0 and rank {rank}: {how}")
@@ -228,12 +210,6 @@ def _compared(
 
 def _figures(test: TestResult) -> dict[str, int]:
     return {name: round(samples.mean) for name, samples in test.totals.items()}
-
-
-def _without_instructions(test: TestResult) -> TestResult:
-    """A rank may run more Python code than others, such as the one that logs."""
-    totals = {name: value for name, value in test.totals.items() if name not in _INSTRUCTIONS}
-    return replace(test, totals=totals)
 
 
 def _missing_shards(shards: Sequence[Part], expected: int | None) -> Iterator[str]:
@@ -278,9 +254,7 @@ def _run_of(
     parts: Sequence[Part], environment: Environment, tests: tuple[TestResult, ...], *, notes: Sequence[str]
 ) -> Run:
     runs = [part.run for part in parts]
-    by_notes: dict[str, None] = {}
-    for run in runs:
-        by_notes |= dict.fromkeys(run.notes)
+    of_runs = dict.fromkeys(note for run in runs for note in run.notes)
     names = {run.name for run in runs}
     ids = ",".join(sorted(run.run_id for run in runs))
     return replace(
@@ -290,6 +264,6 @@ def _run_of(
         created=min(run.created for run in runs),
         name=names.pop() if len(names) == 1 else None,
         environment=environment,
-        notes=bounded_notes([*notes, *by_notes]),
+        notes=bounded_notes([*notes, *of_runs]),
         tests=tests,
     )

@@ -12,8 +12,8 @@ from pytest_opprof.kinds import PYTHON_CALLS, EventKind
 from pytest_opprof.metrics import Source
 from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
-from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.names import bounded
+from pytest_opprof.results.rows import Cycle
 from pytest_opprof.results.run import CaptureStats, Environment, Run, TestResult
 from pytest_opprof.results.shards import RANK, WORLD_SIZE
 from pytest_opprof.units import NS_IN_S, parts_per_million
@@ -30,11 +30,7 @@ _LONGEST_FIELD = 200
 
 
 def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
-    """One run with one test: the trace's steps, or the whole trace as one step if it has none.
-
-    Args:
-        test_name: Pairs the test with that of another run.
-    """
+    """One run with one test: the trace's steps, or the whole trace as one step if it has none."""
     recording = trace.recording
     steps = len(recording.steps)
     groups: Sequence[OpGroup] = recording.groups()

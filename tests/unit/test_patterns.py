@@ -5,7 +5,7 @@ import fnmatch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_opprof.metrics.patterns import is_pattern, matches
+from pytest_opprof.metrics.paths import is_pattern, matches
 
 PATTERNS = st.text(alphabet="ab*?[]!-^\\\n", max_size=12)
 NAMES = st.text(alphabet="ab[]!-^\\\n*", max_size=12)

@@ -18,12 +18,14 @@ All other ops simply come or go. The cost is O(n log n) in the nodes of both tre
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_opprof.compare.comparison import RewriteKind
-from pytest_opprof.compare.rewrites.call_trees import ROOT, CallTree
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import TestResult
 
 # An op's name, and whether it runs on a device.
@@ -34,30 +36,20 @@ _Siblings: TypeAlias = "tuple[str, Sequence[int], Sequence[int]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriting:
-    """Other ops at one place of the call tree.
-
-    Attributes:
-        within: The common caller of each place; empty for the test itself.
-        before: The outermost ops that were there.
-        after: The outermost ops that are there now.
-        lost: The calls that were there, with those inside.
-        gained: The calls that are there now, with those inside.
-        on_device: These are kernels.
-    """
+    """Other ops at one place of the call tree."""
 
     kind: RewriteKind
-    within: tuple[str, ...]
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    lost: dict[str, int]
-    gained: dict[str, int]
-    on_device: bool = False
+    within: tuple[str, ...]  # the common caller of each place; empty for the test itself
+    before: tuple[str, ...]  # the outermost ops that were there
+    after: tuple[str, ...]  # the outermost ops that are there now
+    lost: dict[str, int]  # the calls that were there, with those inside
+    gained: dict[str, int]  # the calls that are there now, with those inside
+    on_device: bool = False  # these are kernels
 
     def net(self) -> dict[Key, int]:
         """By op, how many more calls there are now, unless 0."""
-        rises = {name: -calls for name, calls in self.lost.items()}
-        for name, calls in self.gained.items():
-            rises[name] = rises.get(name, 0) + calls
+        rises = Counter({name: -calls for name, calls in self.lost.items()})
+        rises.update(self.gained)
         return {(name, self.on_device): rise for name, rise in rises.items() if rise}
 
 
@@ -99,7 +91,14 @@ class _Alignment:
         after = {self._head.names[node]: node for node in head}
         for name in before.keys() & after.keys():
             self._wait(name, before[name], after[name])
-        less, more = self._shifted(before, after)
+        # The siblings that both sides have, with fewer calls, and with more.
+        rises = {
+            name: self._head.counts[after[name]] - self._base.counts[node]
+            for name, node in before.items()
+            if name in after
+        }
+        less = [_Part(name, -rise, None) for name, rise in rises.items() if rise < 0]
+        more = [_Part(name, rise, None) for name, rise in rises.items() if rise > 0]
         gaps = [
             (_parts(self._base, before, names[0]), _parts(self._head, after, names[1]))
             for names in _gaps(list(before), list(after))
@@ -116,16 +115,6 @@ class _Alignment:
         gained = [part for gap in untold for part in gap[1]] + more
         if not self._is_told(within, lost, gained):
             self._tell_one_sided(within, lost, gained)
-
-    def _shifted(self, before: dict[str, int], after: dict[str, int]) -> tuple[list[_Part], list[_Part]]:
-        """The siblings that both sides have, with fewer calls, and with more."""
-        less: list[_Part] = []
-        more: list[_Part] = []
-        for name, node in before.items():
-            rise = self._head.counts[after[name]] - self._base.counts[node] if name in after else 0
-            if rise:
-                (more if rise > 0 else less).append(_Part(name, abs(rise), None))
-        return less, more
 
     def _is_told(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
         return bool(lost and gained) and (
@@ -157,10 +146,9 @@ class _Alignment:
             wrapper = around[0].node if len(around) == 1 and moved else None
             if wrapper is None:
                 continue
-            calls: dict[str, int] = {}
-            for child in tree.children[wrapper].values():
-                tree.add_calls(child, calls)
-            if all(calls.get(part.name, 0) == part.count for part in moved):
+            calls = tree.calls_of(wrapper)
+            calls[around[0].name] -= around[0].count
+            if all(calls[part.name] == part.count for part in moved):
                 whole = self._rewriting(kind, within, lost, gained)
                 if len({rise > 0 for rise in whole.net().values()}) == 1:
                     self._found.append(whole)
@@ -190,8 +178,7 @@ class _Alignment:
         pairs = list(zip(lost, gained, strict=True))
         if any(old.count != new.count for old, new in pairs):
             return False
-        fits = self._is_other_name if len(pairs) == 1 else self._are_alike
-        if not all(fits(old, new) for old, new in pairs):
+        if not all(self._fits(old, new, is_alone=len(pairs) == 1) for old, new in pairs):
             return False
         for old, new in pairs:
             bare = ([_Part(part.name, part.count, None)] for part in (old, new))
@@ -200,16 +187,12 @@ class _Alignment:
                 self._wait(new.name, old.node, new.node)
         return True
 
-    def _is_other_name(self, old: _Part, new: _Part) -> bool:
+    def _fits(self, old: _Part, new: _Part, *, is_alone: bool) -> bool:
         if old.node is None or new.node is None:
             # One common sibling runs less and another more: neither name is new.
-            return old.node is not new.node
-        return bool(self._base.children[old.node]) == bool(self._head.children[new.node])
-
-    def _are_alike(self, old: _Part, new: _Part) -> bool:
-        if old.node is None or new.node is None:
-            return False
-        return len(self._base.children[old.node]) == len(self._head.children[new.node])
+            return is_alone and old.node is not new.node
+        before, after = len(self._base.children[old.node]), len(self._head.children[new.node])
+        return bool(before) == bool(after) if is_alone else before == after
 
     def _is_fused_or_split(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
         fused, split = (RewriteKind.FUSED, gained, lost), (RewriteKind.SPLIT, lost, gained)
@@ -294,11 +277,51 @@ def _is_multiple(part: _Part, one: _Part) -> bool:
     return part.count % one.count == 0
 
 
-def _calls(tree: CallTree, parts: Iterable[_Part]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _calls(tree: CallTree, parts: Iterable[_Part]) -> Counter[str]:
+    found: Counter[str] = Counter()
     for part in parts:
-        if part.node is None:
-            found[part.name] = found.get(part.name, 0) + part.count
-        else:
-            tree.add_calls(part.node, found)
+        found.update({part.name: part.count} if part.node is None else tree.calls_of(part.node))
     return found
+
+
+ROOT = 0  # the test itself
+
+
+class CallTree:
+    """A side's call tree: who called whom how often. A node is a path of names; the test itself is node 0.
+
+    Python calls and the steps' own ranges are left out, and the ops in them belong to the op or range around:
+    code that moved to another function or line still runs the same ops.
+    """
+
+    def __init__(self, test: TestResult, *, weight: int) -> None:
+        self.names = [""]  # of nodes
+        # How often each path was called, over all steps, times the weight: the other side's steps.
+        self.counts = [0]
+        self.children: list[dict[str, int]] = [{}]  # by name, in the order in which they were first called
+        calls = {row.name for row in test.ops if row.kind is OpKind.CALL}
+        left_out = calls - {row.name for row in test.ops if row.kind is not OpKind.CALL} | {STEP_NAME}
+        place: list[int] = []
+        for node in test.tree:
+            above = ROOT if node.parent < 0 else place[node.parent]
+            if node.name in left_out:
+                place.append(above)
+                continue
+            mine = self.children[above].setdefault(node.name, len(self.names))
+            if mine == len(self.names):
+                self.names.append(node.name)
+                self.counts.append(0)
+                self.children.append({})
+            self.counts[mine] += node.count * weight
+            place.append(mine)
+
+    def calls_of(self, node: int) -> Counter[str]:
+        """The calls of a node, and of all nodes inside it, summed by name."""
+        found: Counter[str] = Counter()
+        waiting = [node]  # not by recursion: a tree may be as deep as it has nodes
+        while waiting:
+            inside = waiting.pop()
+            name = self.names[inside]
+            found[name] += self.counts[inside]
+            waiting.extend(reversed(self.children[inside].values()))
+        return found

@@ -16,25 +16,18 @@ from pytest_opprof.units import EVERY_PPM
 
 # The average share of false ones among the tests, or ops, called slower (or faster).
 FALSE_DISCOVERIES = 0.05
-# A base that differs from itself stops everything, so it needs more evidence.
-CONTROL_FALSE_DISCOVERIES = 0.01
-CONFIRMED_BELOW = 0.01
 _MOST_PPM = 10**12  # fits a document; a side a million times slower needs no closer look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSettings:
-    """When a test is slower.
+    """When a test is slower."""
 
-    Attributes:
-        min_effect: The least change of a test's time that matters, as a share of the base.
-        max_noise: How much the base may differ from itself for a test to be judged.
-        least_processes: The fewest processes a side to judge a test.
-    """
-
+    # The least change of a test's time that matters, as a share of the base.
     min_effect: Fraction = Fraction(3, 100)
+    # How much the base may differ from itself for a test to be judged.
     max_noise: Fraction = Fraction(20, 100)
-    least_processes: int = 8
+    least_processes: int = 8  # the fewest processes a side to judge a test
 
 
 class Direction(StrEnum):
@@ -46,23 +39,15 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTime:
-    """An op's part in the change of its test: its self CPU time and calls in a step.
-
-    Attributes:
-        base_ns: The lower quartile of the base's processes' fastest steps; 0 if they lack it.
-        head_ns: The same of the head.
-        base_count: Calls in a step before.
-        head_count: Calls in a step now.
-        is_significant: The sides differ significantly, corrected for the number of ops.
-    """
+    """An op's part in the change of its test: its self CPU time and calls in a step."""
 
     name: str
     kind: OpKind
-    base_ns: int
-    head_ns: int
-    base_count: int
-    head_count: int
-    is_significant: bool
+    base_ns: int  # the lower quartile of the base's processes' fastest steps; 0 if they lack it
+    head_ns: int  # the same of the head
+    base_count: int  # calls in a step before
+    head_count: int  # calls in a step now
+    is_significant: bool  # the sides differ significantly, corrected for the number of ops
 
     @property
     def rise_ns(self) -> int:
@@ -105,62 +90,43 @@ class Sides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestTimes:
-    """One test of an A/B.
-
-    Attributes:
-        verdict: The worse of its times' and its exact gates'; None for a test that did not run.
-        cause: What made it slower or do more, in few words; empty if unknown.
-        noise_ppm: By what share the base's halves differ; None if unknown.
-        flagged: Which way it went by more than its noise in the first round; None if it did not.
-        times: The first round; None for a test without times.
-        confirmation: The second round, if any.
-        ops: The ops behind a flagged test's change, the largest part first.
-    """
+    """One test of an A/B."""
 
     __test__ = False  # not a test class for pytest to collect
 
     node_id: str
-    verdict: Verdict | None
+    verdict: Verdict | None  # the worse of its times' and its exact gates'; None for a test that did not run
     reason: str = ""
-    cause: str = ""
-    noise_ppm: int | None = None
+    cause: str = ""  # what made it slower or do more, in few words; empty if unknown
+    noise_ppm: int | None = None  # by what share the base's halves differ; None if unknown
+    # Which way it went by more than its noise in the first round; None if it did not.
     flagged: Direction | None = None
-    times: Sides | None = None
-    confirmation: Sides | None = None
-    ops: tuple[OpTime, ...] = ()
+    times: Sides | None = None  # the first round; None for a test without times
+    confirmation: Sides | None = None  # the second round, if any
+    ops: tuple[OpTime, ...] = ()  # the ops behind a flagged test's change, the largest part first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """The base's processes against each other: the differences that this machine finds in equal code.
+    """The base's processes against each other: the differences that this machine finds in equal code."""
 
-    Attributes:
-        noise_ppm: The largest difference of a test's halves, as a share; None without processes for halves.
-        noisiest: The test that has it.
-        flagged: Tests whose halves differ so clearly that nothing here can be trusted.
-    """
-
+    # The largest difference of a test's halves, as a share; None without processes for halves.
     noise_ppm: int | None = None
-    noisiest: str = ""
-    flagged: tuple[str, ...] = ()
+    noisiest: str = ""  # the test that has it
+    flagged: tuple[str, ...] = ()  # tests whose halves differ so clearly that nothing here can be trusted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeComparison:
-    """Base and head, measured by turns on one machine.
+    """Base and head, measured by turns on one machine."""
 
-    Attributes:
-        exact: The exact gates' results for the same processes; it has both sides.
-        tests: Failures first.
-    """
-
-    exact: Comparison
+    exact: Comparison  # the exact gates' results for the same processes; it has both sides
     settings: TimeSettings = field(default_factory=TimeSettings)
     base_processes: int = 0
     head_processes: int = 0
     control: Control = field(default_factory=Control)
     notes: tuple[str, ...] = ()
-    tests: tuple[TestTimes, ...] = ()
+    tests: tuple[TestTimes, ...] = ()  # failures first
 
     @property
     def counts(self) -> Counter[Verdict]:

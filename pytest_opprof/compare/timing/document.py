@@ -16,21 +16,12 @@ from pytest_opprof.units import EVERY_PPM
 
 
 def write_time_comparison(path: Path, comparison: TimeComparison) -> None:
-    """Write an A/B; ``.gz`` at the end of the name packs it.
-
-    Raises:
-        StoreError: It cannot be written; an existing file is unchanged.
-    """
+    """Write an A/B; ``.gz`` at the end of the name packs it."""
     write_document(path, time_comparison_to_document(comparison), Contract.COMPARISON)
 
 
 def read_judged(path: Path) -> Comparison | TimeComparison:
-    """Read a comparison, with the times of an A/B if it has them.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: It holds no comparison that this release can use.
-    """
+    """Read a comparison, with the times of an A/B if it has them."""
     document = read_document(path, Contract.COMPARISON)
     read = time_comparison_from_document if "times" in document else comparison_from_document
     return read(document, where=shown(path))
@@ -53,14 +44,7 @@ def time_comparison_to_document(comparison: TimeComparison) -> Document:
 
 
 def time_comparison_from_document(document: Document, *, where: str) -> TimeComparison:
-    """The A/B that a document holds.
-
-    Args:
-        document: What comparison.schema.json accepted, with times.
-
-    Raises:
-        DocumentError: Numbers that contradict each other.
-    """
+    """The A/B that a document holds, which comparison.schema.json accepted."""
     times = document["times"]
     settings = times["settings"]
     refuse_repeats((test["node_id"] for test in times["tests"]), where=where, path="times.tests")

@@ -15,30 +15,9 @@ from dataclasses import replace
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.sessions import Policy, compare_runs
-from pytest_opprof.compare.timing.comparison import (
-    Control,
-    Sides,
-    TestTimes,
-    TimeComparison,
-    TimeSettings,
-)
+from pytest_opprof.compare.timing import samples, verdicts
+from pytest_opprof.compare.timing.comparison import Control, Sides, TestTimes, TimeComparison, TimeSettings
 from pytest_opprof.compare.timing.ops import cause_of, explain
-from pytest_opprof.compare.timing.samples import (
-    Readings,
-    Refusal,
-    disturbances,
-    readings_by_test,
-    undisturbed,
-    wall_times,
-)
-from pytest_opprof.compare.timing.verdicts import (
-    confirmed_below,
-    control_of,
-    first_round,
-    too_few,
-    too_noisy,
-    verdict_on,
-)
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS, SETTINGS
@@ -63,18 +42,10 @@ def compare_times(
     confirmation: tuple[Sequence[Run], Sequence[Run]] | None = None,
     policy: Policy | None = None,
 ) -> TimeComparison:
-    """Judge an A/B.
+    """Judge an A/B: one run for each process of a side, in the order in which they ran, by turns.
 
-    The same runs always give the same answer. Fresh processes should confirm the tests in its ``flagged``.
-
-    Args:
-        base: One run for each process that measured the base, in the order in which they ran.
-        head: The same of the head; the processes took turns.
-        confirmation: Base and head of fresh processes that reran the flagged tests.
-        policy: The rules set outside the tests, for the exact gates.
-
-    Raises:
-        UsageError: A side without a process.
+    The same runs always give the same answer. Fresh processes should confirm the tests in its ``flagged``:
+    their runs of the base and of the head are the `confirmation`.
     """
     for name, side in (("base", base), ("head", head)):
         if not side:
@@ -90,7 +61,7 @@ def compare_times(
         base_processes=len(base),
         head_processes=len(head),
         control=evidence.control,
-        notes=(*_notes(base, head), *disturbances(evidence.tests, settings=settings)),
+        notes=(*_notes(base, head), *samples.disturbances(evidence.tests, settings=settings)),
         tests=tuple(tests),
     )
 
@@ -108,29 +79,31 @@ class _Evidence:
         policy: Policy | None,
     ) -> None:
         self.settings = settings
-        self.tests = readings_by_test(base, head)
-        self.again = None if confirmation is None else readings_by_test(*confirmation)
+        self.tests = samples.readings_by_test(base, head)
+        self.again = None if confirmation is None else samples.readings_by_test(*confirmation)
         self.exact = _exact(base, head, tests=self.tests, policy=policy)
-        self.times = {node_id: wall_times(test, settings=settings) for node_id, test in self.tests.items()}
+        self.times = {
+            node_id: samples.wall_times(test, settings=settings) for node_id, test in self.tests.items()
+        }
         timed = {node_id: sides for node_id, sides in self.times.items() if isinstance(sides, Sides)}
-        self.control, self.noise_ppm = control_of(timed, settings=settings)
+        self.control, self.noise_ppm = verdicts.control_of(timed, settings=settings)
         again = confirmation or ((), ())
         everywhere = _other_host([*base, *head, *again[0], *again[1]])
         everywhere = everywhere or _mixed("base", [*base, *again[0]]) or _mixed("head", [*head, *again[1]])
         everywhere = everywhere or _failed_control(self.control)
         self.objections = {
             node_id: everywhere
-            or too_few(sides, tests=len(timed), settings=settings)
-            or too_noisy(self.noise_ppm.get(node_id, 0), settings=settings)
+            or verdicts.too_few(sides, tests=len(timed), settings=settings)
+            or verdicts.too_noisy(self.noise_ppm.get(node_id, 0), settings=settings)
             for node_id, sides in timed.items()
         }
         judged = {node_id: sides for node_id, sides in timed.items() if not self.objections[node_id]}
-        self.findings = first_round(judged, noise=self.noise_ppm, settings=settings)
+        self.findings = verdicts.first_round(judged, noise=self.noise_ppm, settings=settings)
 
     def judged(self, node_id: str) -> TestTimes:
         """One test with the verdict on its times and its exact gates."""
         exact, sides = self.exact.test(node_id), self.times[node_id]
-        if isinstance(sides, Refusal):
+        if isinstance(sides, samples.Refusal):
             refused = TestTimes(node_id=node_id, verdict=sides.verdict, reason=sides.reason)
             # Counts and limits may be judged without times, unless the test did not run.
             has_counts = sides.verdict in {Verdict.INCONCLUSIVE, Verdict.NEW}
@@ -142,17 +115,17 @@ class _Evidence:
         if finding is None:
             return _with_exact(replace(bare, verdict=Verdict.PASS, reason=self._blind_spot(node_id)), exact)
         confirmation = self._confirmation(node_id)
-        verdict, reason = verdict_on(
+        verdict, reason = verdicts.verdict_on(
             sides,
             finding,
             confirmation=confirmation,
-            below=confirmed_below(self.findings, finding),
+            below=verdicts.confirmed_below(self.findings, finding),
             settings=self.settings,
         )
         rounds = [self.tests[node_id]]
         if self.again is not None and isinstance(confirmation, Sides):
             rounds.append(self.again[node_id])
-        counted = [undisturbed(each, settings=self.settings) for each in rounds]
+        counted = [samples.undisturbed(each, settings=self.settings) for each in rounds]
         ops = explain(counted, sides, finding.direction)
         found = replace(
             bare,
@@ -165,12 +138,12 @@ class _Evidence:
         )
         return _with_exact(found, exact)
 
-    def _confirmation(self, node_id: str) -> Sides | Refusal | None:
+    def _confirmation(self, node_id: str) -> Sides | samples.Refusal | None:
         if self.again is None:
             return None
         if node_id not in self.again:
-            return Refusal(verdict=Verdict.INCONCLUSIVE, reason="no fresh process ran it")
-        return wall_times(self.again[node_id], settings=self.settings)
+            return samples.Refusal(verdict=Verdict.INCONCLUSIVE, reason="no fresh process ran it")
+        return samples.wall_times(self.again[node_id], settings=self.settings)
 
     def _blind_spot(self, node_id: str) -> str:
         """A sentence on a passed test whose noise exceeds the change of interest."""
@@ -210,7 +183,7 @@ def _exact_cause(exact: TestComparison) -> str:
 
 
 def _exact(
-    base: Sequence[Run], head: Sequence[Run], *, tests: Mapping[str, Readings], policy: Policy | None
+    base: Sequence[Run], head: Sequence[Run], *, tests: Mapping[str, samples.Readings], policy: Policy | None
 ) -> Comparison:
     """The exact gates on what all processes of a side agree on: each is another's certificate."""
     before = replace(base[0], tests=tuple(_agreed(test.base) for test in tests.values() if test.base))

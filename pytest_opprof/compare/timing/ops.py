@@ -6,12 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from pytest_opprof.compare.timing.comparison import (
-    FALSE_DISCOVERIES,
-    Direction,
-    OpTime,
-    Sides,
-)
+from pytest_opprof.compare.timing.comparison import FALSE_DISCOVERIES, Direction, OpTime, Sides
 from pytest_opprof.compare.timing.samples import Readings
 from pytest_opprof.compare.timing.significance import combined_p, discoveries
 from pytest_opprof.compare.timing.verdicts import p_of
@@ -35,11 +30,7 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
     """The ops of a flagged test that went its way, the largest change first.
 
     Benjamini and Hochberg's procedure finds the significant ones among all ops of the test, by both rounds
-    together. If it finds none, only the op that changed most is given.
-
-    Args:
-        rounds: The test's processes, of the first round and of the confirmation, if any.
-        sides: Its times in the first round.
+    together. If it finds none, only the op that changed most is given. `sides` are the first round's times.
     """
     found = [_rows_of(each) for each in rounds]
     both = [rows for base, _ in found for rows in base], [rows for _, head in found for rows in head]
@@ -98,7 +89,10 @@ def _keys(rounds: Sequence[Readings], found: Sequence[_Processes]) -> list[_Key]
 
 def _op_time(processes: _Processes, key: _Key, *, is_significant: bool) -> OpTime:
     base_ns, head_ns = _self_times(processes, key).quartiles
-    base_count, head_count = (_calls(side, key) for side in processes)
+    base_count, head_count = (
+        round(statistics.median(rows[key].count.low if key in rows else 0 for rows in side))
+        for side in processes
+    )
     return OpTime(
         name=key[0],
         kind=key[1],
@@ -117,7 +111,3 @@ def _self_times(processes: _Processes, key: _Key) -> Sides:
         for side in processes
     )
     return Sides(base_ns=base_ns, head_ns=head_ns)
-
-
-def _calls(processes: Sequence[_Rows], key: _Key) -> int:
-    return round(statistics.median(rows[key].count.low if key in rows else 0 for rows in processes))

@@ -76,12 +76,9 @@ def undisturbed(test: Readings, *, settings: TimeSettings) -> Readings:
 
 
 def short_of_undisturbed(tests: Mapping[str, Readings], *, wanted: int) -> tuple[str, ...]:
-    """The tests that need and deserve more processes of one speed on a side.
+    """The tests that need and deserve more processes of one speed on a side than they have.
 
     A test with mostly disturbed processes may disturb itself, and more would not help.
-
-    Args:
-        wanted: Processes a side.
     """
     found = []
     for node_id, test in tests.items():
@@ -152,25 +149,21 @@ def _not_passed(test: Readings) -> Refusal | None:
     A test that failed or was skipped in only some processes of the base, or was skipped in only some of the
     head, is INCONCLUSIVE.
     """
-    bad = {
-        name: [each for each in side if each.outcome in _FAILED]
-        for name, side in (("head", test.head), ("base", test.base))
-    }
-    if bad["head"] and not bad["base"]:
-        reason = f"the test failed in {_of(bad['head'], test.head)} of the head, and in none of the base"
-        return Refusal(verdict=Verdict.ERROR, reason=reason)
-    if bad["base"]:
-        also = f" and in {_of(bad['head'], test.head)} of the head" if bad["head"] else ""
-        reason = f"the test failed in {_of(bad['base'], test.base)} of the base{also}"
-        is_flaky = len(bad["base"]) < len(test.base)
-        return Refusal(verdict=Verdict.INCONCLUSIVE if is_flaky else None, reason=reason)
+    in_base, in_head = ([each for each in side if each.outcome in _FAILED] for side in (test.base, test.head))
+    of_head = f"in {_of(in_head, test.head)} of the head"
+    if in_head and not in_base:
+        return Refusal(verdict=Verdict.ERROR, reason=f"the test failed {of_head}, and in none of the base")
+    if in_base:
+        reason = f"the test failed in {_of(in_base, test.base)} of the base"
+        return _flaky(in_base, test.base, f"{reason} and {of_head}" if in_head else reason)
     for name, side in (("base", test.base), ("head", test.head)):
-        skipped = [each for each in side if each.outcome is Outcome.SKIPPED]
-        if skipped:
-            is_flaky = len(skipped) < len(side)
-            reason = f"the test was skipped in {_of(skipped, side)} of the {name}"
-            return Refusal(verdict=Verdict.INCONCLUSIVE if is_flaky else None, reason=reason)
+        if skipped := [each for each in side if each.outcome is Outcome.SKIPPED]:
+            return _flaky(skipped, side, f"the test was skipped in {_of(skipped, side)} of the {name}")
     return None
+
+
+def _flaky(some: Sequence[TestResult], side: Sequence[TestResult], reason: str) -> Refusal:
+    return Refusal(verdict=Verdict.INCONCLUSIVE if len(some) < len(side) else None, reason=reason)
 
 
 def _not_measured(test: Readings) -> Refusal | None:

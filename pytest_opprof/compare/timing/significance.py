@@ -16,11 +16,7 @@ def p_of_rise(base: Sequence[int], head: Sequence[int]) -> float:
     """How likely values as high as ``head`` are if both sides are alike: the exact one-sided p.
 
     Mann and Whitney's test (1947) as a permutation test of rank sums. Equal values have their mean rank, and
-    the actual ranks are permuted: exact with ties too, unlike tables of U.
-
-    Args:
-        base: One value of each of the base's processes; at least one.
-        head: The same of the processes now.
+    the actual ranks are permuted: exact with ties too, unlike tables of U. Each value is that of a process.
     """
     ranks = _doubled_midranks((*base, *head))
     return _share_from(tuple(sorted(ranks)), len(head), sum(ranks[len(base) :]))

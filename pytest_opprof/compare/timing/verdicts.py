@@ -6,15 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_opprof.compare.timing.comparison import (
-    CONFIRMED_BELOW,
-    CONTROL_FALSE_DISCOVERIES,
-    FALSE_DISCOVERIES,
-    Control,
-    Direction,
-    Sides,
-    TimeSettings,
-)
+from pytest_opprof.compare.timing.comparison import FALSE_DISCOVERIES, Control, Direction, Sides, TimeSettings
 from pytest_opprof.compare.timing.samples import Refusal
 from pytest_opprof.compare.timing.significance import (
     combined_p,
@@ -26,6 +18,9 @@ from pytest_opprof.compare.timing.significance import (
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
 
+# A base that differs from itself stops everything, so it needs more evidence.
+_CONTROL_FALSE_DISCOVERIES = 0.01
+_CONFIRMED_BELOW = 0.01
 # A, B, B, A: a drift while the processes run affects both halves alike.
 _ROUND = 4
 _OUTER = frozenset({0, 3})
@@ -33,28 +28,20 @@ _OUTER = frozenset({0, 3})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The first round's finding on a test whose quartiles differ by enough.
-
-    Attributes:
-        is_significant: Its sides differ significantly, corrected for the number of tests.
-    """
+    """The first round's finding on a test whose quartiles differ by enough."""
 
     direction: Direction
-    is_significant: bool
+    is_significant: bool  # its sides differ significantly, corrected for the number of tests
 
 
 def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[Control, Mapping[str, int]]:
-    """Judge the base against itself.
-
-    Returns:
-        The control, and for each test by what share its base's halves differ.
-    """
+    """Judge the base against itself; with it, for each test, by what share its base's halves differ."""
     halves = {node_id: _halves(sides.base_ns) for node_id, sides in timed.items() if len(sides.base_ns) > 1}
     noise = {node_id: half.distance_ppm for node_id, half in halves.items()}
     if not noise:
         return Control(), noise
     p_values = [p for half in halves.values() for p in (p_of(half, each) for each in Direction)]
-    found = discoveries(p_values, rate=CONTROL_FALSE_DISCOVERIES)
+    found = discoveries(p_values, rate=_CONTROL_FALSE_DISCOVERIES)
     flagged = tuple(
         node_id
         for at, node_id in enumerate(halves)
@@ -71,7 +58,7 @@ def control_needs(timed: Iterable[Sides]) -> int:
     """
     halves = [_halves(sides.base_ns) for sides in timed]
     smallest = min((smallest_p(len(half.base_ns), len(half.head_ns)) for half in halves), default=0.0)
-    return math.ceil(smallest * len(halves) * len(Direction) / CONTROL_FALSE_DISCOVERIES)
+    return math.ceil(smallest * len(halves) * len(Direction) / _CONTROL_FALSE_DISCOVERIES)
 
 
 def first_round(
@@ -83,18 +70,12 @@ def first_round(
     second look too.
     """
     significant = {
-        direction: dict(
-            zip(
-                timed,
-                discoveries([p_of(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES),
-                strict=True,
-            )
-        )
+        direction: discoveries([p_of(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES)
         for direction in Direction
     }
     return {
-        node_id: Finding(direction=direction, is_significant=significant[direction][node_id])
-        for node_id, sides in timed.items()
+        node_id: Finding(direction=direction, is_significant=significant[direction][at])
+        for at, (node_id, sides) in enumerate(timed.items())
         if (direction := sides.direction) is not None
         and sides.distance_ppm > max(round(settings.min_effect * EVERY_PPM), noise.get(node_id, 0))
     }
@@ -107,8 +88,8 @@ def confirmed_below(findings: Mapping[str, Finding], finding: Finding) -> float:
     such tests, and chance would answer some: Bonferroni's bound keeps that to one A/B in a hundred.
     """
     if finding.is_significant:
-        return CONFIRMED_BELOW
-    return CONFIRMED_BELOW / sum(not each.is_significant for each in findings.values())
+        return _CONFIRMED_BELOW
+    return _CONFIRMED_BELOW / sum(not each.is_significant for each in findings.values())
 
 
 def too_few(sides: Sides, *, tests: int, settings: TimeSettings) -> str:
@@ -139,14 +120,9 @@ def verdict_on(
 ) -> tuple[Verdict, str]:
     """The verdict on a test that the first round found, and its reason.
 
-    Fresh processes must agree: significantly, and by more than `min_effect`, because the first round was
-    chosen for its change. If they show no such change, and could have, the first round met a bad moment. In
-    between it is INCONCLUSIVE; but a test that may be faster never fails.
-
-    Args:
-        sides: The first round.
-        confirmation: The second round, or why it has no times; None if there was none.
-        below: See `confirmed_below`.
+    Fresh processes must agree: significantly (`confirmed_below`), and by more than `min_effect`, because the
+    first round was chosen for its change. If they show no such change, and could have, the first round met a
+    bad moment. In between it is INCONCLUSIVE; but a test that may be faster never fails.
     """
     direction = finding.direction
     first = f"{_told(sides, direction)} in {_processes(sides)} (p = {p_of(sides, direction):.2g})"

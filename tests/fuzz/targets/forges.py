@@ -32,8 +32,7 @@ from pytest_opprof.forge.fork_verdict import Baselines
 from pytest_opprof.results.document import run_from_document
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit
-from pytest_opprof.results.schema import Contract
-from pytest_opprof.results.upgrade import upgraded
+from pytest_opprof.results.schema import Contract, upgraded
 
 _NOW: Final = datetime(2026, 1, 3, tzinfo=UTC)
 _ZIP: Final = b"PK"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from pytest_opprof.kinds import EventKind
-from pytest_opprof.results.cycle import Cycle
+from pytest_opprof.results.rows import Cycle
 from pytest_opprof.results.run import OpRow, TestResult
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import pytest
 from support.documents.judged_tests import compared
 from support.documents.strategies import simple_test
 
-from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.compare.work import with_moved_work
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples

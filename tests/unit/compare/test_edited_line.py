@@ -8,7 +8,7 @@ from support.documents.strategies import simple_test
 
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import CallLine
-from pytest_opprof.compare.edited_line import edited_line
+from pytest_opprof.compare.grown_line import edited_line
 
 LINE = CallLine(function="Model.forward", file="model.py", number=4, text="return x * 2")
 WAYS = {

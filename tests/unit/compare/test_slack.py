@@ -11,7 +11,7 @@ from pytest_opprof.compare.gates import parse_gates
 from pytest_opprof.compare.sessions import Policy, compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric
-from pytest_opprof.metrics.instructions import NATIVE_INSTRUCTIONS
+from pytest_opprof.metrics.host import NATIVE_INSTRUCTIONS
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 

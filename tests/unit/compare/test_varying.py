@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from support.documents.strategies import simple_test
 
-from pytest_opprof.compare.gates import Gates, parse_gates
-from pytest_opprof.compare.varying import varying_note
+from pytest_opprof.compare.gates import Gates, parse_gates, varying_note
 from pytest_opprof.results.run import Outcome, TestResult
 from pytest_opprof.results.samples import Samples
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_opprof.errors import DocumentError, StoreError
-from pytest_opprof.results.benchmark_machine import details_of, fingerprint_of
 from pytest_opprof.results.benchmark_run import (
+    details_of,
+    fingerprint_of,
     run_from_benchmarks,
     samples_of_rounds,
     samples_of_statistics,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_opprof.results.gc_paused import gc_paused
+from pytest_opprof.results.members import gc_paused
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,7 @@ import pytest
 from support.documents.strategies import cuda_test, simple_test
 
 from pytest_opprof.metrics import parse_path
-from pytest_opprof.results.run import TestResult
-from pytest_opprof.results.values import value_in
+from pytest_opprof.results.run import TestResult, value_in
 
 TEST = simple_test({"aten::mul": 2, "aten::add": 3, "work": 1})
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support.documents.strategies import simple_test
 
-from pytest_opprof.compare.rewrites.call_trees import ROOT, CallTree
+from pytest_opprof.compare.rewrites.alignment import ROOT, CallTree
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import TreeNode
 
