@@ -12,7 +12,7 @@ from typing import Any, overload
 from pytest_opprof.capture.stack_kinds import StackKind
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.chrome_list import trace_pieces
-from pytest_opprof.events.columns import Compat, TableOptions
+from pytest_opprof.events.columns import Compat, TableOptions, survey
 from pytest_opprof.events.folded_stacks import METRICS, folded_lines
 from pytest_opprof.events.forest import EventForest, losses_of
 from pytest_opprof.events.frames import (
@@ -24,14 +24,12 @@ from pytest_opprof.events.frames import (
 from pytest_opprof.events.function_event import FunctionEvent, own_events
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.key_averages import Grouping, KeyAverages, average, average_of_events, device_times
-from pytest_opprof.events.kineto_rows import kineto_events
+from pytest_opprof.events.kineto_results import kineto_events
 from pytest_opprof.events.names import summed_name
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.table import Tabular, build_table
-from pytest_opprof.events.table_row import survey
-from pytest_opprof.events.torch_rules import torch_events
-from pytest_opprof.events.torch_tree import nest
+from pytest_opprof.events.torch_rules import nest, torch_events
 from pytest_opprof.kinds import EventKind
 
 _WHOLE_STACKS = 1 << 16  # entries; deeper than Python calls can nest

@@ -14,13 +14,15 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import (
     Column,
     Compat,
+    Survey,
     TableOptions,
+    TableRow,
     TimeUnit,
     device_title,
     format_time,
+    survey,
     table_columns,
 )
-from pytest_opprof.events.table_row import Survey, TableRow, survey
 
 _GAP: Final = "  "
 
