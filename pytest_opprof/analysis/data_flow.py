@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytest_opprof.analysis.schemas import written_inputs
-from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
-from pytest_opprof.capture.inputs import Inputs, TensorIdentity
-from pytest_opprof.capture.op_values import item_bytes
+from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.capture.op_values import TensorIdentity, item_bytes
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.tensor_roles import Place
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import BACKWARD_SCOPE, EventKind
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_opprof.capture.folders import start_folder, temporary_folder
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.native_calls import name_text
 
 SITES: Final = "sites"
 CALLERS: Final = "callers"

@@ -10,22 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from pytest_opprof.capture.arguments import EVERY_OP
 from pytest_opprof.capture.call_sites import CALLERS, SITES, library_folders
 from pytest_opprof.capture.counters import CounterChoice, choose
-from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.cuda_source import MEMORY_CUDA, TENSORS_CUDA, CudaSource
+from pytest_opprof.capture.cuda import CUDA, MEMORY_CUDA, TENSORS_CUDA, CudaSource
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.memory_source import MALLOC, MallocMemory, PythonMemory, malloc_problem
 from pytest_opprof.capture.native import ABSENCE, fast, ffi, lib
 from pytest_opprof.capture.native_calls import check, text_at
-from pytest_opprof.capture.native_session import open_native_session
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.capture.sampling import EVERY_OP
+from pytest_opprof.capture.session_files import open_native_session
 from pytest_opprof.capture.sources import DEFAULT_SOURCES, INJECTED, MEMORY_SOURCES, refuse_unknown
-from pytest_opprof.capture.torch_import import torch_is_awaited
-from pytest_opprof.capture.torch_ops import OpDetails
-from pytest_opprof.capture.torch_source import OF_WORK, RETAINED, WORK, TorchSource
+from pytest_opprof.capture.torch_ops import OF_WORK, RETAINED, WORK, OpDetails, TorchSource, torch_is_awaited
 from pytest_opprof.capture.window import name_threads
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, name_text
 
 _INTERPRETER: Final = "_PyEval_EvalFrameDefault"
 

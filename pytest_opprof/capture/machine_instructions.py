@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from pytest_opprof.capture.instructions import Counted
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, name_text
 from pytest_opprof.capture.replay import COUNTS
 from pytest_opprof.errors import CaptureUnavailableError
 from pytest_opprof.regular_files import open_regular

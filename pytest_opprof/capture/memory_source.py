@@ -1,6 +1,6 @@
 """Memory events from Python's own allocators or the malloc family, in place of torch's.
 
-CUPTI reports device memory beside these (`cuda_source.py`).
+CUPTI reports device memory beside these (`cuda.py`).
 """
 
 from __future__ import annotations

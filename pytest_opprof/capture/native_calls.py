@@ -1,4 +1,4 @@
-"""The collector's texts, columns and error codes, as Python objects and exceptions."""
+"""The collector's names, texts, columns and error codes, as Python objects and exceptions."""
 
 from __future__ import annotations
 
@@ -84,3 +84,20 @@ def check(code: int) -> None:
     if code == lib.OP_EFORMAT:
         raise RecoveryError(last_error())
     raise CollectorError(last_error())
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def name_text(name_id: int) -> str:
+    """The text of an interned name."""
+    length = ffi.new("uint32_t *")
+    pointer = lib.op_name_text(name_id, length)
+    raw = bytes(ffi.buffer(pointer, length[0]))
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:  # a C library's range, in an encoding of its own
+        return raw.decode("utf-8", "backslashreplace")
+
+
+def printable(text: str) -> str:
+    """The text as valid UTF-8, as readers require: a lone surrogate is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check, names_of, numbered_texts
+from pytest_opprof.capture.native_calls import check, name_text, names_of, numbered_texts
 from pytest_opprof.kinds import EventKind
 
 _MOST_FLOPS: Final = 2**53 - 1  # of one event; the largest exact integer of JSON

@@ -65,12 +65,39 @@ class OpValue:
     strides: list[Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpOutputs:
-    """An op's outputs, and the id of its schema's text (`names.name_text`)."""
+@dataclass(frozen=True, slots=True)
+class TensorIdentity:
+    """Which tensor an input is.
 
-    schema_id: int
-    values: list[OpValue]
+    Attributes:
+        tensor: Address of torch's TensorImpl, which differs between views of one storage.
+        storage: Address of its memory, as `MemoryChange.address` has it; 0 for none.
+        device_type: Torch's number of the kind of device; 0 for the host.
+        device_index: Which device of that kind; -1 for the host.
+    """
+
+    tensor: int
+    storage: int
+    device_type: int
+    device_index: int
+
+
+def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None]] | None:
+    """For each input its tensors: one, those of a list, or none for a number; None as in `decode_inputs`.
+
+    A tensor without its own storage, such as a sparse one, or without a recorded identity is None.
+    """
+    words = input_words(block)
+    if words is None:
+        return None
+    inputs = []
+    pairs = _with_identities(tokens_of(words))
+    for token, identity in pairs:
+        is_tensor = token.tag in _TENSORS
+        members = itertools.islice(pairs, token.length) if token.tag is Tag.TENSOR_LIST else ()
+        identities = [identity] if is_tensor else [known for _, known in members]
+        inputs.append([None if one is None else TensorIdentity(*one.values[:4]) for one in identities])
+    return inputs
 
 
 def decode_values(block: memoryview[int]) -> list[OpValue]:
@@ -84,11 +111,11 @@ def decode_forward_thread(block: memoryview[int]) -> int:
     return block[1] | block[2] << 32 if block[0] & 0xFF == _ARGS_TORCH else 0
 
 
-def decode_outputs(block: memoryview[int]) -> OpOutputs | None:
-    """The op's outputs, in a block of their own; None for other blocks."""
+def decode_outputs(block: memoryview[int]) -> tuple[int, list[OpValue]]:
+    """The id of its schema's text (`name_text`), and its outputs; 0 and empty for other blocks."""
     if block[0] & 0xFF != _ARGS_OUTPUTS:
-        return None
-    return OpOutputs(schema_id=block[1], values=list(_values(block[2 : 1 + (block[0] >> 8)])))
+        return 0, []
+    return block[1], list(_values(block[2 : 1 + (block[0] >> 8)]))
 
 
 def _values(words: memoryview[int]) -> Iterator[OpValue]:

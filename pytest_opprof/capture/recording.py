@@ -7,34 +7,32 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pytest_opprof.capture.call_sites import CalledFrom, read_called_from
-from pytest_opprof.capture.call_tree import CallNode, read_call_tree
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.device_use import DeviceUse, read_device_use
-from pytest_opprof.capture.fields import FieldValue, decode_fields
 from pytest_opprof.capture.inputs import (
     INPUT_KEYS,
+    FieldValue,
     Inputs,
-    TensorIdentity,
-    decode_identities,
+    decode_fields,
     decode_inputs,
     decode_text,
     keyword_words,
 )
-from pytest_opprof.capture.memory import MemoryUse, memory_use
-from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.native import lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.native_calls import check, name_text, value_of
 from pytest_opprof.capture.op_groups import OpGroup, flops_by, read_groups, sum_up
 from pytest_opprof.capture.op_values import (
-    OpOutputs,
     OpValue,
+    TensorIdentity,
     decode_forward_thread,
+    decode_identities,
     decode_outputs,
     decode_values,
 )
 from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.capture.torch_compile import Compilations
 from pytest_opprof.capture.trace_file import write_trace
+from pytest_opprof.capture.window import CallNode, MemoryUse
 from pytest_opprof.kinds import EventKind
 
 _GIVEN_KEYWORDS: Final = frozenset({EventKind.RANGE, EventKind.TORCH})
@@ -95,9 +93,10 @@ class Recording(ResultColumns):
         """A torch op's inputs, with the tensors' identities if outputs were recorded."""
         return decode_values(self._block(event))
 
-    def outputs(self, event: int) -> OpOutputs | None:
-        """A torch op's outputs; None if they were not recorded."""
-        return decode_outputs(self._block_at(lib.op_result_outputs(self._result, event)))
+    def outputs(self, event: int) -> tuple[str, list[OpValue]]:
+        """A torch op's schema and outputs; empty if they were not recorded."""
+        schema, values = decode_outputs(self._block_at(lib.op_result_outputs(self._result, event)))
+        return name_text(schema) if schema else "", values
 
     def named_forward_thread(self, event: int) -> int:
         """As `forward_thread`, also for nodes without a forward op, such as AccumulateGrad."""
@@ -131,8 +130,10 @@ class Recording(ResultColumns):
         Raises:
             CollectorError: Out of memory.
         """
+        rows = ffi.new("op_memory_use **")
         with self._lock:
-            *steps, whole = memory_use(self._result, len(self.steps) + 1, on_device=on_device)
+            check(lib.op_result_memory_use(self._result, on_device, rows))
+            *steps, whole = (value_of(MemoryUse, rows[0][i]) for i in range(len(self.steps) + 1))
         return steps, whole
 
     def count_flops(self, formulas: Mapping[str, Callable[[Inputs], int | None]]) -> None:
@@ -185,8 +186,12 @@ class Recording(ResultColumns):
         Raises:
             CollectorError: Out of memory.
         """
+        nodes = ffi.new("op_path **")
+        count = ffi.new("uint64_t *")
         with self._lock:
-            return read_call_tree(self._result, limit=limit)
+            check(lib.op_result_paths(self._result, limit, nodes, count))
+            rows = [nodes[0][i] for i in range(count[0])]
+            return [value_of(CallNode, row, name=name_text(row.name)) for row in rows]
 
     def called_from(self) -> list[CalledFrom]:
         """Each op and range of the steps by its call sites; empty if these were not noted."""

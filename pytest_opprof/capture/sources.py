@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from pytest_opprof.capture.call_sites import CALLERS, SITES
-from pytest_opprof.capture.cuda_source import CUDA_SOURCES
+from pytest_opprof.capture.cuda import CUDA_SOURCES
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.native import lib
-from pytest_opprof.capture.torch_source import WORK
+from pytest_opprof.capture.torch_ops import WORK
 from pytest_opprof.errors import UsageError
 
 MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from typing import Any, overload
 
-from pytest_opprof.capture.stack_kinds import StackKind
+from pytest_opprof.capture.arguments import StackKind
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.chrome_list import trace_pieces
 from pytest_opprof.events.columns import Compat, TableOptions, survey

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import ref
 
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_CREDITED
 from pytest_opprof.data_loss import losses_of_recording
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks
-from pytest_opprof.kinds import DEVICE_WORK, EventKind
+from pytest_opprof.kinds import DEVICE_WORK, FLAG_ASYNC, FLAG_CREDITED, EventKind
 
 _FEW: Final = 1_000  # objects of events, before unreferenced ones are first removed
 # Calls of a device's runtime launch on behalf of the op around them.

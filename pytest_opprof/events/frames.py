@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pytest_opprof.capture.names import name_text, printable
+from pytest_opprof.capture.native_calls import name_text, printable
 from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg

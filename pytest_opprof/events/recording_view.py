@@ -7,9 +7,8 @@ from typing import Any, Protocol
 
 from pytest_opprof.capture.cpp_stacks import CppFrame
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
+from pytest_opprof.capture.window import MemoryChange, OpenCall, RecordingStats, StepInfo, ThreadInfo
 from pytest_opprof.events.kineto_event import KinetoResult
 
 
@@ -80,7 +79,7 @@ class RecordingView(Protocol):
 
     @property
     def flags(self) -> Sequence[int]:
-        """The flags of each event: the bits of `capture.event_flags`."""
+        """The flags of each event: the bits named ``FLAG_`` in `kinds`."""
 
     @property
     def scope(self) -> Sequence[int]:

@@ -9,10 +9,9 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
 from pytest_opprof.capture.window import OpenCall
 from pytest_opprof.events.recording_view import RecordingView
-from pytest_opprof.kinds import PYTHON_CALLS, EventKind
+from pytest_opprof.kinds import BACKWARD_SCOPE, PYTHON_CALLS, EventKind
 
 # A row that was not looked up yet; -1 means none.
 _UNKNOWN: Final = -2

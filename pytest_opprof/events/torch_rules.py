@@ -16,7 +16,6 @@ from inspect import signature
 from itertools import groupby
 from typing import Any, Final
 
-from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.device import DEVICE_MEMORY, HOST_MEMORY, DeviceType
 from pytest_opprof.events.function_event import FunctionEvent
@@ -28,6 +27,7 @@ from pytest_opprof.events.names import (
     filter_stack_entry,
     rewrite_name,
 )
+from pytest_opprof.kinds import BACKWARD_SCOPE
 from pytest_opprof.units import NS_IN_US
 
 # Devices whose events count as kernels of the op that caused them.

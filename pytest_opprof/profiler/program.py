@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_opprof.capture import cuda
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.torch_import import on_torch_import
+from pytest_opprof.capture.torch_ops import on_torch_import
 from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler.activities import ProfilerActivity
 from pytest_opprof.profiler.profile import profile

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_opprof.capture.call_tree import CallNode
     from pytest_opprof.capture.device_use import DeviceUse
-    from pytest_opprof.capture.memory import MemoryUse
     from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.window import CallNode, MemoryUse
     from pytest_opprof.events.user_frames import Place
 
 

@@ -13,12 +13,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pytest_opprof.capture.event_flags import BACKWARD_SCOPE, USER_SCOPE
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.op_values import OpValue, TensorValue
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.trace_file import write_text
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import BACKWARD_SCOPE, USER_SCOPE, EventKind
 
 SCHEMA: Final = "1.1.1-chakra.0.0.4"
 
@@ -105,7 +103,7 @@ class _Nodes:
         self, recording: Recording, event: int, numbers: dict[int, int], control: int, forward: _OpenOps
     ) -> dict[str, Any]:
         name, scope = recording.name(event), recording.scope[event]
-        outputs = recording.outputs(event)
+        schema, outputs = recording.outputs(event)
         forward_thread = recording.named_forward_thread(event) if scope == BACKWARD_SCOPE else 0
         caller = control if forward_thread else 0
         thread = recording.threads[recording.thread[event]]
@@ -122,7 +120,7 @@ class _Nodes:
             scope=scope,
             tid=thread.torch_thread,
             fw_tid=forward_thread,
-            op_schema=name_text(outputs.schema_id) if outputs and outputs.schema_id else "",
+            op_schema=schema,
             kernel_backend=backend,
             kernel_file=file,
         )
@@ -132,7 +130,7 @@ class _Nodes:
             control=control,
             attrs=attrs,
             inputs=self._values([*values, *more]),
-            outputs=self._values(outputs.values if outputs else []),
+            outputs=self._values(outputs),
         )
 
     def _values(self, values: Sequence[OpValue]) -> dict[str, list[Any]]:

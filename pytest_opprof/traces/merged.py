@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from pytest_opprof.capture.names import printable
+from pytest_opprof.capture.native_calls import printable
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.names import STEP_PREFIX

@@ -1,4 +1,4 @@
-"""Which stacks are recorded: those of Python, those of C++, or both."""
+"""What users may choose of a recording: the share of torch's ops, and the kind of stacks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import Final, Literal, TypeAlias
 
 from pytest_opprof.errors import UsageError
 
+EVERY_OP: Final = 1.0
+LEAST_SAMPLING: Final = 1e-6  # torch counts the ops until the next draw in 32 bits
+
+SAMPLING_KEY: Final = "opprof_sampling"  # in a trace's metadata: the share, unless it is 1
 StackKind: TypeAlias = Literal["python", "cpp", "all"]
 WithStack: TypeAlias = bool | StackKind
 
@@ -16,6 +20,21 @@ _SOURCES: Final[dict[object, frozenset[str]]] = {
     "cpp": frozenset({"cpp"}),
     "all": frozenset({"python", "cpp"}),
 }
+
+
+def parse_sampling(given: object, *, where: str) -> float:
+    """The requested share of ops.
+
+    Raises:
+        UsageError: It is not a number from `LEAST_SAMPLING` to 1.
+    """
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if is_number and LEAST_SAMPLING <= given <= EVERY_OP:  # type: ignore[operator]  # a number, and no NaN
+        return float(given)  # type: ignore[arg-type]
+    raise UsageError(
+        f"{where}: sampling is {given!r}; it is the share of torch's ops to record, from {LEAST_SAMPLING:g} "
+        "(one in a million) to 1 (all of them)"
+    )
 
 
 def stack_sources(given: object, *, where: str) -> frozenset[str]:
