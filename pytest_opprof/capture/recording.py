@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from pytest_opprof.capture.call_sites import CalledFrom, read_called_from
 from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.device_use import DeviceUse, read_device_use
 from pytest_opprof.capture.inputs import (
     INPUT_KEYS,
     FieldValue,
@@ -20,7 +19,7 @@ from pytest_opprof.capture.inputs import (
 )
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, name_text, value_of
-from pytest_opprof.capture.op_groups import OpGroup, flops_by, read_groups, sum_up
+from pytest_opprof.capture.op_groups import DeviceUse, OpGroup, flops_by, read_device_use, read_groups, sum_up
 from pytest_opprof.capture.op_values import (
     OpValue,
     TensorIdentity,

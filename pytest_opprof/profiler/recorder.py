@@ -19,9 +19,8 @@ from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import CollectorError, UsageError
 from pytest_opprof.profiler import enabled
-from pytest_opprof.profiler.cycle import Cycle
+from pytest_opprof.profiler.cycle import Cycle, TraceMetadata
 from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
-from pytest_opprof.profiler.metadata import TraceMetadata
 
 
 class WindowObserver(Protocol):

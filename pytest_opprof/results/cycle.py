@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_opprof.capture.device_use import DeviceUse
-    from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.op_groups import DeviceUse, OpGroup
     from pytest_opprof.capture.window import CallNode, MemoryUse
     from pytest_opprof.events.user_frames import Place
 

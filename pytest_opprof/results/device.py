@@ -23,8 +23,7 @@ from pytest_opprof.units import EVERY_PPM, ONE_IN_THOUSANDTHS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_opprof.capture.device_use import DeviceUse, DeviceWork
-    from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.op_groups import DeviceUse, DeviceWork, OpGroup
     from pytest_opprof.results.run import CaptureStats
 
 # A metric's name, by the collector's name of the measure.

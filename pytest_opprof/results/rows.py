@@ -15,8 +15,7 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_opprof.capture.device_use import DeviceWork
-    from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.op_groups import DeviceWork, OpGroup
     from pytest_opprof.results.cycle import Cycle
 
 # Beyond this many steps differing counts are kept as a range: they are not certified or gated.
