@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -34,12 +33,15 @@ _RISEN: Final = "terrible"  # red in chrome://tracing
 _FALLEN: Final = "good"
 _LIST: Final = 1  # the list's process, and its one thread
 _NAMES: Final = ("base", "head")
+_Key = tuple[str, bool, bool]  # an op's name, whether it ran on a device, and whether it is an annotation
 
 
 def write_merged(
     base: TraceFile, head: TraceFile, path: str | os.PathLike[str], *, found: TraceDifference
 ) -> int:
     """Write base and head as one trace, replacing the path atomically; compressed if it ends in ``.gz``.
+
+    The collector writes it from the columns, without counters and without arrows other than those to devices.
 
     Args:
         found: `difference` of the two.
@@ -59,17 +61,20 @@ def write_merged(
     if end_ns >= _MOST_NS:
         raise DocumentError(f"{base.path} and {head.path}: their times are too far apart for one trace")
     pid, events = _LIST + 1, [*_label(_LIST, "differences", at=0), *_list(changed, found, end_ns=end_ns)]
-    sides = []
+    sides: list[dict[str, Any]] = []
+    held: list[Any] = []  # keeps alive what the sides point to
     for name, recording, its_points in zip(_NAMES, traces, points, strict=True):
         places, labels = _places(recording, name, pid=pid)
-        sides.append(Side(recording=recording, marks=marks, points=its_points, places=places))
+        sides.append(_side(recording, marks, its_points, places, held))
         events += labels
         pid = max((process for process, _ in places), default=pid) + 1
     told = {"opprof_base": base.path, "opprof_head": head.path}
     metadata = {key: json.dumps(printable(str(value))) for key, value in told.items()}
     metadata["displayTimeUnit"] = json.dumps("ms")
+    natives, members = ffi.new("op_trace_side[]", sides), json_members(metadata).encode()
+    more = ",\n".join(map(json.dumps, events)).encode()
     try:
-        write_side_by_side(sides, path, metadata=metadata, events=events)
+        write_natively(path, lambda file: lib.op_trace_write_sides(natives, len(sides), file, members, more))
     except OSError as error:
         raise StoreError(f"the merged trace cannot be written: {error}. Choose another place") from error
     return len(changed)
@@ -109,16 +114,17 @@ def _is_step(op: OpDifference) -> bool:
     return op.name == f"{STEP_PREFIX[:-1]}*"
 
 
-def _mark(op: OpDifference) -> Mark:
+def _mark(op: OpDifference) -> dict[str, str]:
+    """What marks an op's events: suffixes of name and category, a colour, and a member of the arguments."""
     rise = op.head.count - op.base.count
     word = "new" if not op.base.count else "gone" if not op.head.count else "more" if rise > 0 else "fewer"
     change = f"{rise:+.4g}"
-    return Mark(
-        label=f" [{word}]" if word in {"new", "gone"} else f" [{change}]",
-        category=f",opprof.{word}",
-        color=_RISEN if rise > 0 else _FALLEN,
-        args={**_figures(op), "change of calls": change},
-    )
+    return {
+        "label": f" [{word}]" if word in {"new", "gone"} else f" [{change}]",
+        "category": f",opprof.{word}",
+        "color": _RISEN if rise > 0 else _FALLEN,
+        "args": f'"opprof": {json.dumps({**_figures(op), "change of calls": change})}',
+    }
 
 
 def _figures(op: OpDifference) -> Mapping[str, object]:
@@ -202,101 +208,44 @@ def _metadata(what: str, pid: int, tid: int, **args: object) -> Mapping[str, obj
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}
 
 
-# An op's name, whether it ran on a device, and whether it is an annotation.
-OpKey = tuple[str, bool, bool]
+def _side(
+    recording: ImportedRecording,
+    marks: Mapping[_Key, Mapping[str, str]],
+    points: Sequence[tuple[int, int]],
+    places: Sequence[tuple[int, int]],
+    held: list[Any],
+) -> dict[str, Any]:
+    """The members of an ``op_trace_side``.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """How the events of one op are marked.
-
-    Attributes:
-        label: A suffix of their name, ASCII.
-        category: A suffix of their category, ASCII.
-        color: The name of a colour of ``chrome://tracing``; "" for its own choice.
-        args: The member "opprof" of their arguments.
+    A time between two points moves with the earlier one, so an event across a gap gets longer.
     """
 
-    label: str
-    category: str
-    color: str
-    args: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One of the traces.
-
-    Attributes:
-        points: Pairs of a time, nanoseconds from its start, and the time it is shown at; earliest first. A
-            time between two points moves with the earlier one, so an event across a gap gets longer.
-        places: By thread, the process and thread number it is shown under.
-    """
-
-    recording: ImportedRecording
-    marks: Mapping[OpKey, Mark]
-    points: Sequence[tuple[int, int]]
-    places: Sequence[tuple[int, int]]
-
-
-def write_side_by_side(
-    sides: Sequence[Side],
-    path: str | os.PathLike[str],
-    *,
-    metadata: Mapping[str, str],
-    events: Iterable[Mapping[str, object]],
-) -> None:
-    """Write one trace of several, replacing the path atomically; compressed if it ends in ``.gz``.
-
-    The collector writes it from the columns, without counters and without arrows other than those to devices.
-
-    Args:
-        metadata: Members of the trace's object, as JSON texts.
-        events: More events, which are written first.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
-    held: list[Any] = []  # keeps alive what the structures point to
-    natives = ffi.new("op_trace_side[]", [_native(side, held) for side in sides])
-    members = json_members(metadata).encode()
-    more = ",\n".join(json.dumps(event) for event in events).encode()
-    write_natively(path, lambda file: lib.op_trace_write_sides(natives, len(sides), file, members, more))
-
-
-def _native(side: Side, held: list[Any]) -> dict[str, Any]:
     def keep(kind: str, value: Any) -> Any:
         held.append(ffi.new(kind, value))
         return held[-1]
 
-    slots: dict[OpKey, int] = {
+    slots: dict[_Key, int] = {
         (group.name, bool(group.device_type), group.is_user_annotation): lib.op_trace_mark_slot(
-            side.recording.name_id[group.first_event], bool(group.device_type), group.is_user_annotation
+            recording.name_id[group.first_event], bool(group.device_type), group.is_user_annotation
         )
-        for group in side.recording.groups()
+        for group in recording.groups()
     }
-    wanted = {slots[key]: number for number, key in enumerate(side.marks, start=1) if key in slots}
+    wanted = {slots[key]: number for number, key in enumerate(marks, start=1) if key in slots}
     mark_of = keep("uint32_t[]", max(wanted, default=0) + 1)
     for slot, number in wanted.items():
         mark_of[slot] = number
     texts = [
-        {
-            "label": keep("char[]", mark.label.encode("ascii")),
-            "category": keep("char[]", mark.category.encode("ascii")),
-            "color": keep("char[]", mark.color.encode("ascii")),
-            "args": keep("char[]", f'"opprof": {json.dumps(dict(mark.args))}'.encode("ascii")),
-        }
-        for mark in side.marks.values()
+        {member: keep("char[]", text.encode("ascii")) for member, text in mark.items()}
+        for mark in marks.values()
     ]
-    held.append(side.recording)
     return {
-        "result": side.recording.native,
+        "result": recording.native,
         "mark_of": mark_of,
         "mark_slots": len(mark_of),
         "marks": keep("op_trace_mark[]", texts),
-        "from_ns": keep("int64_t[]", [point[0] for point in side.points]),
-        "to_ns": keep("int64_t[]", [point[1] for point in side.points]),
-        "points": len(side.points),
-        "pids": keep("int64_t[]", [pid for pid, _ in side.places]),
-        "tids": keep("int64_t[]", [tid for _, tid in side.places]),
+        "from_ns": keep("int64_t[]", [at for at, _ in points]),
+        "to_ns": keep("int64_t[]", [shown for _, shown in points]),
+        "points": len(points),
+        "pids": keep("int64_t[]", [pid for pid, _ in places]),
+        "tids": keep("int64_t[]", [tid for _, tid in places]),
     }
