@@ -345,11 +345,7 @@ def _available_device(use_device: str | None, *, use_cuda: bool) -> str | None:
 def _activities(
     use_device: str | None, *, use_cpu: bool, filters: Mapping[Any, Iterable[str]] | None
 ) -> list[object]:
-    """The ``activities`` argument of `KinetoProfile`; `filters` has names of activity types by activity.
-
-    Raises:
-        AssertionError: No activity is left. Torch raises the same.
-    """
+    """The ``activities`` argument of `KinetoProfile`; `filters` has names of activity types by activity."""
     wanted = [ProfilerActivity.CPU] if use_cpu else []
     if use_device is not None:
         wanted.append(_DEVICES.get(use_device, ProfilerActivity.PrivateUse1))

@@ -261,9 +261,7 @@ def argmax(
 def falling_phases(points: Sequence[Interval]) -> list[Interval]:
     """The intervals from each peak of a filled queue to the moment at which it has run empty.
 
-    Args:
-        points: Launches and kernels with the depth of the queue, in time order. Of several deepest points,
-            the last one is the peak.
+    The points are in time order. Of several deepest points, the last one is the peak.
     """
     phases = []
     for is_filled, stretch in groupby(range(len(points)), key=lambda index: points[index].queue_depth > 0):

@@ -23,11 +23,7 @@ _SOURCES: Final[dict[object, frozenset[str]]] = {
 
 
 def parse_sampling(given: object, *, where: str) -> float:
-    """The requested share of ops.
-
-    Raises:
-        UsageError: It is not a number from `LEAST_SAMPLING` to 1.
-    """
+    """The requested share of ops; a `UsageError` unless it is a number from `LEAST_SAMPLING` to 1."""
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if is_number and LEAST_SAMPLING <= given <= EVERY_OP:  # type: ignore[operator]  # a number, and no NaN
         return float(given)  # type: ignore[arg-type]
@@ -38,14 +34,7 @@ def parse_sampling(given: object, *, where: str) -> float:
 
 
 def stack_sources(given: object, *, where: str) -> frozenset[str]:
-    """The sources that stacks of this kind come from.
-
-    Args:
-        given: What the user wrote as ``with_stack``: True is ``"python"``, as torch means it.
-
-    Raises:
-        UsageError: There is no such kind.
-    """
+    """The sources of the stacks that ``with_stack`` asks for: True is ``"python"``, as torch means it."""
     if isinstance(given, bool | str) and given in _SOURCES:
         return _SOURCES[given]
     raise UsageError(f"{where}: with_stack must be True or False, 'python', 'cpp' or 'all', not {given!r}")

@@ -179,11 +179,7 @@ class CudaSource:
         return answer.state is CudaState.READY
 
     def choose(self, sources: frozenset[str], *, with_memory: bool) -> None:
-        """Choose before a window whether it records CUDA.
-
-        Args:
-            with_memory: Also record the device memory that CUDA calls take and give back.
-        """
+        """Choose before a window whether it records CUDA, and the device memory that CUDA calls take."""
         is_ready = self.find(sources)
         taken = other_profiler() if is_ready else None
         if taken is not None:

@@ -32,10 +32,9 @@ class Injection:
     callers: tuple[str, ...]
 
     def arm(self) -> str | None:
-        """Name our library, for this process and its children.
+        """Name our library, for this process and its children; None when done, else a sentence why not.
 
-        Returns:
-            None when done, else a sentence why not: too late, another tool is named, or no library.
+        It may be too late, another tool may be named, or there is no library.
         """
         try:
             ours = str(library_path())
@@ -82,11 +81,7 @@ INJECTIONS: Final = (ITT, NVTX)
 
 
 def library_path() -> Path:
-    """libopprof.so, found without loading it.
-
-    Raises:
-        CaptureUnavailableError: There is none.
-    """
+    """libopprof.so, found without loading it."""
     spec = importlib.util.find_spec("pytest_opprof._collector")
     if spec is None or spec.origin is None:
         from pytest_opprof.capture.native import ABSENCE  # noqa: PLC0415  # it would load them

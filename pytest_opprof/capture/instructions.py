@@ -80,11 +80,7 @@ class InstructionCounter:
             self._tool = free_tool(_TOOL_IDS, cannot="Python instructions cannot be counted")
 
     def start(self) -> None:
-        """Count from here on.
-
-        Raises:
-            CaptureUnavailableError: Another tool took what it needs.
-        """
+        """Count from here on."""
         try:
             fast.instructions_start(library_folders())
         except RuntimeError as error:

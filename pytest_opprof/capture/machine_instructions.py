@@ -26,11 +26,7 @@ class MachineInstructionCounter:
         self._path = Path(f"{os.environ.get(COUNTS, '')}-{os.getpid()}")
 
     def start(self) -> None:
-        """Count from here on.
-
-        Raises:
-            CaptureUnavailableError: An old file of counts cannot be removed.
-        """
+        """Count from here on."""
         try:
             self._path.unlink(missing_ok=True)
         except OSError as error:  # the folder is shared, so the file may be another user's
@@ -38,11 +34,7 @@ class MachineInstructionCounter:
         lib.op_replay_begin()
 
     def stop(self) -> Counted:
-        """Stop counting.
-
-        Raises:
-            CaptureUnavailableError: Nothing was counted: the process does not run under QEMU.
-        """
+        """Stop counting."""
         lib.op_replay_end()
         counts = self._own_file()
         if counts is None:

@@ -52,11 +52,7 @@ class MallocMemory:
     name = MALLOC
 
     def enable(self) -> None:
-        """Point each library's table of imported functions to us.
-
-        Raises:
-            CaptureUnavailableError: The interpreter's own calls of malloc cannot be seen.
-        """
+        """Point each library's table of imported functions to us."""
         check(fast.watch_malloc())
 
     def disable(self) -> dict[str, str]:

@@ -25,11 +25,7 @@ for _name in dir(lib):
 def view_of(
     result: Any, pointer: Any, *, count: int, code: Literal["q", "I", "i", "H", "B"]
 ) -> memoryview[int]:
-    """A read-only view of a column, which keeps its native result alive.
-
-    Args:
-        code: The entries' type, as in `struct`.
-    """
+    """A read-only view of a column of a `struct` type, which keeps its native result alive."""
     held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, result))
     return memoryview(ffi.buffer(held, count * struct.calcsize(code))).toreadonly().cast(code)
 
@@ -67,14 +63,7 @@ def last_error() -> str:
 
 
 def check(code: int) -> None:
-    """Raise the exception for a native error code.
-
-    Raises:
-        CaptureBusyError: A window is open already.
-        CaptureUnavailableError: It cannot be recorded in this process.
-        RecoveryError: A file is not a session file of this version, or not a trace.
-        CollectorError: Anything else, such as out of memory.
-    """
+    """Raise the exception for a native error code; a `CollectorError` for those without their own."""
     if code == lib.OP_OK:
         return
     if code == lib.OP_EBUSY:

@@ -50,11 +50,9 @@ class Place:
         return self.folder / f"{self.key}.sha256"
 
     def has(self, made_by: str | None) -> bool:
-        """Whether an intact observer is here.
+        """Whether an intact observer is here, of this compiler (`cxx.identity`).
 
-        Args:
-            made_by: The compiler that would make it (`cxx.identity`): an observer of another does not count.
-                None if there is no compiler; then any observer counts.
+        Without a compiler, any observer counts.
         """
         try:
             if not (is_private_file(self.path) and is_private_file(self._record)):
@@ -66,14 +64,7 @@ class Place:
         return found == digest and (not maker or made_by is None or maker == made_by)
 
     def keep(self, made: Path, *, made_by: str) -> None:
-        """Move a shared object here, from a folder within this one.
-
-        Args:
-            made_by: Its compiler; "" if it serves any compiler.
-
-        Raises:
-            OSError: It cannot be moved.
-        """
+        """Move a shared object here, from a folder within this one; "" stands for any compiler."""
         new_record = made.with_name("sha256")
         digest = hashlib.sha256(made.read_bytes()).hexdigest()
         new_record.write_text(f"{digest}\n{made_by}", encoding="utf-8")
@@ -84,11 +75,7 @@ class Place:
         new_record.replace(self._record)  # last: without a record it does not count
 
     def forget(self) -> None:
-        """Remove it, so that it is compiled again.
-
-        Raises:
-            CaptureUnavailableError: It cannot be removed.
-        """
+        """Remove it, so that it is compiled again."""
         try:
             self._record.unlink(missing_ok=True)
         except OSError as error:
@@ -98,15 +85,7 @@ class Place:
 
     @contextlib.contextmanager
     def locked(self, *, limit_s: float) -> Iterator[None]:
-        """Lock this place, as whoever compiles does.
-
-        Args:
-            limit_s: How long to wait for another process, in seconds.
-
-        Raises:
-            CaptureUnavailableError: Another process holds the lock for longer.
-            OSError: The lock's file cannot be made.
-        """
+        """Lock this place, as whoever compiles does."""
         path = self.folder / f"{self.key}.lock"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -137,22 +116,14 @@ class Observer:
 
 
 def build_of(torch: Any) -> TorchBuild:
-    """The build of an imported torch.
-
-    Raises:
-        CaptureUnavailableError: It lacks its C++ headers.
-    """
+    """The build of an imported torch."""
     return torch_build(Path(torch.__file__).parent)
 
 
 def load(torch: Any, *, part: Part = "observer") -> ctypes.PyDLL:
     """Load the observer or emitter for this torch, compiled if necessary.
 
-    A kept one that cannot be loaded is compiled again.
-
-    Raises:
-        CaptureUnavailableError: There is no C++ compiler, it failed, no folder can keep the result, or the
-            result cannot be loaded.
+    A kept one that cannot be loaded is compiled again. A `CaptureUnavailableError` says why there is none.
     """
     while True:
         observer = observer_for(build_of(torch), part=part)
@@ -167,11 +138,7 @@ def load(torch: Any, *, part: Part = "observer") -> ctypes.PyDLL:
 
 
 def what_it_waits_for(torch: Any) -> str | None:
-    """A line to show while `load` compiles the observer; None if nothing needs compiling.
-
-    Raises:
-        CaptureUnavailableError: Torch lacks its C++ headers, or the compiler's time limit is invalid.
-    """
+    """A line to show while `load` compiles the observer; None if nothing needs compiling."""
     program = cxx.compiler()
     if program is None or kept(build_of(torch)) is not None:
         return None
@@ -185,9 +152,6 @@ def observer_for(build: TorchBuild, *, part: Part = "observer") -> Observer:
     """The observer or emitter for this torch, compiled if necessary.
 
     Several processes may ask at once: one compiles, the others wait for it.
-
-    Raises:
-        CaptureUnavailableError: There is no C++ compiler, it failed, or no folder can keep the result.
     """
     found = kept(build, part=part)
     if found is not None:
@@ -222,14 +186,9 @@ def _direct_folders() -> Iterator[Path]:
 
 
 def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: bool = False) -> Observer:
-    """The observer or emitter in this folder, compiled if necessary.
+    """The observer or emitter in a folder that only this user can write, compiled if necessary.
 
-    Args:
-        folder: One that only this user can write.
-        serves_any: It is also for machines with other compilers.
-
-    Raises:
-        CaptureUnavailableError: It cannot be compiled.
+    If it `serves_any`, it is also for machines with other compilers.
     """
     program = cxx.compiler()
     if program is None:

@@ -72,15 +72,9 @@ class OpGroup:
 
 
 def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> list[OpGroup]:
-    """The events of a native result, summed up.
+    """The events of a native result, summed up by bits of ``OP_GROUP_BY_`` and by so many innermost callers.
 
-    Args:
-        result: No other thread may query it meanwhile.
-        by: Bits of the collector's ``OP_GROUP_BY_``.
-        stack_depth: Also group by this many innermost callers.
-
-    Raises:
-        CollectorError: Out of memory.
+    No other thread may query the result meanwhile.
     """
     rows, count, samples = sum_up(result, by, stack_depth=stack_depth)
     names, row = _layout()
@@ -113,11 +107,7 @@ def _layout() -> tuple[tuple[str, ...], struct.Struct]:
 
 
 def sum_up(result: Any, by: int, *, stack_depth: int = 0) -> tuple[Any, int, Any]:
-    """Have the collector sum up the events of a native result: the rows, their number, and their samples.
-
-    Raises:
-        CollectorError: Out of memory.
-    """
+    """Have the collector sum up the events of a native result: the rows, their number, and their samples."""
     rows = ffi.new("op_group **")
     count = ffi.new("uint64_t *")
     samples = ffi.new("int64_t **")
@@ -143,12 +133,7 @@ def _group(told: dict[str, Any], steps: dict[str, tuple[int, ...]]) -> OpGroup:
 def flops_by(
     formula: Callable[[Inputs], int | None] | None, row: OpGroup, inputs_of: Callable[[int], Inputs | None]
 ) -> int:
-    """The FLOPs of an event of a row by inputs; -1 if they are unknown.
-
-    Args:
-        formula: Replaces the collector's own; None gives ``OP_FLOPS_BY_FORMULA``, which asks for that.
-        inputs_of: The inputs of an event.
-    """
+    """The FLOPs of an event of a row by inputs, by a formula or else the collector's own; -1 if unknown."""
     if formula is None:
         return int(lib.OP_FLOPS_BY_FORMULA)
     inputs = inputs_of(row.args_event)
@@ -229,12 +214,7 @@ class DeviceUse:
 def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None:
     """What devices did in a native result whose groups were just read; None if no device was used.
 
-    Args:
-        result: No other thread may query it meanwhile.
-        groups: The number of these groups.
-
-    Raises:
-        CollectorError: Out of memory.
+    No other thread may query the result meanwhile.
     """
     use = ffi.new("op_device_use *")
     check(lib.op_result_device_use(result, use))

@@ -124,11 +124,7 @@ class Recording(ResultColumns):
         return {key: value for key, value in found.items() if key not in INPUT_KEYS}
 
     def memory_use(self, *, on_device: bool = False) -> tuple[list[MemoryUse], MemoryUse]:
-        """The host's memory (or that of all devices) in each step, and in the whole window.
-
-        Raises:
-            CollectorError: Out of memory.
-        """
+        """The host's memory (or that of all devices) in each step, and in the whole window."""
         rows = ffi.new("op_memory_use **")
         with self._lock:
             check(lib.op_result_memory_use(self._result, on_device, rows))
@@ -138,13 +134,8 @@ class Recording(ResultColumns):
     def count_flops(self, formulas: Mapping[str, Callable[[Inputs], int | None]]) -> None:
         """Count FLOPs, once for each op with distinct inputs; needs recorded shapes.
 
-        From then on `flops` and `groups` have them, and `sources` has "flops".
-
-        Args:
-            formulas: By op name, instead of the collector's own; one gives None if the FLOPs are unknown.
-
-        Raises:
-            CollectorError: Out of memory.
+        From then on `flops` and `groups` have them, and `sources` has "flops". A formula replaces the
+        collector's own of the op; it gives None if the FLOPs are unknown.
         """
         with self._lock:
             rows = read_groups(self._result, lib.OP_GROUP_BY_INPUTS, steps=len(self.steps))
@@ -157,9 +148,6 @@ class Recording(ResultColumns):
         """As `groups`, but also grouped by overload and by the `stack_depth` innermost callers.
 
         Two rows may show the same stack, if different lines read the same.
-
-        Raises:
-            CollectorError: Out of memory.
         """
         by = lib.OP_GROUP_BY_SHAPES if by_inputs else lib.OP_GROUP_BY_NAME
         if by_overload:
@@ -168,11 +156,7 @@ class Recording(ResultColumns):
             return read_groups(self._result, by, steps=len(self.steps), stack_depth=stack_depth)
 
     def device_use(self) -> DeviceUse | None:
-        """What devices did for each row of `groups`; None if none was used.
-
-        Raises:
-            CollectorError: Out of memory.
-        """
+        """What devices did for each row of `groups`; None if none was used."""
         with self._lock:
             _, groups, _ = sum_up(self._result, lib.OP_GROUP_BY_NAME)
             return read_device_use(self._result, groups=groups, steps=len(self.steps))
@@ -181,9 +165,6 @@ class Recording(ResultColumns):
         """The costliest call paths in the steps (in the window, if it has none), at most `limit`.
 
         A path's callers are kept too, and stand before it.
-
-        Raises:
-            CollectorError: Out of memory.
         """
         nodes = ffi.new("op_path **")
         count = ffi.new("uint64_t *")
@@ -199,13 +180,8 @@ class Recording(ResultColumns):
     def write_chrome_trace(self, path: Any, *, metadata: Mapping[str, str] | None = None) -> None:
         """Write Chrome trace events, whole or not at all; compressed if the name ends in ``.gz``.
 
-        Args:
-            path: An earlier file is replaced.
-            metadata: Top-level members of the trace; values are JSON text.
-
-        Raises:
-            ValueError: A metadata value is not JSON.
-            OSError: The file cannot be written; an existing file is unchanged.
+        The metadata are top-level members of the trace, as JSON texts; a `ValueError` names one that is not
+        JSON.
         """
         _ = self._cpp_stacks  # names its frames, under the lock
         write_trace(self._result, path, metadata=metadata or {})

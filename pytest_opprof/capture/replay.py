@@ -48,11 +48,7 @@ class Replay:
 
     @classmethod
     def on(cls, cpu: str) -> Replay:
-        """Prepare to run programs on this CPU model.
-
-        Raises:
-            CaptureUnavailableError: This machine is not x86-64, or has no QEMU that can do it.
-        """
+        """Prepare to run programs on this CPU model; a `CaptureUnavailableError` if this machine cannot."""
         if (found := platform.machine()) != "x86_64":
             raise CaptureUnavailableError(f"opprof replay runs only on x86-64, and this machine is {found}")
         program = shutil.which(QEMU)
@@ -77,11 +73,7 @@ class Replay:
         return f"{self.cpu}, {' '.join(platform.libc_ver())}"
 
     def environment(self) -> dict[str, str]:
-        """The environment variables of its processes, including those that make counts repeatable.
-
-        Raises:
-            CaptureUnavailableError: No folder takes temporary files.
-        """
+        """The environment variables of its processes, including those that make counts repeatable."""
         return {
             COUNTS: f"{_temporary_folder()}/opprof-replay",
             _COMMAND: shlex.join(self.command),

@@ -19,12 +19,7 @@ LONGEST_NOTE: Final[int] = lib.OP_NOTE_BYTES
 
 
 def open_native_session() -> None:
-    """Open the session in the first folder that takes its file, else in anonymous memory.
-
-    Raises:
-        UsageError: ``OPPROF_MAX_BYTES`` is not a number of bytes.
-        CollectorError: There is no memory for the pool.
-    """
+    """Open the session in the first folder that takes its file, else in anonymous memory."""
     spill = os.fsencode(spill_folder())
     limit = _byte_budget()
     for folder in [*map(os.fsencode, session_folders()), None]:
@@ -85,9 +80,7 @@ class SessionFile:
 def read_session_file(path: Path) -> SessionFile:
     """Read the session file of a living or dead process.
 
-    Raises:
-        RecoveryError: It is not a session file of this user and this release.
-        CollectorError: It cannot be opened, for example because it is gone.
+    Raises a `RecoveryError` if it is not of this user and this release.
     """
     left = ffi.new("op_left *")
     check(lib.op_recover_look(os.fsencode(path), left))
@@ -108,10 +101,7 @@ def read_session_file(path: Path) -> SessionFile:
 def recovered(path: Path) -> Recording:
     """The last window of a process that died while recording.
 
-    Raises:
-        CaptureBusyError: The process is alive.
-        RecoveryError: Nothing was being recorded, or the file is damaged.
-        CollectorError: A file is gone, or memory ran out.
+    Raises a `CaptureBusyError` if the process is alive, and a `RecoveryError` if nothing can be recovered.
     """
     result = ffi.new("op_result **")
     check(lib.op_recover(os.fsencode(path), result))

@@ -52,13 +52,9 @@ class TorchBuild:
 
 
 def torch_build(folder: Path) -> TorchBuild:
-    """Read the build of a torch.
+    """Read the build of a torch: of the folder of ``torch.__file__``, or ``torch`` in an unpacked wheel.
 
-    Args:
-        folder: The package: the folder of ``torch.__file__``, or ``torch`` in an unpacked wheel.
-
-    Raises:
-        CaptureUnavailableError: There is no torch, or it lacks its C++ headers.
+    A `CaptureUnavailableError` says so if there is none, or if it lacks its C++ headers.
     """
     try:
         said = (folder / "version.py").read_text(encoding="utf-8")

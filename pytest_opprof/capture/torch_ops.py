@@ -54,11 +54,7 @@ class ObserverOps:
     sees_details = True
 
     def __init__(self, torch: Any) -> None:
-        """Load the observer for this torch, compiling it the first time.
-
-        Raises:
-            CaptureUnavailableError: It cannot be compiled or loaded.
-        """
+        """Load the observer for this torch, compiling it the first time."""
         from pytest_opprof.capture.observer_build import load  # noqa: PLC0415  # of no use without torch
 
         self._torch = torch
@@ -138,11 +134,7 @@ class IttOps:
     sees_details = False
 
     def __init__(self, torch: Any) -> None:
-        """Check that torch's ITT will reach our collector.
-
-        Raises:
-            CaptureUnavailableError: This torch has no ITT, or was imported before the collector was armed.
-        """
+        """Check that torch's ITT will reach our collector; a `CaptureUnavailableError` if it will not."""
         if not torch.profiler.itt.is_available():
             raise CaptureUnavailableError(
                 f"torch {torch.__version__} cannot report its ops through ITT: it was built without ITT"
@@ -181,8 +173,7 @@ def imported_torch() -> Any | None:
 def torch_ops(torch: Any, *, by_itt: bool = False) -> TorchOps:
     """The best way to see this torch's ops, or the one through ITT.
 
-    Raises:
-        CaptureUnavailableError: There is none; the message says why, for each way.
+    A `CaptureUnavailableError` says for each way why there is none.
     """
     if by_itt:
         return IttOps(torch)

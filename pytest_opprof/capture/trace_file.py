@@ -27,22 +27,14 @@ def write_trace(result: Any, path: str | os.PathLike[str], *, metadata: Mapping[
 
 
 def json_members(metadata: Mapping[str, str]) -> str:
-    """The members of a trace's object, from their JSON texts.
-
-    Raises:
-        ValueError: A value is not JSON.
-    """
+    """The members of a trace's object, from their JSON texts; a `ValueError` if one is not JSON."""
     return ", ".join(f"{json.dumps(key)}: {_checked(key, value)}" for key, value in metadata.items())
 
 
 def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) -> None:
     """Have the collector write a file, whole or not at all; compressed if the name ends in ``.gz``.
 
-    Args:
-        write: Takes a file descriptor, and returns the collector's code.
-
-    Raises:
-        OSError: It cannot be written; an existing file is unchanged.
+    `write` takes a file descriptor, and returns the collector's code.
     """
 
     def checked(descriptor: int) -> None:
@@ -53,11 +45,7 @@ def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) ->
 
 
 def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write text as UTF-8, whole or not at all; compressed if the name ends in ``.gz``.
-
-    Raises:
-        OSError: The file cannot be written; an existing file is unchanged.
-    """
+    """Write text as UTF-8, whole or not at all; compressed if the name ends in ``.gz``."""
 
     def encoded(descriptor: int) -> None:
         with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", closefd=False) as file:

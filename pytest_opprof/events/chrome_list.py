@@ -12,8 +12,7 @@ from pytest_opprof.events.function_event import FunctionEvent
 def trace_pieces(events: Iterable[FunctionEvent], *, device: str | None) -> Iterator[str]:
     """The JSON text of a list, in microseconds: each event with a trace name, an arrow for each kernel.
 
-    Args:
-        device: The device that arrows lead to; None for the event's own, or ``cuda`` if it has none.
+    Arrows lead to `device`; without one, to the event's own, or to ``cuda``.
     """
     arrows = count()
     before = "["

@@ -116,11 +116,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 
 
 def event_metadata(kineto_args: Mapping[str, str]) -> EventMetadata | None:
-    """Parse Kineto's arguments of an event, without invalid ones; None if that leaves none.
-
-    Args:
-        kineto_args: JSON text by Kineto's key.
-    """
+    """Parse an event's arguments, JSON texts by Kineto's keys; None if none is valid."""
     known: dict[str, Any] = {}
     for key, (name, read) in _FIELDS.items():
         text = kineto_args.get(key)

@@ -198,13 +198,11 @@ def _expect_on_host(event: object, what: str) -> None:
 
 
 def launched_times(events: Iterable[FunctionEvent]) -> dict[int, float]:
-    """Device time of host events: that of their kernels and, except in legacy events, of their children.
+    """Device time of host events, microseconds by the ``id()`` of each event and of everything inside it.
 
-    Sums are added in torch's order, because another order rounds differently. Each event is summed once,
-    without recursion, because events may be nested very deeply.
-
-    Returns:
-        Microseconds by the ``id()`` of each event and of everything inside it.
+    It is that of their kernels and, except in legacy events, of their children. Sums are added in torch's
+    order, because another order rounds differently. Each event is summed once, without recursion, because
+    events may be nested very deeply.
     """
     times: dict[int, float] = {}
     for root in events:

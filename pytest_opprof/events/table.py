@@ -100,11 +100,7 @@ def build_table(
 ) -> str:
     """The table of rows as text; empty for no rows.
 
-    Args:
-        facts: The result of `survey`, if the caller knows it without reading every row.
-
-    Raises:
-        UsageError: The rows cannot be sorted by that attribute.
+    `facts` are the result of `survey`, if the caller knows it without reading every row.
     """
     if not rows:
         return ""
@@ -130,11 +126,7 @@ def build_table(
 
 
 def sort_rows(rows: Sequence[TableRow], sort_by: str | None) -> Sequence[TableRow]:
-    """Rows by descending value of an attribute; rows of equal value keep their order.
-
-    Raises:
-        UsageError: The rows cannot be sorted by that attribute.
-    """
+    """Rows by descending value of an attribute; rows of equal value keep their order."""
     if sort_by is None:
         return rows
     attribute = device_neutral(sort_by)

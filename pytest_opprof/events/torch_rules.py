@@ -61,16 +61,7 @@ class MemRecordsAcc:
 def torch_events(
     kineto_events: Iterable[KinetoEvent], *, trace_start_ns: int, use_device: str | None
 ) -> list[FunctionEvent]:
-    """The events that torch shows, in start order, not nested yet.
-
-    Args:
-        kineto_events: In Kineto's order.
-        trace_start_ns: When the window began, on their clock.
-        use_device: The profiled device; None for none.
-
-    Raises:
-        UsageError: An event names a negative number as its cause.
-    """
+    """The events that torch shows, in start order, not nested yet, of events in Kineto's order and clock."""
     given = list(kineto_events)
     memory: list[list[Any]] = [[event, False] for event in given if event.name() == MEMORY_EVENT_NAME]
     failures = [event for event in given if event.name() == OUT_OF_MEMORY_EVENT_NAME]
@@ -182,12 +173,8 @@ def nest(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
     """Nest events by time, and return them without those that only repeat the event around them.
 
     An op whose only child has the same name replaces that child: it takes over its children and kernels.
-    Backward ops get the stack of their forward op. The source is ``EventList._build_tree`` in
-    torch/autograd/profiler_util.py of torch 2.13, minus its recursion.
-
-    Raises:
-        AssertionError: An event was nested before, or a backward op has no thread of its forward op. Torch
-            raises the same.
+    Backward ops get the stack of their forward op. The source, which raises the same errors, is
+    ``EventList._build_tree`` in torch/autograd/profiler_util.py of torch 2.13, minus its recursion.
     """
     _link_children(events)
     left = list(events)

@@ -37,11 +37,7 @@ class TraceMetadata:
         self.preset_values[key] = _checked(key, value)
 
     def add_json(self, key: str, value: str) -> None:
-        """Set a JSON value.
-
-        Raises:
-            ValueError: It is not JSON.
-        """
+        """Set a JSON value; a `ValueError` if it is not JSON."""
         self._values[key] = _checked(key, value)
 
     def add(self, key: str, value: str) -> None:

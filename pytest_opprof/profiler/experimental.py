@@ -62,12 +62,7 @@ class ExperimentalConfig:
 def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfig:
     """Read a profiler's ``experimental_config``, and warn of settings without effect.
 
-    Args:
-        config: Ours, torch's (only its readable attributes count), or None.
-        with_stack: Whether the profiler records stacks, which turns ``trace_only`` off.
-
-    Raises:
-        UsageError: A performance event is unknown, or there are too many.
+    It is ours, torch's (only its readable attributes count), or None. Stacks turn ``trace_only`` off.
     """
     settings = config if isinstance(config, ExperimentalConfig) else _read(config)
     check_counters(settings.performance_events)

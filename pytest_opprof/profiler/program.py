@@ -41,9 +41,7 @@ class Program:
     def enter(self) -> Callable[[], object]:
         """Set ``sys.argv``, ``sys.path[0]`` and ``__main__`` for this program; return what runs it.
 
-        Raises:
-            UsageError: There is no such script or module.
-            SyntaxError: It is not Python.
+        Raises a `UsageError` if there is no such script or module, and a `SyntaxError` if it is not Python.
         """
         if not sys.flags.safe_path:  # else Python has added no entry
             sys.path[0] = str(Path.cwd() if self.is_module else Path(self.name).resolve().parent)
@@ -60,15 +58,9 @@ class Program:
 
 
 def run_program(program: Program, **options: Any) -> tuple[profile, BaseException | None]:
-    """Run a program to its end and record it, as one step.
+    """Run a program to its end and record it, as one step: the profile, and the program's exception.
 
-    Returns:
-        The profile, and the program's exception, including ``SystemExit`` and ``KeyboardInterrupt``.
-
-    Raises:
-        UsageError: There is no such script or module, or an option is invalid.
-        SyntaxError: The script is not Python.
-        CollectorError: Nothing can be recorded.
+    That may be ``SystemExit`` or ``KeyboardInterrupt``. The errors of `Program.enter` are raised.
     """
     if program.is_module:  # finding it imports its packages, which is the program's work
         return _record(program.enter, options)
@@ -77,15 +69,9 @@ def run_program(program: Program, **options: Any) -> tuple[profile, BaseExceptio
 
 
 def run_code(code: CodeType, names: dict[str, Any], **options: Any) -> tuple[profile, BaseException | None]:
-    """Run code in a namespace and record it, as one step; returns the same as `run_program`.
+    """Run a module's code in a namespace and record it, as one step; returns the same as `run_program`.
 
-    Args:
-        code: Compiled as a module.
-        options: Those of `profile`.
-
-    Raises:
-        UsageError: An option is invalid.
-        CollectorError: Nothing can be recorded.
+    The options are those of `profile`.
     """
     main = FunctionType(code, names)
     return _record(lambda: main, options)

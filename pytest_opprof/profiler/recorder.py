@@ -133,12 +133,7 @@ class CycleRecorder:
         self.trace_id = self.trace_id_callback() if self.trace_id_callback else uuid4().hex.upper()
 
     def start(self) -> None:
-        """Open the window.
-
-        Raises:
-            CaptureBusyError: Another window is open in this process; it is unaffected.
-            UsageError: An execution trace is to be written of a sample of ops.
-        """
+        """Open the window; a `CaptureBusyError` if another one is open, which is unaffected."""
         self._open_collector()
         observer = self._options.observer
         traces = isinstance(observer, ExecutionTraceObserver) and observer.is_registered

@@ -87,11 +87,7 @@ class Stepper:
         self.action = self._action(0)
 
     def start(self) -> None:
-        """Begin step 0.
-
-        Raises:
-            UsageError: The profiler is running.
-        """
+        """Begin step 0; a `UsageError` if the profiler is running."""
         if self.is_running:
             raise UsageError("this profiler is running already; stop() it before you start it again")
         self.step_num = 0
@@ -116,11 +112,7 @@ class Stepper:
         self._recorder.end_step()
 
     def step(self) -> None:
-        """End the current step and begin the next; a profiler that is not running only counts.
-
-        Raises:
-            ValueError: The schedule's answer is not an action.
-        """
+        """End the current step and begin the next; a profiler that is not running only counts."""
         self._recorder.end_step()
         following = self._action(self.step_num + 1)
         previous, self.action = self.action, following

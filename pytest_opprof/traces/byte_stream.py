@@ -16,12 +16,7 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
 
 def pieces_of(path: Path) -> Iterator[bytes]:
-    """Pieces of at most 1 MiB. The file's first bytes, not its name, tell whether it is gzip.
-
-    Raises:
-        StoreError: The file cannot be read.
-        DocumentError: The gzip data is damaged or cut off.
-    """
+    """Pieces of at most 1 MiB. The file's first bytes, not its name, tell whether it is gzip."""
     try:
         with open_regular(path) as file:
             yield from pieces_of_file(file, where=path)
@@ -30,12 +25,7 @@ def pieces_of(path: Path) -> Iterator[bytes]:
 
 
 def pieces_of_file(file: BinaryIO, *, where: Path | str) -> Iterator[bytes]:
-    """As `pieces_of`, for an open file.
-
-    Raises:
-        OSError: The file cannot be read.
-        DocumentError: The gzip data is damaged or cut off.
-    """
+    """As `pieces_of`, for an open file, but with an `OSError` if it cannot be read."""
     head = file.read(len(_GZIP_MAGIC))
     if head == _GZIP_MAGIC:
         yield from _inflated(file, head, where=where)

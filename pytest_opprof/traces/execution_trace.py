@@ -42,11 +42,7 @@ _ATTRS: Final[Mapping[str, tuple[str, int | str]]] = {
 
 
 def write_execution_trace(recordings: Sequence[Recording], path: str | os.PathLike[str]) -> None:
-    """Write recordings one after the other, compressed if the name ends in ``.gz``.
-
-    Raises:
-        OSError: The file cannot be written; an existing file is unchanged.
-    """
+    """Write recordings one after the other, compressed if the name ends in ``.gz``."""
     write_text(path, _pieces(recordings))
 
 

@@ -117,15 +117,7 @@ def load_trace(
 def read_trace(
     pieces: Iterable[bytes], *, where: Path, max_events: int = MOST_EVENTS, max_bytes: int = MOST_BYTES
 ) -> TraceFile:
-    """As `load_trace`, from the decompressed bytes of a file in pieces of any length.
-
-    Args:
-        where: The path that the trace and errors name.
-
-    Raises:
-        DocumentError: It is not such a trace, is damaged, or is larger than allowed.
-        CollectorError: There is no memory for it.
-    """
+    """As `load_trace`, from the decompressed bytes of a file in pieces of any length; errors name `where`."""
     holder = ffi.new("op_trace_reader **")
     check(lib.op_trace_open(holder, max_events, max_bytes))
     reader = ffi.gc(holder[0], lib.op_trace_close)

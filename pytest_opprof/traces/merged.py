@@ -39,19 +39,11 @@ _Key = tuple[str, bool, bool]  # an op's name, whether it ran on a device, and w
 def write_merged(
     base: TraceFile, head: TraceFile, path: str | os.PathLike[str], *, found: TraceDifference
 ) -> int:
-    """Write base and head as one trace, replacing the path atomically; compressed if it ends in ``.gz``.
+    """Write base and head as one trace, replacing the path atomically; the number of marked ops.
 
-    The collector writes it from the columns, without counters and without arrows other than those to devices.
-
-    Args:
-        found: `difference` of the two.
-
-    Returns:
-        The number of marked ops.
-
-    Raises:
-        DocumentError: The times of a trace are too far apart to be shown.
-        StoreError: The file cannot be written.
+    The collector writes it from the columns, without counters and without arrows other than those to devices,
+    compressed if the path ends in ``.gz``. `found` is the `difference` of the two. Raises a `DocumentError`
+    if the times of a trace are too far apart to be shown.
     """
     changed = [op for op in found.ops if op.base.count != op.head.count and not _is_step(op)]
     marks = {(op.name, op.is_on_device, op.is_annotation): _mark(op) for op in changed}
@@ -81,11 +73,7 @@ def write_merged(
 
 
 def merge_files(base: Path, head: Path, path: Path) -> int:
-    """Read two traces and write them as one; see `write_merged`.
-
-    Raises:
-        OpprofError: One cannot be read, or the file cannot be written.
-    """
+    """Read two traces and write them as one; see `write_merged`."""
     before, after = load_trace(base), load_trace(head)
     return write_merged(before, after, path, found=difference(before.recording, after.recording))
 

@@ -15,17 +15,10 @@ _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
 def export_speedscope(recording: RecordingView, path: str | os.PathLike[str], *, name: str = "") -> None:
-    """Write the ops, ranges and calls of each host thread as a speedscope file.
+    """Write the ops, ranges and calls of each host thread as a speedscope file that shows this name.
 
     Times are integer nanoseconds from the window's start. Events that ended on another thread or out of order
     do not fit a flame graph and are left out. Events still open at the window's end end there.
-
-    Args:
-        path: The file, replaced atomically; compressed if it ends in ``.gz``.
-        name: The name that speedscope shows for the file.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     write_text(path, _pieces(recording, name=name))
 
