@@ -8,11 +8,9 @@ import site
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pytest_opprof.capture.folders import start_folder, temporary_folder
-from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import name_text
 
 SITES: Final = "sites"
 CALLERS: Final = "callers"
@@ -74,29 +72,3 @@ def _beginnings(inductor: str | None) -> tuple[str, ...]:
     if temporary is not None:
         found |= {str(folder / "torchinductor_") for folder in (temporary, temporary.resolve())}
     return tuple(sorted(found))
-
-
-def read_called_from(result: Any) -> list[CalledFrom]:
-    """The call sites of a native result's ops; empty if they were not noted."""
-    count = ffi.new("uint64_t *")
-    rows = lib.op_result_called_from(result, count)
-    sites = lib.op_result_sites(result, ffi.new("uint32_t *"))
-
-    @functools.cache
-    def site_of(number: int) -> CallSite:
-        found = sites[number - 1]
-        caller = site_of(found.caller) if found.caller else None
-        return CallSite(name_text(found.file), name_text(found.function), found.line, caller)
-
-    return [
-        CalledFrom(
-            name_text(row.name),
-            site_of(row.site),
-            calls=row.count,
-            nbytes=row.bytes,
-            nodes=row.nodes,
-            flops=row.flops,
-            retained=row.retained,
-        )
-        for row in (rows[i] for i in range(count[0]))
-    ]

@@ -21,10 +21,10 @@ from pytest_opprof.capture.native_calls import check, text_at
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.session_files import open_native_session
-from pytest_opprof.capture.sources import DEFAULT_SOURCES, INJECTED, MEMORY_SOURCES, refuse_unknown
+from pytest_opprof.capture.sources import DEFAULT_SOURCES, INJECTED, MEMORY_SOURCES, SOURCES
 from pytest_opprof.capture.torch_ops import OF_WORK, RETAINED, WORK, OpDetails, TorchSource, torch_is_awaited
 from pytest_opprof.capture.window import name_threads
-from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError
+from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, UsageError
 
 _MOST_FRAMES: Final = 256  # of a C++ stack, the native side's limit
 
@@ -102,7 +102,8 @@ class Collector:
             UsageError: A source is unknown, or a setting in the environment is invalid.
             CollectorError: There is no memory for the pool.
         """
-        refuse_unknown(sources)
+        if unknown := sources - SOURCES:
+            raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")
         with self._lock:
             self._sources = sources
             self._counters = CounterChoice()

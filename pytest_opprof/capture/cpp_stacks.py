@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -77,7 +78,4 @@ class CppStacks:
 
 def down_to_python(stack: Sequence[CppFrame]) -> Sequence[CppFrame]:
     """The frames inside the innermost Python call; all frames if the thread runs no Python."""
-    for number, frame in enumerate(stack):
-        if frame.is_interpreter:
-            return stack[:number]
-    return stack
+    return list(itertools.takewhile(lambda frame: not frame.is_interpreter, stack))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from pytest_opprof.capture.call_sites import CalledFrom, read_called_from
+from pytest_opprof.capture.call_sites import CalledFrom, CallSite
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.inputs import (
     INPUT_KEYS,
@@ -30,7 +31,7 @@ from pytest_opprof.capture.op_values import (
 )
 from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.capture.torch_compile import Compilations
-from pytest_opprof.capture.trace_file import write_trace
+from pytest_opprof.capture.trace_file import json_members, write_natively
 from pytest_opprof.capture.window import CallNode, MemoryUse
 from pytest_opprof.kinds import EventKind
 
@@ -175,7 +176,28 @@ class Recording(ResultColumns):
 
     def called_from(self) -> list[CalledFrom]:
         """Each op and range of the steps by its call sites; empty if these were not noted."""
-        return read_called_from(self._result)
+        count = ffi.new("uint64_t *")
+        rows = lib.op_result_called_from(self._result, count)
+        sites = lib.op_result_sites(self._result, ffi.new("uint32_t *"))
+
+        @functools.cache
+        def site_of(number: int) -> CallSite:
+            found = sites[number - 1]
+            caller = site_of(found.caller) if found.caller else None
+            return CallSite(name_text(found.file), name_text(found.function), found.line, caller)
+
+        return [
+            CalledFrom(
+                name_text(row.name),
+                site_of(row.site),
+                calls=row.count,
+                nbytes=row.bytes,
+                nodes=row.nodes,
+                flops=row.flops,
+                retained=row.retained,
+            )
+            for row in (rows[i] for i in range(count[0]))
+        ]
 
     def write_chrome_trace(self, path: Any, *, metadata: Mapping[str, str] | None = None) -> None:
         """Write Chrome trace events, whole or not at all; compressed if the name ends in ``.gz``.
@@ -184,4 +206,6 @@ class Recording(ResultColumns):
         JSON.
         """
         _ = self._cpp_stacks  # names its frames, under the lock
-        write_trace(self._result, path, metadata=metadata or {})
+        members = json_members(metadata or {}).encode()
+        name = str(Path(path)).encode("utf-8", "replace")
+        write_natively(path, lambda file: lib.op_result_write_trace(self._result, file, members, name))

@@ -8,10 +8,10 @@ import platform
 import shlex
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from typing import Final
 
+from pytest_opprof.capture.folders import temporary_folder
 from pytest_opprof.errors import CaptureUnavailableError
 
 # CPU features for kernels, which QEMU's user mode lacks: without this each start warns about them.
@@ -74,22 +74,18 @@ class Replay:
 
     def environment(self) -> dict[str, str]:
         """The environment variables of its processes, including those that make counts repeatable."""
+        folder = temporary_folder()
+        if folder is None:
+            raise CaptureUnavailableError(
+                "opprof replay needs a folder for temporary files: set TMPDIR to one that can be written"
+            )
         return {
-            COUNTS: f"{_temporary_folder()}/opprof-replay",
+            COUNTS: f"{folder}/opprof-replay",
             _COMMAND: shlex.join(self.command),
             _GUEST: self.cpu,
             "PYTHONHASHSEED": "0",
             **dict.fromkeys(_ONE_THREAD, "1"),
         }
-
-
-def _temporary_folder() -> str:
-    try:
-        return tempfile.gettempdir()
-    except FileNotFoundError as error:
-        raise CaptureUnavailableError(
-            "opprof replay needs a folder for temporary files: set TMPDIR to one that can be written"
-        ) from error
 
 
 def keep_addresses() -> None:

@@ -9,7 +9,6 @@ from pytest_opprof.capture.cuda import CUDA_SOURCES
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.native import lib
 from pytest_opprof.capture.torch_ops import WORK
-from pytest_opprof.errors import UsageError
 
 MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
 SOURCES: Final = (
@@ -24,9 +23,3 @@ INJECTED: Final = {
     "itt": lib.OP_INJECTED_ITT,
     "nvtx": lib.OP_INJECTED_NVTX,
 }
-
-
-def refuse_unknown(sources: frozenset[str]) -> None:
-    """Raise a `UsageError` if a source is unknown."""
-    if unknown := sources - SOURCES:
-        raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")

@@ -170,20 +170,16 @@ def imported_torch() -> Any | None:
     return torch if is_torch and hasattr(torch, "version") and hasattr(torch, "autograd") else None
 
 
-def torch_ops(torch: Any, *, by_itt: bool = False) -> TorchOps:
-    """The best way to see this torch's ops, or the one through ITT.
-
-    A `CaptureUnavailableError` says for each way why there is none.
-    """
-    if by_itt:
-        return IttOps(torch)
-    try:
-        return ObserverOps(torch)
-    except CaptureUnavailableError as no_observer:
+def torch_ops(torch: Any, *, by_itt: bool) -> TorchOps | str:
+    """The best way to see this torch's ops, or the one through ITT; else why there is none, for each way."""
+    reasons = []
+    ways: tuple[type[TorchOps], ...] = (IttOps,) if by_itt else (ObserverOps, IttOps)
+    for way in ways:
         try:
-            return IttOps(torch)
-        except CaptureUnavailableError as no_itt:
-            raise CaptureUnavailableError(f"{no_observer}; {no_itt}") from no_observer
+            return way(torch)
+        except CaptureUnavailableError as error:
+            reasons.append(str(error))
+    return "; ".join(reasons)
 
 
 class TorchSource:
@@ -212,10 +208,7 @@ class TorchSource:
         if torch is None or not (by_itt or "ops" in sources):
             return
         if by_itt not in self._found:
-            try:
-                self._found[by_itt] = torch_ops(torch, by_itt=by_itt)
-            except CaptureUnavailableError as error:
-                self._found[by_itt] = str(error)
+            self._found[by_itt] = torch_ops(torch, by_itt=by_itt)
         found = self._found[by_itt]
         if isinstance(found, str):
             self.problem = found

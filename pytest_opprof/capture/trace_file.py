@@ -10,20 +10,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pytest_opprof.capture.native import lib
 from pytest_opprof.capture.native_calls import last_error
 from pytest_opprof.regular_files import is_device
 
 _GZIP_LEVEL: Final = 1  # 8.7 times smaller already; level 6 gains little for three times the time
-
-
-def write_trace(result: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, str]) -> None:
-    """Write a native result's trace; see `Recording.write_chrome_trace`."""
-    members = json_members(metadata).encode()
-    name = str(Path(path)).encode("utf-8", "replace")
-    write_natively(path, lambda file: lib.op_result_write_trace(result, file, members, name))
 
 
 def json_members(metadata: Mapping[str, str]) -> str:

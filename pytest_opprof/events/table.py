@@ -6,6 +6,7 @@ other's values, and an annotation on a device has a share of a total that does n
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final
@@ -129,7 +130,7 @@ def sort_rows(rows: Sequence[TableRow], sort_by: str | None) -> Sequence[TableRo
     """Rows by descending value of an attribute; rows of equal value keep their order."""
     if sort_by is None:
         return rows
-    attribute = device_neutral(sort_by)
+    attribute = re.sub("cuda|xpu|privateuse1", "device", sort_by)  # as in torch's current attributes
     try:
         # A row without the value, such as the FLOPs of an op without a formula, comes last.
         return sorted(rows, key=lambda row: _sortable(getattr(row, attribute)), reverse=True)
@@ -138,13 +139,6 @@ def sort_rows(rows: Sequence[TableRow], sort_by: str | None) -> Sequence[TableRo
             f"a table cannot be sorted by {sort_by!r}; use a numeric column such as 'self_cpu_time_total', "
             "'cpu_time_total', 'cpu_time' or 'count'"
         ) from None
-
-
-def device_neutral(name: str) -> str:
-    """An attribute's name with the device's name replaced by ``device``, as in torch's current attributes."""
-    for device in ("cuda", "xpu", "privateuse1"):
-        name = name.replace(device, "device")
-    return name
 
 
 def _sortable(value: Any) -> tuple[bool, Any]:

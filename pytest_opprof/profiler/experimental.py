@@ -64,7 +64,10 @@ def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfi
 
     It is ours, torch's (only its readable attributes count), or None. Stacks turn ``trace_only`` off.
     """
-    settings = config if isinstance(config, ExperimentalConfig) else _read(config)
+    given: dict[str, Any] = {
+        one.name: getattr(config, one.name, one.default) for one in fields(ExperimentalConfig)
+    }
+    settings = config if isinstance(config, ExperimentalConfig) else ExperimentalConfig(**given)
     check_counters(settings.performance_events)
     if settings.without_meaning:
         warnings.warn(
@@ -79,10 +82,3 @@ def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfi
         )
         settings = replace(settings, trace_only=False)
     return settings
-
-
-def _read(config: object | None) -> ExperimentalConfig:
-    given: dict[str, Any] = {
-        one.name: getattr(config, one.name, one.default) for one in fields(ExperimentalConfig)
-    }
-    return ExperimentalConfig(**given)

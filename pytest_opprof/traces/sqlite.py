@@ -12,18 +12,9 @@ from typing import Any, Final
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.events.device import DeviceType
 
-COPY_KINDS: Final = {
-    1: "HtoD",
-    2: "DtoH",
-    3: "HtoA",
-    4: "AtoH",
-    5: "AtoA",
-    6: "AtoD",
-    7: "DtoA",
-    8: "DtoD",
-    9: "HtoH",
-    10: "PtoP",
-}
+_COPY_KINDS: Final = dict(
+    enumerate(("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"), start=1)
+)
 _DEVICE_COLUMNS: Final = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 _LATEST_NS: Final = 2**61  # some 73 years
 
@@ -162,7 +153,7 @@ def device_rows(
             known = texts.get(name, f"kernel {name}") if isinstance(name, int) else str(name)
             yield event_of(row, known, "kernel")
     for row in database.rows("CUPTI_ACTIVITY_KIND_MEMCPY", (*_DEVICE_COLUMNS, "copyKind")):
-        direction = COPY_KINDS.get(row["copyKind"], "unknown")
+        direction = _COPY_KINDS.get(row["copyKind"], "unknown")
         yield event_of(row, f"Memcpy {direction}", "gpu_memcpy")
     for row in database.rows("CUPTI_ACTIVITY_KIND_MEMSET", _DEVICE_COLUMNS):
         yield event_of(row, "Memset", "gpu_memset")
