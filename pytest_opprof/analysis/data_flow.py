@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.op_values import TensorIdentity, item_bytes
+from pytest_opprof.capture.op_values import item_bytes
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.tensor_roles import Place
 from pytest_opprof.kinds import BACKWARD_SCOPE, EventKind
@@ -132,29 +132,26 @@ class DataFlow:
         if written is not None or self._recording.scope[row] == BACKWARD_SCOPE:
             self._ops.add(row)
         used = self._used[row] = []
-        for place, tensors in enumerate(identities):
+        for number, tensors in enumerate(identities):
             for tensor in tensors:
                 if tensor is None or not tensor.storage:
                     continue
-                storage = self._storage_of(tensor)
+                place = (tensor.device_type, tensor.device_index, tensor.storage)
+                if place not in self._live:
+                    self.storages.append(Storage(place=place))
+                    self._live[place] = len(self.storages) - 1
+                storage = self._live[place]
                 self._of_tensors.add(storage)
-                self._widen(storage, inputs, place)
-                used.append((storage, None if written is None else written[place]))
+                self._widen(storage, inputs, number)
+                used.append((storage, None if written is None else written[number]))
         self._note_gradient(row)
 
-    def _storage_of(self, tensor: TensorIdentity) -> int:
-        place = (tensor.device_type, tensor.device_index, tensor.storage)
-        if place not in self._live:
-            self.storages.append(Storage(place=place))
-            self._live[place] = len(self.storages) - 1
-        return self._live[place]
-
-    def _widen(self, storage: int, inputs: Inputs, place: int) -> None:
+    def _widen(self, storage: int, inputs: Inputs, number: int) -> None:
         """A block from before the window has at least the bytes that this tensor spans."""
         block = self.storages[storage]
-        each_bytes = item_bytes().get(inputs.dtypes[place])  # None for a list, whose members have no type
+        each_bytes = item_bytes().get(inputs.dtypes[number])  # None for a list, whose members have no type
         if block.taken_ns is None and each_bytes is not None:
-            pairs = zip(inputs.shapes[place], inputs.strides[place], strict=True)
+            pairs = zip(inputs.shapes[number], inputs.strides[number], strict=True)
             block.nbytes = max(block.nbytes, max((a * b for a, b in pairs), default=1) * each_bytes)
 
     def _note_gradient(self, row: int) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 from typing import Any, overload
 
 from pytest_opprof.capture.arguments import StackKind
 from pytest_opprof.capture.trace_file import write_text
-from pytest_opprof.events.chrome_list import trace_pieces
 from pytest_opprof.events.columns import Compat, TableOptions, survey
 from pytest_opprof.events.folded_stacks import METRICS, folded_lines
 from pytest_opprof.events.forest import EventForest, losses_of
@@ -275,7 +275,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         Raises:
             OSError: The file cannot be written.
         """
-        write_text(path, trace_pieces(self, device=self._use_device))
+        write_text(path, _chrome_pieces(self, device=self._use_device))
 
     def to_arrow(self) -> Any:
         """The events as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
@@ -334,3 +334,30 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
             names = {recording.name(row) for recording in recordings for row in range(len(recording))}
             facts = replace(facts, name_length=max(len(summed_name(name)) for name in names))
         return build_table(self._recorded, options, facts=facts, notes=losses_of(forests))
+
+
+def _chrome_pieces(events: Iterable[FunctionEvent], *, device: str | None) -> Iterator[str]:
+    """The JSON text of a list, in microseconds: each event with a trace name, an arrow for each kernel.
+
+    Arrows lead to `device`; without one, to the event's own, or to ``cuda``.
+    """
+    arrows = count()
+    before = "["
+    for event in events:
+        if event.trace_name is None:
+            continue
+        name, thread = json.dumps(event.trace_name), event.thread
+        track = json.dumps(f" node_id:{event.node_id}, thread_id:{thread} ") if event.is_remote else thread
+        begin = event.time_range.start
+        yield (
+            f'{before}{{"name": {name}, "ph": "X", "ts": {begin}, "dur": {event.time_range.elapsed_us()}, '
+            f'"tid": {track}, "pid": "CPU functions", "args": {{}}}}'
+        )
+        before = ", "
+        category = f"cpu_to_{device or event.use_device or 'cuda'}"
+        for _ in event.kernels:
+            yield (
+                f', {{"name": {name}, "ph": "s", "ts": {begin}, "tid": {thread}, "pid": "CPU functions", '
+                f'"id": {next(arrows)}, "cat": "{category}", "args": {{}}}}'
+            )
+    yield "]" if before == ", " else "[]"
