@@ -69,10 +69,6 @@ class _ProfilerStats:
 
     The first seven fields are torch's. Nothing is parsed and no tree is built here: the parse field has the
     time of the latest `key_averages`, and the tree field stays 0.
-
-    Attributes:
-        dropped_events: Events for which there was no room.
-        truncated: The byte budget or the disk ended the recording early.
     """
 
     profiling_window_duration_sec: float = 0
@@ -82,8 +78,8 @@ class _ProfilerStats:
     profiler_disable_call_duration_us: int = 0
     parse_kineto_call_duration_us: int = 0
     function_events_build_tree_call_duration_us: int = 0
-    dropped_events: int = 0
-    truncated: bool = False
+    dropped_events: int = 0  # events for which there was no room
+    truncated: bool = False  # the byte budget or the disk ended the recording early
 
 
 class profile(Averaged):  # noqa: N801  # torch's name

@@ -23,19 +23,12 @@ from pytest_opprof.kinds import BACKWARD_SCOPE, EventKind
 
 @dataclass(slots=True, kw_only=True)
 class Storage:
-    """One block of memory, from its allocation to its free.
+    """One block of memory, from its allocation to its free."""
 
-    Attributes:
-        place: Its device and address.
-        nbytes: Its size; if it is from before the window, the largest known span of its tensors.
-        taken_ns: When it was allocated, from the window's start; None if before.
-        given_back_ns: When it was freed, from the window's start; None if later.
-    """
-
-    place: Place
-    nbytes: int = 0
-    taken_ns: int | None = None
-    given_back_ns: int | None = None
+    place: Place  # its device and address
+    nbytes: int = 0  # its size; if it is from before the window, the largest known span of its tensors
+    taken_ns: int | None = None  # when it was allocated, from the window's start; None if before
+    given_back_ns: int | None = None  # when it was freed, from the window's start; None if later
 
 
 Version = tuple[int, int]  # index of a storage, and how often it was written to before
@@ -43,23 +36,15 @@ Version = tuple[int, int]  # index of a storage, and how often it was written to
 
 @dataclass(slots=True, kw_only=True)
 class FlowNode:
-    """An op, or a change of memory outside of all ops.
-
-    Attributes:
-        start_ns: From the window's start.
-        reads: The version of each storage that existed before.
-        writes: Those of `reads` that it may have changed.
-        takes: Storages allocated in it.
-        gives_back: Storages freed in it.
-    """
+    """An op, or a change of memory outside of all ops."""
 
     row: int
-    start_ns: int
+    start_ns: int  # from the window's start
     is_backward: bool
-    reads: dict[int, int] = field(default_factory=dict)
-    writes: set[int] = field(default_factory=set)
-    takes: set[int] = field(default_factory=set)
-    gives_back: set[int] = field(default_factory=set)
+    reads: dict[int, int] = field(default_factory=dict)  # the version of each storage that existed before
+    writes: set[int] = field(default_factory=set)  # those of `reads` that it may have changed
+    takes: set[int] = field(default_factory=set)  # storages allocated in it
+    gives_back: set[int] = field(default_factory=set)  # storages freed in it
 
     @property
     def inputs(self) -> set[Version]:

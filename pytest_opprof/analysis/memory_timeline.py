@@ -42,16 +42,11 @@ class Action(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """One entry of the timeline.
+    """One entry of the timeline."""
 
-    Attributes:
-        time_ns: Since the epoch; -1 for before the window.
-        version: The storage and version that it happened to.
-    """
-
-    time_ns: int
+    time_ns: int  # since the epoch; -1 for before the window
     action: Action
-    version: Version
+    version: Version  # the storage and version that it happened to
     nbytes: int
 
 

@@ -33,22 +33,15 @@ class CallSite(NamedTuple):
 
 
 class CalledFrom(NamedTuple):
-    """How often the steps called an op or range from one site.
-
-    Attributes:
-        nbytes: Bytes of the tensors given to these calls.
-        nodes: Nodes that these calls added to autograd's graph.
-        flops: FLOPs of these calls, by formula.
-        retained: Bytes that these calls allocated and that were still in use when their step ended.
-    """
+    """How often the steps called an op or range from one site."""
 
     name: str
     site: CallSite
     calls: int
-    nbytes: int
-    nodes: int
-    flops: int
-    retained: int
+    nbytes: int  # bytes of the tensors given to these calls
+    nodes: int  # nodes that these calls added to autograd's graph
+    flops: int  # FLOPs of these calls, by formula
+    retained: int  # bytes that these calls allocated and that were still in use when their step ended
 
 
 def library_folders() -> tuple[str, ...]:

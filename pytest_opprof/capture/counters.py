@@ -23,15 +23,10 @@ COUNTERS: Final = numbered_texts(lib.op_counter_name)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterChoice:
-    """What a window counts.
+    """What a window counts."""
 
-    Attributes:
-        counted: From `COUNTERS`, at most `MOST`.
-        problem: Why that differs from the request; None if it does not.
-    """
-
-    counted: tuple[str, ...] = ()
-    problem: str | None = None
+    counted: tuple[str, ...] = ()  # from `COUNTERS`, at most `MOST`
+    problem: str | None = None  # why that differs from the request; None if it does not
 
 
 def check_counters(names: Sequence[str]) -> None:

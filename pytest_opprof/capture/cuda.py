@@ -41,14 +41,10 @@ class CudaState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaAnswer:
-    """Whether CUDA can be recorded here.
-
-    Attributes:
-        reason: Why it cannot, and what to do, for the end of a sentence; "" if it can.
-    """
+    """Whether CUDA can be recorded here."""
 
     state: CudaState
-    reason: str = ""
+    reason: str = ""  # why it cannot, and what to do, for the end of a sentence; "" if it can
 
 
 def is_started() -> bool:

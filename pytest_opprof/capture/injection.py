@@ -18,18 +18,12 @@ from pytest_opprof.errors import CaptureUnavailableError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """An interface that loads the library named by an environment variable.
-
-    Attributes:
-        variable: Names the library.
-        mark: A second variable, set if we set the first; child processes inherit both.
-        callers: Packages whose import makes the first call.
-    """
+    """An interface that loads the library named by an environment variable."""
 
     name: str
-    variable: str
-    mark: str
-    callers: tuple[str, ...]
+    variable: str  # names the library
+    mark: str  # a second variable, set if we set the first; child processes inherit both
+    callers: tuple[str, ...]  # packages whose import makes the first call
 
     def arm(self) -> str | None:
         """Name our library, for this process and its children; None when done, else a sentence why not.

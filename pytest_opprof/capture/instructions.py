@@ -30,19 +30,13 @@ _DISPLACED: Final = "the test set its own trace function, and Python 3.11 has on
 
 
 class FunctionCalls(NamedTuple):
-    """Calls of a function that a line of the project made. A generator is called when it starts.
+    """Calls of a function that a line of the project made. A generator is called when it starts."""
 
-    Attributes:
-        function: Its name and file (``Block.forward, model.py``).
-        file: The line's file.
-        calls: How often.
-    """
-
-    function: str
-    file: str
+    function: str  # its name and file (``Block.forward, model.py``)
+    file: str  # the line's file
     caller: str
     line: int
-    calls: int
+    calls: int  # how often
 
 
 @dataclass(frozen=True, slots=True)

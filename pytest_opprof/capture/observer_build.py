@@ -30,15 +30,10 @@ PARTS: Final[tuple[Part, ...]] = ("observer", "emitter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where one observer is kept: the shared object, and the record of its digest and compiler.
+    """Where one observer is kept: the shared object, and the record of its digest and compiler."""
 
-    Attributes:
-        folder: Shared by all observers.
-        key: Stands for everything that the compiled code depends on.
-    """
-
-    folder: Path
-    key: str
+    folder: Path  # shared by all observers
+    key: str  # stands for everything that the compiled code depends on
 
     @property
     def path(self) -> Path:
@@ -100,14 +95,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """A compiled observer or emitter.
-
-    Attributes:
-        was_built: It was compiled just now, rather than found.
-    """
+    """A compiled observer or emitter."""
 
     place: Place
-    was_built: bool
+    was_built: bool  # it was compiled just now, rather than found
 
     @property
     def path(self) -> Path:

@@ -30,21 +30,14 @@ _DEVICES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorValue:
-    """A tensor as it was when the op began or ended.
+    """A tensor as it was when the op began or ended."""
 
-    Attributes:
-        tensor: Address of torch's TensorImpl; 0 if unknown. Addresses are reused.
-        storage: Address of its memory; 0 if unknown.
-        offset: Of its first element in the storage, in elements.
-        device: As torch writes it, such as "cpu" or "cuda:0".
-    """
-
-    tensor: int
-    storage: int
-    offset: int
+    tensor: int  # address of torch's TensorImpl; 0 if unknown. Addresses are reused
+    storage: int  # address of its memory; 0 if unknown
+    offset: int  # of its first element in the storage, in elements
     elements: int
     item_bytes: int
-    device: str
+    device: str  # as torch writes it, such as "cpu" or "cuda:0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +60,12 @@ class OpValue:
 
 @dataclass(frozen=True, slots=True)
 class TensorIdentity:
-    """Which tensor an input is.
+    """Which tensor an input is."""
 
-    Attributes:
-        tensor: Address of torch's TensorImpl, which differs between views of one storage.
-        storage: Address of its memory, as `MemoryChange.address` has it; 0 for none.
-        device_type: Torch's number of the kind of device; 0 for the host.
-        device_index: Which device of that kind; -1 for the host.
-    """
-
-    tensor: int
-    storage: int
-    device_type: int
-    device_index: int
+    tensor: int  # address of torch's TensorImpl, which differs between views of one storage
+    storage: int  # address of its memory, as `MemoryChange.address` has it; 0 for none
+    device_type: int  # torch's number of the kind of device; 0 for the host
+    device_index: int  # which device of that kind; -1 for the host
 
 
 def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None]] | None:

@@ -30,15 +30,10 @@ _NEEDED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """How processes are run under QEMU.
+    """How processes are run under QEMU."""
 
-    Attributes:
-        command: What comes before a program and its arguments.
-        cpu: The CPU model that they see.
-    """
-
-    command: tuple[str, ...]
-    cpu: str
+    command: tuple[str, ...]  # what comes before a program and its arguments
+    cpu: str  # the CPU model that they see
 
     @classmethod
     def here(cls) -> Replay | None:

@@ -55,26 +55,17 @@ def _byte_budget() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFile:
-    """What a session file says about its process.
-
-    Attributes:
-        is_alive: The process still has it open.
-        keeps_last: The window keeps the newest events, so its beginning may be missing.
-        opened_ns: When the session began, nanoseconds since the epoch.
-        note: What the process said it was doing; empty for nothing.
-        names_path: The file with the recording's names.
-        spill_path: The file for what the pool could not hold; None if there is none.
-    """
+    """What a session file says about its process."""
 
     path: Path
     pid: int
-    is_alive: bool
+    is_alive: bool  # the process still has it open
     was_recording: bool
-    keeps_last: bool
-    opened_ns: int
-    note: bytes
-    names_path: Path
-    spill_path: Path | None
+    keeps_last: bool  # the window keeps the newest events, so its beginning may be missing
+    opened_ns: int  # when the session began, nanoseconds since the epoch
+    note: bytes  # what the process said it was doing; empty for nothing
+    names_path: Path  # the file with the recording's names
+    spill_path: Path | None  # the file for what the pool could not hold; None if there is none
 
 
 def read_session_file(path: Path) -> SessionFile:

@@ -138,17 +138,11 @@ class MemoryChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """The memory that one step or a whole window took, without what was taken before.
+    """The memory that one step or a whole window took, without what was taken before."""
 
-    Attributes:
-        allocated: Bytes taken.
-        freed: How many of these bytes were given back.
-        peak: The most of these bytes in use at once.
-    """
-
-    allocated: int
-    freed: int
-    peak: int
+    allocated: int  # bytes taken
+    freed: int  # how many of these bytes were given back
+    peak: int  # the most of these bytes in use at once
     allocations: int
 
 

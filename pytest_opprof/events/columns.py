@@ -22,29 +22,19 @@ TableRow: TypeAlias = FunctionEvent | FunctionEventAvg  # or torch's own, which 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What the layout of the table depends on.
+    """What the layout of the table depends on."""
 
-    Attributes:
-        device: The device profiled, in lower case; None for none.
-        self_cpu_us: Sum of the rows' self CPU times, microseconds.
-        self_device_us: Sum of the self device times of kernels and copies, microseconds.
-        name_length: Length of the longest key.
-        shapes_length: Length of the longest shapes as text; 0 if no row has any.
-        source_length: Length of the longest source location; 0 if no row has a stack.
-        smallest_flops: The smallest positive number of FLOPs; None if there is none.
-    """
-
-    device: str | None
-    self_cpu_us: float
-    self_device_us: float
+    device: str | None  # the device profiled, in lower case; None for none
+    self_cpu_us: float  # sum of the rows' self CPU times, microseconds
+    self_device_us: float  # sum of the self device times of kernels and copies, microseconds
     has_device_time: bool
     has_device_memory: bool
     has_overloads: bool
     has_node_ids: bool
-    name_length: int
-    shapes_length: int
-    source_length: int
-    smallest_flops: int | None
+    name_length: int  # length of the longest key
+    shapes_length: int  # length of the longest shapes as text; 0 if no row has any
+    source_length: int  # length of the longest source location; 0 if no row has a stack
+    smallest_flops: int | None  # the smallest positive number of FLOPs; None if there is none
 
 
 def survey(rows: Sequence[TableRow]) -> Survey:
@@ -84,11 +74,7 @@ _FLOPS_UNITS: Final = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """How a table is laid out; see `Tabular.table`.
-
-    Attributes:
-        with_flops: Show a FLOPs column if any row has FLOPs.
-    """
+    """How a table is laid out; see `Tabular.table`."""
 
     sort_by: str | None = None
     row_limit: int | None = 100
@@ -99,25 +85,19 @@ class TableOptions:
     top_level_events_only: bool = False
     time_unit: TimeUnit | None = None
     profile_memory: bool = False
-    with_flops: bool = False
+    with_flops: bool = False  # show a FLOPs column if any row has FLOPs
     compat: Compat | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of the table.
-
-    Attributes:
-        cell: Gives the text on a row's first line.
-        below: Gives the texts on the lines below, one each.
-        width: Characters; a longer cell shifts the rest of its line.
-    """
+    """One column of the table."""
 
     title: str
-    cell: Callable[[TableRow], object]
-    width: int = _WIDTH
+    cell: Callable[[TableRow], object]  # gives the text on a row's first line
+    width: int = _WIDTH  # characters; a longer cell shifts the rest of its line
     align: Literal["<", ">"] = ">"
-    below: Callable[[TableRow], Sequence[str]] | None = None
+    below: Callable[[TableRow], Sequence[str]] | None = None  # gives the texts on the lines below, one each
 
 
 def format_time(time_us: float, unit: TimeUnit | None) -> str:

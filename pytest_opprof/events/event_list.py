@@ -280,7 +280,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
     def to_arrow(self) -> Any:
         """The events as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
 
-        Recordings give their columns without a copy: `RecordingView` says what each means, and ``parent`` and
+        Recordings give their columns without a copy: `ResultColumns` says what each means, and ``parent`` and
         ``launcher`` count from a recording's first row. Other events give a row with the main attributes.
 
         Raises:

@@ -25,17 +25,12 @@ _DEEPEST: Final = 2**32 - 1  # entries; no stack is that deep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """What splits events of one name into several rows.
-
-    Attributes:
-        stack_depth: How many innermost stack entries split them.
-        background: Whether running on a thread that is not part of a step splits them.
-    """
+    """What splits events of one name into several rows."""
 
     shapes: bool = False
-    stack_depth: int = 0
+    stack_depth: int = 0  # how many innermost stack entries split them
     overloads: bool = False
-    background: bool = True
+    background: bool = True  # whether running on a thread that is not part of a step splits them
 
 
 class KeyAverages(Tabular, list[FunctionEventAvg]):

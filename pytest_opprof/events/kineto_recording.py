@@ -24,7 +24,7 @@ _ANNOTATIONS: Final = (EventKind.RANGE, EventKind.DEVICE_RANGE)
 
 
 class KinetoRecording(ResultColumns):
-    """The events of a Kineto result as columns (see `RecordingView`), nested by time, without hidden events.
+    """The events of a Kineto result as columns (see `ResultColumns`), nested by time, without hidden events.
 
     An event that partly overlaps the one before it is not inside it. Memory belongs to the innermost event of
     its own thread. A range that was open when the window closed (Kineto ends it on thread 0) is unfinished,

@@ -21,15 +21,10 @@ _NOT_CALLED_FROM_A_LINE = PYTHON_CALLS | {EventKind.MEMORY, EventKind.MARK}
 
 
 class Place(NamedTuple):
-    """A line of the user's own code.
+    """A line of the user's own code."""
 
-    Attributes:
-        name: ``Block.forward, model.py:41``, with the file relative to the start folder if it is there.
-        text: The source of the line, stripped; empty if the file cannot be read.
-    """
-
-    name: str
-    text: str
+    name: str  # ``Block.forward, model.py:41``, with the file relative to the start folder if it is there
+    text: str  # the source of the line, stripped; empty if the file cannot be read
 
 
 def places_of_sites(

@@ -22,16 +22,11 @@ from pytest_opprof.profiler.profile import profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program to run.
+    """A program to run."""
 
-    Attributes:
-        name: The script's path, or the module's name.
-        arguments: Its own arguments.
-    """
-
-    name: str
+    name: str  # the script's path, or the module's name
     is_module: bool
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...]  # its own arguments
 
     @property
     def label(self) -> str:

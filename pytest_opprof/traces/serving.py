@@ -31,14 +31,10 @@ _PATIENCE_S: Final = 60  # for a silent connection: browsers open some in advanc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """The page that shows the trace.
-
-    Attributes:
-        port: The local port that the page may fetch from; 0 for any free one.
-    """
+    """The page that shows the trace."""
 
     url: str = PERFETTO
-    port: int = PORT
+    port: int = PORT  # the local port that the page may fetch from; 0 for any free one
 
     @property
     def origin(self) -> str:
