@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.ranges import RecordFunctionFast as _RecordFunctionFast
     from pytest_opprof.capture.ranges import range_pop, range_push, record_function
     from pytest_opprof.events.device import DeviceType
+    from pytest_opprof.events.event_facts import EventMetadata
     from pytest_opprof.events.event_list import EventList
-    from pytest_opprof.events.event_metadata import EventMetadata
     from pytest_opprof.events.flops import register_flop_formula
     from pytest_opprof.events.function_event import FunctionEvent
     from pytest_opprof.events.function_event_avg import FunctionEventAvg
@@ -125,7 +125,7 @@ _ROOMS = {
     "EventKey": "analysis.evaluation",
     "EventList": "events.event_list",
     "ExecutionTraceObserver": "profiler.execution_trace_observer",
-    "EventMetadata": "events.event_metadata",
+    "EventMetadata": "events.event_facts",
     "EventMetrics": "analysis.evaluation",
     "FormattedTimesMixin": "events.times",
     "FunctionEvent": "events.function_event",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from pytest_opprof.capture.arguments import WithStack
 from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.capture.sources import WithStack
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pytest_opprof.capture.arguments import EVERY_OP
 from pytest_opprof.capture.call_sites import CALLERS, SITES, library_folders
 from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA, MEMORY_CUDA, TENSORS_CUDA, CudaSource
@@ -21,7 +20,7 @@ from pytest_opprof.capture.native_calls import check, text_at
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.session_files import open_native_session
-from pytest_opprof.capture.sources import DEFAULT_SOURCES, INJECTED, MEMORY_SOURCES, SOURCES
+from pytest_opprof.capture.sources import DEFAULT_SOURCES, EVERY_OP, INJECTED, MEMORY_SOURCES, SOURCES
 from pytest_opprof.capture.torch_ops import OF_WORK, RETAINED, WORK, OpDetails, TorchSource, torch_is_awaited
 from pytest_opprof.capture.window import name_threads
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, UsageError

@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from pytest_opprof.capture.arguments import EVERY_OP
 from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.sources import EVERY_OP
 
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's limit, and the native side's
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import accumulate, chain, count
 from typing import Any, overload
 
-from pytest_opprof.capture.arguments import StackKind
+from pytest_opprof.capture.sources import StackKind
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.columns import Compat, TableOptions, survey
 from pytest_opprof.events.folded_stacks import METRICS, folded_lines

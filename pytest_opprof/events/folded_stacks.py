@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from pytest_opprof.capture.arguments import StackKind
 from pytest_opprof.capture.cpp_stacks import CppFrame, down_to_python
+from pytest_opprof.capture.sources import StackKind
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.function_event import FunctionEvent

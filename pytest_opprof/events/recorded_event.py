@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.events.device import device_type
-from pytest_opprof.events.event_facts import EventFacts
-from pytest_opprof.events.event_metadata import event_metadata
+from pytest_opprof.events.event_facts import EventFacts, event_metadata
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import activity_of, told
 from pytest_opprof.events.names import filter_stack_entry, summed_name

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_opprof.capture.arguments import EVERY_OP, parse_sampling, stack_sources
 from pytest_opprof.capture.cuda import CUDA, CUDA_SOURCES
+from pytest_opprof.capture.sources import EVERY_OP, parse_sampling, stack_sources
 from pytest_opprof.errors import UsageError
 from pytest_opprof.plugin.benchmarks import takes_benchmark
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule

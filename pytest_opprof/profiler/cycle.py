@@ -9,10 +9,10 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.capture.arguments import StackKind, stack_sources
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.gpus import cuda_versions
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.sources import StackKind, stack_sources
 from pytest_opprof.capture.tensor_roles import TensorRoles
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList

@@ -8,9 +8,15 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from pytest_opprof.capture import cuda
-from pytest_opprof.capture.arguments import EVERY_OP, StackKind, WithStack, parse_sampling, stack_sources
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.sources import DEFAULT_SOURCES
+from pytest_opprof.capture.sources import (
+    DEFAULT_SOURCES,
+    EVERY_OP,
+    StackKind,
+    WithStack,
+    parse_sampling,
+    stack_sources,
+)
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList

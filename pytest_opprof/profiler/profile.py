@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final
 
-from pytest_opprof.capture.arguments import EVERY_OP, WithStack
+from pytest_opprof.capture.sources import EVERY_OP, WithStack
 from pytest_opprof.profiler.activities import supported_activities, without_or_with_cuda
 from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
 from pytest_opprof.profiler.kineto_profile import KinetoProfile

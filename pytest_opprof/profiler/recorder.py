@@ -11,10 +11,10 @@ from os import getpid  # code under test may replace that of `os`
 from typing import Protocol
 from uuid import uuid4
 
-from pytest_opprof.capture.arguments import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.capture.sources import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import CollectorError, UsageError

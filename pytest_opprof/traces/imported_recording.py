@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from pytest_opprof.capture.arguments import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.cpp_stacks import CppFrame
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, name_text
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.sources import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.window import RecordingStats
 from pytest_opprof.errors import DocumentError
 
