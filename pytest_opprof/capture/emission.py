@@ -7,7 +7,7 @@ import enum
 import functools
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from pytest_opprof.capture.native import lib
@@ -43,17 +43,13 @@ def emitting(target: Target, *, record_shapes: bool, torchs_own_text: bool) -> I
     torch = imported_torch()
     emitter = _emitter(torch) if torch is not None else None
     options = _SHAPES * record_shapes | _TORCHS_OWN_TEXT * torchs_own_text
-    lib.op_emit_start(target)
-    try:
+    with ExitStack() as undo:
+        lib.op_emit_start(target)
+        undo.callback(lib.op_emit_stop, target)
         if emitter is not None:
             _switch(emitter, target, options, on=True)
-        try:
-            yield
-        finally:
-            if emitter is not None:
-                _switch(emitter, target, options, on=False)
-    finally:
-        lib.op_emit_stop(target)
+            undo.callback(_switch, emitter, target, options, on=False)
+        yield
 
 
 def _switch(emitter: ctypes.PyDLL, target: Target, options: int, *, on: bool) -> None:

@@ -120,7 +120,7 @@ def decode_inputs(block: memoryview[int]) -> Inputs | None:
         inputs.shapes.append(sizes)
         inputs.strides.append(strides)
         inputs.dtypes.append(_dtype(token))
-        inputs.concrete.append(_concrete(token))
+        inputs.concrete.append(concrete(token))
     return inputs
 
 
@@ -200,7 +200,8 @@ def _dtype(token: Token) -> str:
     return "ScalarList" if token.tag in _SCALAR_LISTS else ""
 
 
-def _concrete(token: Token) -> Any:
+def concrete(token: Token) -> Any:
+    """The value of a scalar, a list of scalars or a text; None for anything else."""
     if token.tag is Tag.BOOL:
         return bool(token.length)
     if token.tag in _SCALARS:

@@ -5,30 +5,17 @@ from __future__ import annotations
 import functools
 import itertools
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.errors import (
-    CaptureBusyError,
-    CaptureUnavailableError,
-    CollectorError,
-    OpprofError,
-    RecoveryError,
-)
+from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, RecoveryError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Value = TypeVar("_Value", bound="DataclassInstance")
-
-# The errors of native codes; any other, such as out of memory, is a `CollectorError`.
-_ERRORS: Final[Mapping[int, type[OpprofError]]] = {
-    lib.OP_EBUSY: CaptureBusyError,
-    lib.OP_EUNSEEN: CaptureUnavailableError,
-    lib.OP_EFORMAT: RecoveryError,
-}
 
 # cffi makes each function at its first use, which would count as memory of the process's first step.
 for _name in dir(lib):
@@ -77,8 +64,15 @@ def last_error() -> str:
 
 def check(code: int) -> None:
     """Raise the exception for a native error code; a `CollectorError` for those without their own."""
-    if code != lib.OP_OK:
-        raise _ERRORS.get(code, CollectorError)(last_error())
+    if code == lib.OP_OK:
+        return
+    if code == lib.OP_EBUSY:
+        raise CaptureBusyError(last_error())
+    if code == lib.OP_EUNSEEN:
+        raise CaptureUnavailableError(last_error())
+    if code == lib.OP_EFORMAT:
+        raise RecoveryError(last_error())
+    raise CollectorError(last_error())
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof.capture.inputs import Tag, Token, dtype_name, input_words, tokens_of
+from pytest_opprof.capture.inputs import Tag, Token, concrete, dtype_name, input_words, tokens_of
 
 _ARGS_TORCH: Final = 2
 _ARGS_OUTPUTS: Final = 5
@@ -112,18 +112,24 @@ def _values(words: memoryview[int]) -> Iterator[OpValue]:
         elif token.tag in _TENSORS:
             yield _tensor(token, identity)
         elif token.tag in _ELEMENTS:
-            name, kind = _ELEMENTS[token.tag]
-            yield _list([OpValue(type=name, value=kind(v), shape=[], strides=[]) for v in token.values])
+            yield _list([plain_value(_ELEMENTS[token.tag], value) for value in concrete(token)])
+        elif token.tag is Tag.OTHER and token.dtype:
+            index = token.length if token.length < 1 << 15 else -1
+            yield plain_value("Device", device_name(token.dtype - 1, index))
         else:
-            yield _scalar(token)
+            yield plain_value(_SCALARS.get(token.tag, ""), concrete(token))
 
 
 _TENSORS: Final = frozenset({Tag.TENSOR, Tag.TENSOR_WIDE, Tag.TENSOR_UNSTRIDED, Tag.UNDEFINED})
-_ELEMENTS: Final[Mapping[Tag, tuple[str, type]]] = {
-    Tag.INT_LIST: ("Int", int),
-    Tag.DOUBLE_LIST: ("Double", float),
-    Tag.BOOL_LIST: ("Bool", bool),
+# The types of values, and of a list's elements, as in an execution trace.
+_SCALARS: Final = {
+    Tag.INT: "Int",
+    Tag.DOUBLE: "Double",
+    Tag.BOOL: "Bool",
+    Tag.NONE: "None",
+    Tag.TEXT: "String",
 }
+_ELEMENTS: Final = {Tag.INT_LIST: "Int", Tag.DOUBLE_LIST: "Double", Tag.BOOL_LIST: "Bool"}
 
 
 def _with_identities(tokens: Iterator[Token]) -> Iterator[tuple[Token, Token | None]]:
@@ -168,25 +174,8 @@ def _tensor(token: Token, identity: Token | None) -> OpValue:
     )
 
 
-def _scalar(token: Token) -> OpValue:
-    kind: str
-    value: Any
-    match token.tag:
-        case Tag.INT:
-            kind, value = "Int", token.values[0]
-        case Tag.DOUBLE:
-            kind, value = "Double", token.values[0]
-        case Tag.BOOL:
-            kind, value = "Bool", bool(token.length)
-        case Tag.NONE:
-            kind, value = "None", None
-        case Tag.TEXT:
-            kind, value = "String", token.values[0].decode("utf-8", "replace")
-        case Tag.OTHER if token.dtype:
-            index = token.length if token.length < 1 << 15 else -1
-            kind, value = "Device", device_name(token.dtype - 1, index)
-        case _:
-            kind, value = "", None
+def plain_value(kind: str, value: object) -> OpValue:
+    """A value that is no tensor and no list."""
     return OpValue(type=kind, value=value, shape=[], strides=[])
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pytest_opprof.capture.op_values import OpValue, TensorValue
+from pytest_opprof.capture.op_values import OpValue, TensorValue, plain_value
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.kinds import BACKWARD_SCOPE, USER_SCOPE, EventKind
@@ -107,7 +107,7 @@ class _Nodes:
             around = forward.around(forward_thread, recording.start_ns[event])
             caller = numbers.get(around, _PROCESS_ID)
         text = recording.args_text(event)
-        values = recording.values(event) if text is None else [_plain("String", text)]
+        values = recording.values(event) if text is None else [plain_value("String", text)]
         backend, file, more = _kernel(recording.keywords(event))
         attrs = _attrs(
             rf_id=event + 1,
@@ -196,11 +196,7 @@ def _kernel(keywords: Mapping[str, Any]) -> tuple[str, str, list[OpValue]]:
     if backend != "triton":
         return backend if isinstance(backend, str) else "", "", []
     name = file.rpartition("/")[2] if isinstance(file, str) else ""
-    return backend, name, [_plain("Int", stream)] if isinstance(stream, int) else []
-
-
-def _plain(kind: str, value: object) -> OpValue:
-    return OpValue(type=kind, value=value, shape=[], strides=[])
+    return backend, name, [plain_value("Int", stream)] if isinstance(stream, int) else []
 
 
 def _node(
