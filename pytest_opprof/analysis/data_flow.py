@@ -12,7 +12,6 @@ import functools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.op_values import item_bytes
@@ -213,17 +212,16 @@ def written_inputs(name: str, dtypes: tuple[str, ...]) -> tuple[bool, ...] | Non
         schemas = torch._C._jit_get_schemas_for_operator(name)  # noqa: SLF001  # as torch's profiler asks
     except RuntimeError:  # a C++ range may have such a name without being an op
         return None
-    fitting = [schema.arguments for schema in schemas if _fit(schema.arguments, dtypes)]
+    fitting = [
+        schema.arguments
+        for schema in schemas
+        if len(schema.arguments) == len(dtypes)
+        and all(_takes(str(one.type), dtype) for one, dtype in zip(schema.arguments, dtypes, strict=True))
+    ]
     if not fitting:
         return None
     written_to = [[getattr(one.alias_info, "is_write", False) for one in arguments] for arguments in fitting]
     return tuple(any(overload[place] for overload in written_to) for place in places)
-
-
-def _fit(arguments: Any, dtypes: tuple[str, ...]) -> bool:
-    return len(arguments) == len(dtypes) and all(
-        _takes(str(argument.type), dtype) for argument, dtype in zip(arguments, dtypes, strict=True)
-    )
 
 
 def _takes(wanted: str, dtype: str) -> bool:

@@ -60,7 +60,10 @@ class MemoryTimeline:
 
     def moments(self, device: str) -> list[Moment]:
         """The timeline of one device, such as ``cpu`` or ``cuda:0``, in order."""
-        place = _device(device)
+        kind, _, index = device.partition(":")
+        if kind not in DEVICES or (index and not index.isdecimal()):
+            raise UsageError(f"unknown device {device!r}: give one such as 'cpu' or 'cuda:0'")
+        place = DEVICES[kind], -1 if kind == "cpu" else int(index or 0)
         places = [block.place[:2] for block in self.flow.storages]
         found = [moment for moment in self._moments() if places[moment.version[0]] == place]
         return sorted(found, key=lambda moment: (moment.time_ns, moment.action))
@@ -130,13 +133,6 @@ def export_memory_timeline(timeline: MemoryTimeline, path: str | os.PathLike[str
         write_text(path, _page(*timeline.coalesced(device), device=device))
     else:
         write_text(path, [json.dumps(timeline.coalesced(device))])
-
-
-def _device(name: str) -> tuple[int, int]:
-    kind, _, index = name.partition(":")
-    if kind not in DEVICES or (index and not index.isdecimal()):
-        raise UsageError(f"unknown device {name!r}: give one such as 'cpu' or 'cuda:0'")
-    return DEVICES[kind], -1 if kind == "cpu" else int(index or 0)
 
 
 def _page(times: list[int], sizes: list[list[int]], *, device: str) -> Iterator[str]:

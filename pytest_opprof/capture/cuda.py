@@ -121,7 +121,9 @@ def other_profiler() -> str | None:
 
 def _candidates() -> Iterator[str]:
     """Paths of libcupti in CUDA's wheels, its toolkit and the system, best first."""
-    majors = sorted((12, 13), key=lambda major: (major != _torch_major(), -major))
+    torch = imported_torch()
+    torchs = str(torch.version.cuda).partition(".")[0] if torch is not None else ""
+    majors = sorted((12, 13), key=lambda major: (str(major) != torchs, -major))
     wheels = {12: "nvidia/cuda_cupti/lib", 13: "nvidia/cu13/lib"}
     folders = [*dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *filter(None, sys.path)])]
     yield from (
@@ -138,12 +140,6 @@ def _candidates() -> Iterator[str]:
         if (path := Path(home, inside, "libcupti.so")).exists()
     )
     yield from (f"libcupti.so.{major}" for major in majors)
-
-
-def _torch_major() -> int:
-    torch = imported_torch()
-    version = torch.version.cuda if torch is not None else None
-    return int(version.split(".")[0]) if version else 0
 
 
 class CudaSource:

@@ -52,12 +52,9 @@ class Injection:
         """Whether libraries loaded from now on, or from the start, call our collector."""
         if os.environ.get(self.variable) != str(library_path()):
             return False
-        # Either we set the variable in time, or the user exported it before Python started.
-        return os.environ.get(self.mark) == "1" or self._exported_at_start()
-
-    def _exported_at_start(self) -> bool:
-        """Whether the process's initial environment has the variable; later changes do not show there."""
-        try:
+        if os.environ.get(self.mark) == "1":  # we set the variable in time
+            return True
+        try:  # the initial environment, without later changes: the user may have exported it
             started_with = Path("/proc/self/environ").read_bytes().split(b"\0")
         except OSError:
             return False

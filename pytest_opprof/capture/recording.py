@@ -205,7 +205,7 @@ class Recording(ResultColumns):
         The metadata are top-level members of the trace, as JSON texts; a `ValueError` names one that is not
         JSON.
         """
-        _ = self._cpp_stacks  # names its frames, under the lock
+        _ = self._cpp_rows  # names its frames, under the lock
         members = json_members(metadata or {}).encode()
         name = str(Path(path)).encode("utf-8", "replace")
         write_natively(path, lambda file: lib.op_result_write_trace(self._result, file, members, name))

@@ -6,7 +6,7 @@ import functools
 import threading
 from typing import Any, Final
 
-from pytest_opprof.capture.cpp_stacks import CppFrame, CppStacks
+from pytest_opprof.capture.cpp_stacks import CppFrame
 from pytest_opprof.capture.inputs import decode_fields
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, name_text, text_at, value_of, view_of
@@ -51,6 +51,7 @@ class ResultColumns:
         """Take ownership of a native ``op_result``."""
         self._result = ffi.gc(result, self._free)
         self._lock = threading.Lock()  # for what the native result keeps only until the next query
+        self._cpp_frames: dict[int, CppFrame] = {}
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)
         self._count: int = columns.count
@@ -167,12 +168,29 @@ class ResultColumns:
 
         Empty if they were not recorded, as for calls and for events of other processes' traces.
         """
-        return self._cpp_stacks.stack(event)
+        found = []
+        rows = self._cpp_rows
+        at: int = lib.op_result_cpp_stack(self._result, event) - 1
+        while at >= 0:
+            row = rows[at]
+            if at not in self._cpp_frames:
+                self._cpp_frames[at] = CppFrame(
+                    function=name_text(row.symbol) if row.symbol else "",
+                    module=name_text(row.module) if row.module else "",
+                    offset=row.offset,
+                    address=row.address,
+                )
+            found.append(self._cpp_frames[at])
+            at = row.caller
+        return tuple(found)
 
     @functools.cached_property
-    def _cpp_stacks(self) -> CppStacks:
+    def _cpp_rows(self) -> Any:
+        """All frames of C++ stacks; this looks up their names."""
+        rows = ffi.new("op_cpp_frame **")
         with self._lock:
-            return CppStacks(self._result)
+            check(lib.op_result_cpp_frames(self._result, rows, ffi.new("uint64_t *")))
+        return rows[0]
 
     def memory(self, event: int) -> MemoryChange | None:
         """What an allocator did in an event; None for any other event."""

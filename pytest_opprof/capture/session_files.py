@@ -30,16 +30,11 @@ def open_native_session() -> None:
         config.pool_bytes = POOL_BYTES
         config.max_bytes = limit
         if lib.op_session_open(config) == lib.OP_OK:
-            _close_with_a_worker()
+            # Multiprocessing's workers skip atexit, but run their own finalizers.
+            if (util := sys.modules.get("multiprocessing.util")) is not None:
+                util.Finalize(None, lib.op_session_close, exitpriority=-100)
             return
     raise CollectorError(f"the collector has no memory to record into: {last_error()}")
-
-
-def _close_with_a_worker() -> None:
-    """Close it in multiprocessing's workers, which skip atexit but run their own finalizers."""
-    util = sys.modules.get("multiprocessing.util")
-    if util is not None:
-        util.Finalize(None, lib.op_session_close, exitpriority=-100)
 
 
 def _byte_budget() -> int:

@@ -106,13 +106,10 @@ class EventForest:
             event = RecordedEvent(self, index)
             objects[index] = ref(event)
             if len(objects) > self._swept_at:
-                self._sweep()
+                # Unreferenced events are removed all at once: a callback for each would dominate its cost.
+                self._objects = {at: known for at, known in objects.items() if known() is not None}
+                self._swept_at = _FEW + 2 * len(self._objects)
         return event
-
-    def _sweep(self) -> None:
-        """Remove unreferenced events, all at once because a callback for each would dominate its cost."""
-        self._objects = {index: known for index, known in self._objects.items() if known() is not None}
-        self._swept_at = _FEW + 2 * len(self._objects)
 
     def index_at(self, position: int) -> int:
         """The index into the columns of the event at a position in start order."""

@@ -99,7 +99,11 @@ class RecordedKinetoEvent:
     def device_type(self) -> Any:
         """Where it ran, or whose memory it records; torch's enum member if torch is imported."""
         memory = self._event.memory
-        return self._event.device_type if memory is None else device_type(_whose(memory.device_type))
+        if memory is None:
+            return self._event.device_type
+        # A number unknown to torch means a device, as in the sums.
+        is_known = memory.device_type in DeviceType.__members__.values()
+        return device_type(memory.device_type if is_known else DeviceType.PrivateUse1)
 
     def flops(self) -> int:
         """Its FLOPs; 0 if torch has no formula for it or FLOPs were not counted."""
@@ -143,11 +147,6 @@ _SAME_NAMES: Final = {
     "fwd_thread_id": "fwd_thread",
     "shapes": "input_shapes",
 }
-
-
-def _whose(number: int) -> DeviceType:
-    """Whose memory a trace records. A number unknown to torch means a device, as in the sums."""
-    return DeviceType(number) if number in DeviceType.__members__.values() else DeviceType.PrivateUse1
 
 
 class KinetoResults:

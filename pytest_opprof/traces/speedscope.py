@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 from pytest_opprof.capture.trace_file import write_text
@@ -61,11 +61,15 @@ class _Thread:
             if call.thread == thread:
                 end_ns = recording.trace_end_ns if call.end_ns < 0 else call.end_ns
                 yield self._begin(-1, call.name, 0, end_ns)
-        for row in _rows(recording, thread):
+        for row, on in enumerate(recording.thread):
+            if on != thread or recording.flags[row] & (FLAG_ASYNC | FLAG_CREDITED):
+                continue
             start_ns, parent = recording.start_ns[row], recording.parent[row]
             while self._is_open and self._is_over(parent, start_ns):
                 yield self._end()
-            yield self._begin(row, recording.name(row), start_ns, self._end_of(row))
+            duration_ns = recording.duration_ns[row]
+            end_ns = recording.trace_end_ns if duration_ns < 0 else start_ns + duration_ns
+            yield self._begin(row, recording.name(row), start_ns, end_ns)
         while self._is_open:
             yield self._end()
 
@@ -87,16 +91,3 @@ class _Thread:
         # A range may outlive the call from before the window that it began in, which then ends with it.
         self._at = max(self._at, at_ns)
         return {"type": kind, "frame": frame, "at": self._at}
-
-    def _end_of(self, row: int) -> int:
-        duration_ns = self._recording.duration_ns[row]
-        if duration_ns < 0:
-            return self._recording.trace_end_ns
-        return self._recording.start_ns[row] + duration_ns
-
-
-def _rows(recording: RecordingView, thread: int) -> Sequence[int]:
-    left_out = FLAG_ASYNC | FLAG_CREDITED
-    return [
-        row for row, on in enumerate(recording.thread) if on == thread and not recording.flags[row] & left_out
-    ]
