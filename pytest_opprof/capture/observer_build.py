@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pytest_opprof.capture import cxx
 from pytest_opprof.capture.folders import direct, is_private_file, make_private, objection, observer_folders
+from pytest_opprof.capture.injection import library_path
 from pytest_opprof.capture.torch_build import SUPPORTED, TorchBuild, torch_build
 from pytest_opprof.errors import CaptureUnavailableError
 from pytest_opprof.locks import hold
@@ -204,15 +205,8 @@ def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: b
     return Observer(place=place, was_built=True)
 
 
-def library_folder() -> Path:
-    """Where libopprof.so and the observer's source were installed."""
-    from pytest_opprof import _collector  # noqa: PLC0415  # imports native code
-
-    return Path(_collector.__file__).parent
-
-
 def _source_folder() -> Path:
-    return library_folder() / "native"
+    return library_path().parent / "native"
 
 
 def _key(build: TorchBuild, part: Part) -> str:
@@ -247,7 +241,7 @@ def compile_command(build: TorchBuild, program: str, source: Path, out: Path) ->
         f"-L{build.folder / 'lib'}",
         "-ltorch_cpu",  # torch loads its libraries privately: without this its symbols are not found
         "-lc10",
-        f"-L{library_folder()}",
+        f"-L{library_path().parent}",
         "-l:libopprof.so",
     ]
 

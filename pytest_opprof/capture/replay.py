@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_opprof.capture.folders import temporary_folder
+from pytest_opprof.capture.injection import library_path
 from pytest_opprof.errors import CaptureUnavailableError
 
 # CPU features for kernels, which QEMU's user mode lacks: without this each start warns about them.
@@ -49,9 +50,7 @@ class Replay:
         program = shutil.which(QEMU)
         if program is None:
             raise CaptureUnavailableError(f"opprof replay needs {QEMU}, which was not found. {_NEEDED}")
-        from pytest_opprof.capture.observer_build import library_folder  # noqa: PLC0415  # each session loads this
-
-        plugin = str(library_folder() / "_replay.so").replace(",", ",,")
+        plugin = str(library_path().with_name("_replay.so")).replace(",", ",,")
         command = (program, "-cpu", f"{cpu},{_NOT_EMULATED}", "-plugin", plugin)
         nothing = shutil.which("true") or "/bin/true"
         trial = subprocess.run([*command, nothing], capture_output=True, text=True, check=False)

@@ -29,33 +29,18 @@ def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) ->
 
     `write` takes a file descriptor, and returns the collector's code.
     """
-
-    def checked(descriptor: int) -> None:
+    with _replacing(Path(path)) as descriptor:
         if write(descriptor) != lib.OP_OK:
             raise OSError(f"{Path(path)}: {last_error()}")
-
-    _write_whole(Path(path), checked)
 
 
 def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
     """Write text as UTF-8, whole or not at all; compressed if the name ends in ``.gz``."""
-
-    def encoded(descriptor: int) -> None:
-        with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", closefd=False) as file:
-            file.writelines(pieces)
-
-    _write_whole(Path(path), encoded)
-
-
-def _write_whole(target: Path, write: Callable[[int], None]) -> None:
-    if is_device(target):
-        with target.open("wb", buffering=0) as device:
-            write(device.fileno())
-        return
-    with _replacing(target) as (plain, descriptor):
-        write(descriptor)
-        if target.suffix == ".gz":
-            _compress(plain)
+    with (
+        _replacing(Path(path)) as descriptor,
+        open(descriptor, "w", encoding="utf-8", errors="surrogatepass", closefd=False) as file,
+    ):
+        file.writelines(pieces)
 
 
 def _checked(key: str, value: str) -> str:
@@ -67,13 +52,19 @@ def _checked(key: str, value: str) -> str:
 
 
 @contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[tuple[Path, int]]:
-    """A temporary file beside `target` that takes its place if the block succeeds."""
+def _replacing(target: Path) -> Iterator[int]:
+    """A temporary file beside `target` that takes its place if the block succeeds; a device stays itself."""
+    if is_device(target):
+        with target.open("wb", buffering=0) as device:
+            yield device.fileno()
+        return
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
         try:
-            yield temporary, descriptor
+            yield descriptor
+            if target.suffix == ".gz":
+                _compress(temporary)
         finally:
             os.close(descriptor)
         umask = os.umask(0)
