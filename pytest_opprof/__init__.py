@@ -18,14 +18,18 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_opprof.analysis.evaluation import BasicEvaluation, EventKey, EventMetrics
-    from pytest_opprof.analysis.event_trees import source_code_location
+    from pytest_opprof.analysis.evaluation import (
+        BasicEvaluation,
+        EventKey,
+        EventMetrics,
+        source_code_location,
+    )
     from pytest_opprof.analysis.fx_markers import map_recorded_events_to_aten_ops_with_stack_trace
     from pytest_opprof.capture.ranges import RecordFunctionFast as _RecordFunctionFast
     from pytest_opprof.capture.ranges import range_pop, range_push, record_function
     from pytest_opprof.events.device import DeviceType
+    from pytest_opprof.events.event_facts import EventMetadata
     from pytest_opprof.events.event_list import EventList
-    from pytest_opprof.events.event_metadata import EventMetadata
     from pytest_opprof.events.flops import register_flop_formula
     from pytest_opprof.events.function_event import FunctionEvent
     from pytest_opprof.events.function_event_avg import FunctionEventAvg
@@ -121,7 +125,7 @@ _ROOMS = {
     "EventKey": "analysis.evaluation",
     "EventList": "events.event_list",
     "ExecutionTraceObserver": "profiler.execution_trace_observer",
-    "EventMetadata": "events.event_metadata",
+    "EventMetadata": "events.event_facts",
     "EventMetrics": "analysis.evaluation",
     "FormattedTimesMixin": "events.times",
     "FunctionEvent": "events.function_event",
@@ -162,7 +166,7 @@ _ROOMS = {
     "record_function": "capture.ranges",
     "register_flop_formula": "events.flops",
     "schedule": "profiler.schedule",
-    "source_code_location": "analysis.event_trees",
+    "source_code_location": "analysis.evaluation",
     "supported_activities": "profiler.activities",
     "tensorboard_trace_handler": "profiler.handlers",
 }

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_opprof.capture.ranges import record_function
-from pytest_opprof.capture.stack_kinds import WithStack
+from pytest_opprof.capture.sources import WithStack
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
@@ -21,13 +21,13 @@ from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.events.torch_rules import MemRecordsAcc
 from pytest_opprof.profiler import enabled as _enabled
+from pytest_opprof.profiler.activities import ProfilerActivity
 from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
 from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start
 from pytest_opprof.profiler.enabled import run_on_profiler_stop as _run_on_profiler_stop
 from pytest_opprof.profiler.enabled import set_is_profiler_enabled as _set_is_profiler_enabled
 from pytest_opprof.profiler.handlers import warn_of_python_export
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
-from pytest_opprof.profiler.older_arguments import device_of, use_device_of
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
 from pytest_opprof.units import NS_IN_S, NS_IN_US
 
@@ -49,6 +49,13 @@ __all__ = [
     "record_function",
 ]
 
+_DEVICES: Final = {
+    "cuda": ProfilerActivity.CUDA,
+    "xpu": ProfilerActivity.XPU,
+    "mtia": ProfilerActivity.MTIA,
+    "hpu": ProfilerActivity.HPU,
+}
+
 
 def __getattr__(name: str) -> Any:
     if name == "_is_profiler_enabled":
@@ -62,10 +69,6 @@ class _ProfilerStats:
 
     The first seven fields are torch's. Nothing is parsed and no tree is built here: the parse field has the
     time of the latest `key_averages`, and the tree field stays 0.
-
-    Attributes:
-        dropped_events: Events for which there was no room.
-        truncated: The byte budget or the disk ended the recording early.
     """
 
     profiling_window_duration_sec: float = 0
@@ -75,8 +78,8 @@ class _ProfilerStats:
     profiler_disable_call_duration_us: int = 0
     parse_kineto_call_duration_us: int = 0
     function_events_build_tree_call_duration_us: int = 0
-    dropped_events: int = 0
-    truncated: bool = False
+    dropped_events: int = 0  # events for which there was no room
+    truncated: bool = False  # the byte budget or the disk ended the recording early
 
 
 class profile(Averaged):  # noqa: N801  # torch's name
@@ -145,10 +148,10 @@ class profile(Averaged):  # noqa: N801  # torch's name
                 stacklevel=2,
             )
         self.use_cpu = use_cpu
-        self.use_device = use_device_of(use_device, use_cuda=use_cuda)
+        self.use_device = _available_device(use_device, use_cuda=use_cuda)
         self.with_stack = with_stack
         self._profile = KinetoProfile(
-            activities=device_of(self.use_device, use_cpu=use_cpu, filters=activity_filters),
+            activities=_activities(self.use_device, use_cpu=use_cpu, filters=activity_filters),
             record_shapes=record_shapes,
             with_flops=with_flops,
             profile_memory=profile_memory,
@@ -229,11 +232,12 @@ class profile(Averaged):  # noqa: N801  # torch's name
             AssertionError: The block has not ended. Torch raises the same.
             RuntimeError: It recorded for a trace only.
         """
-        if not self.enabled:
-            return EventList()
-        if not self._finished:
+        return self._results().events() if self.enabled else EventList()
+
+    def _results(self) -> KinetoProfile:
+        if not self.enabled or not self._finished:
             raise AssertionError("Expected profiling results")
-        return self._profile.events()
+        return self._profile
 
     def table(  # noqa: PLR0917  # torch's signature
         self,
@@ -289,11 +293,10 @@ class profile(Averaged):  # noqa: N801  # torch's name
             OSError: The file cannot be written.
         """
         warn_of_python_export(asked=use_python_export)
-        if not self.enabled or not self._finished:
-            raise AssertionError("Expected profiling results")
+        results = self._results()
         for key, value in (metadata or {}).items():
-            self._profile.add_metadata_json(key, value)
-        self._profile.export_chrome_trace(path)
+            results.add_metadata_json(key, value)
+        results.export_chrome_trace(path)
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write the stacks and the cost of each; see `EventList.export_stacks`.
@@ -303,10 +306,46 @@ class profile(Averaged):  # noqa: N801  # torch's name
             ValueError: There is no such metric.
             OSError: The file cannot be written.
         """
-        if not self.enabled or not self._finished:
-            raise AssertionError("Expected profiling results")
-        self._profile.export_stacks(path, metric)
+        self._results().export_stacks(path, metric)
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[object]) -> None:  # noqa: FBT001  # torch's
         """Switch collection off, or on again; see `KinetoProfile.toggle_collection_dynamic`."""
         self._profile.toggle_collection_dynamic(enabled, activities)
+
+
+def _available_device(use_device: str | None, *, use_cuda: bool) -> str | None:
+    """The device to profile; None, with a warning, if it is unknown or not available."""
+    if use_cuda:
+        warnings.warn(
+            "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        use_device = "cuda"
+    if use_device is None:
+        return None
+    torch = imported_torch()
+    renamed = torch._C._get_privateuse1_backend_name() if torch is not None else None  # noqa: SLF001  # torch's own way
+    if use_device not in {*_DEVICES, renamed} - {"privateuseone"}:
+        warnings.warn(f"The {use_device} is not a valid device option.", stacklevel=3)
+        return None
+    module = getattr(torch, use_device, None)
+    if module is None or not module.is_available():
+        warnings.warn(
+            f"{use_device.upper()} is not available, disabling {use_device.upper()} profiling", stacklevel=3
+        )
+        return None
+    return use_device
+
+
+def _activities(
+    use_device: str | None, *, use_cpu: bool, filters: Mapping[Any, Iterable[str]] | None
+) -> list[object]:
+    """The ``activities`` argument of `KinetoProfile`; `filters` has names of activity types by activity."""
+    wanted = [ProfilerActivity.CPU] if use_cpu else []
+    if use_device is not None:
+        wanted.append(_DEVICES.get(use_device, ProfilerActivity.PrivateUse1))
+    if not wanted:
+        raise AssertionError("No activities specified for the profiler")
+    types = {getattr(activity, "name", activity): names for activity, names in (filters or {}).items()}
+    return [{activity: types[activity.name]} if activity.name in types else activity for activity in wanted]

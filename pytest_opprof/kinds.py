@@ -1,10 +1,21 @@
-"""The kinds of events, as the collector numbers them, and of a result's rows."""
+"""The kinds, flags and scopes of events, as the collector numbers them, and the kinds of a result's rows."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
+
+# Bits of an event's flags, and numbers of its scope.
+FLAG_CROSSING: Final = 0x01
+FLAG_VIEW: Final = 0x02
+FLAG_ASYNC: Final = 0x10
+FLAG_UNFINISHED: Final = 0x20
+FLAG_BACKGROUND: Final = 0x40
+FLAG_CREDITED: Final = 0x80
+BACKWARD_SCOPE: Final = 1  # torch's RecordScope::BACKWARD_FUNCTION: a node of autograd
+USER_SCOPE: Final = 7  # torch's RecordScope::USER_SCOPE: a range that somebody named
 
 
 class OpKind(enum.StrEnum):

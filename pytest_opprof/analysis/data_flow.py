@@ -9,33 +9,25 @@ affect any other.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pytest_opprof.analysis.schemas import written_inputs
-from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
-from pytest_opprof.capture.inputs import Inputs, TensorIdentity
+from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.op_values import item_bytes
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.tensor_roles import Place
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import BACKWARD_SCOPE, EventKind
 
 
 @dataclass(slots=True, kw_only=True)
 class Storage:
-    """One block of memory, from its allocation to its free.
+    """One block of memory, from its allocation to its free."""
 
-    Attributes:
-        place: Its device and address.
-        nbytes: Its size; if it is from before the window, the largest known span of its tensors.
-        taken_ns: When it was allocated, from the window's start; None if before.
-        given_back_ns: When it was freed, from the window's start; None if later.
-    """
-
-    place: Place
-    nbytes: int = 0
-    taken_ns: int | None = None
-    given_back_ns: int | None = None
+    place: Place  # its device and address
+    nbytes: int = 0  # its size; if it is from before the window, the largest known span of its tensors
+    taken_ns: int | None = None  # when it was allocated, from the window's start; None if before
+    given_back_ns: int | None = None  # when it was freed, from the window's start; None if later
 
 
 Version = tuple[int, int]  # index of a storage, and how often it was written to before
@@ -43,23 +35,15 @@ Version = tuple[int, int]  # index of a storage, and how often it was written to
 
 @dataclass(slots=True, kw_only=True)
 class FlowNode:
-    """An op, or a change of memory outside of all ops.
-
-    Attributes:
-        start_ns: From the window's start.
-        reads: The version of each storage that existed before.
-        writes: Those of `reads` that it may have changed.
-        takes: Storages allocated in it.
-        gives_back: Storages freed in it.
-    """
+    """An op, or a change of memory outside of all ops."""
 
     row: int
-    start_ns: int
+    start_ns: int  # from the window's start
     is_backward: bool
-    reads: dict[int, int] = field(default_factory=dict)
-    writes: set[int] = field(default_factory=set)
-    takes: set[int] = field(default_factory=set)
-    gives_back: set[int] = field(default_factory=set)
+    reads: dict[int, int] = field(default_factory=dict)  # the version of each storage that existed before
+    writes: set[int] = field(default_factory=set)  # those of `reads` that it may have changed
+    takes: set[int] = field(default_factory=set)  # storages allocated in it
+    gives_back: set[int] = field(default_factory=set)  # storages freed in it
 
     @property
     def inputs(self) -> set[Version]:
@@ -132,29 +116,26 @@ class DataFlow:
         if written is not None or self._recording.scope[row] == BACKWARD_SCOPE:
             self._ops.add(row)
         used = self._used[row] = []
-        for place, tensors in enumerate(identities):
+        for number, tensors in enumerate(identities):
             for tensor in tensors:
                 if tensor is None or not tensor.storage:
                     continue
-                storage = self._storage_of(tensor)
+                place = (tensor.device_type, tensor.device_index, tensor.storage)
+                if place not in self._live:
+                    self.storages.append(Storage(place=place))
+                    self._live[place] = len(self.storages) - 1
+                storage = self._live[place]
                 self._of_tensors.add(storage)
-                self._widen(storage, inputs, place)
-                used.append((storage, None if written is None else written[place]))
+                self._widen(storage, inputs, number)
+                used.append((storage, None if written is None else written[number]))
         self._note_gradient(row)
 
-    def _storage_of(self, tensor: TensorIdentity) -> int:
-        place = (tensor.device_type, tensor.device_index, tensor.storage)
-        if place not in self._live:
-            self.storages.append(Storage(place=place))
-            self._live[place] = len(self.storages) - 1
-        return self._live[place]
-
-    def _widen(self, storage: int, inputs: Inputs, place: int) -> None:
+    def _widen(self, storage: int, inputs: Inputs, number: int) -> None:
         """A block from before the window has at least the bytes that this tensor spans."""
         block = self.storages[storage]
-        each_bytes = item_bytes().get(inputs.dtypes[place])  # None for a list, whose members have no type
+        each_bytes = item_bytes().get(inputs.dtypes[number])  # None for a list, whose members have no type
         if block.taken_ns is None and each_bytes is not None:
-            pairs = zip(inputs.shapes[place], inputs.strides[place], strict=True)
+            pairs = zip(inputs.shapes[number], inputs.strides[number], strict=True)
             block.nbytes = max(block.nbytes, max((a * b for a, b in pairs), default=1) * each_bytes)
 
     def _note_gradient(self, row: int) -> None:
@@ -213,3 +194,42 @@ class DataFlow:
                 node.reads[storage] = versions.get(storage, 0)
             for storage in node.writes:
                 versions[storage] = node.reads[storage] + 1
+
+
+def written_inputs(name: str, dtypes: tuple[str, ...]) -> tuple[bool, ...] | None:
+    """For each input of an op, whether it may be written to; None if it is not an op of torch.
+
+    Overloads are not recorded, so an input counts as written to if any overload that takes such inputs writes
+    to it. Without torch, only the name tells: ``aten::add_`` writes to its first input.
+    """
+    if "::" not in name:
+        return None
+    places = range(len(dtypes))
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return tuple(place == 0 and name.endswith("_") for place in places)
+    try:
+        schemas = torch._C._jit_get_schemas_for_operator(name)  # noqa: SLF001  # as torch's profiler asks
+    except RuntimeError:  # a C++ range may have such a name without being an op
+        return None
+    fitting = [
+        schema.arguments
+        for schema in schemas
+        if len(schema.arguments) == len(dtypes)
+        and all(_takes(str(one.type), dtype) for one, dtype in zip(schema.arguments, dtypes, strict=True))
+    ]
+    if not fitting:
+        return None
+    written_to = [[getattr(one.alias_info, "is_write", False) for one in arguments] for arguments in fitting]
+    return tuple(any(overload[place] for overload in written_to) for place in places)
+
+
+def _takes(wanted: str, dtype: str) -> bool:
+    if wanted.startswith("Optional["):
+        return not dtype or _takes(wanted.removeprefix("Optional[").removesuffix("]"), dtype)
+    if wanted == "Tensor":
+        # An undefined tensor has no type, but is a tensor.
+        return dtype not in {"TensorList", "Scalar", "ScalarList"}
+    if wanted.startswith("List["):
+        return dtype in ({"TensorList", ""} if "Tensor" in wanted else {"ScalarList", "Scalar", ""})
+    return dtype in {"Scalar", ""}

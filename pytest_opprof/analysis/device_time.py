@@ -54,13 +54,8 @@ def device_times(
 ) -> list[tuple[int, list[DeviceTime]]]:
     """Each device that did something, by torch's number, with its time in each window.
 
-    Args:
-        recording: With kernels, their launches, and what the launching threads did.
-        windows: Start and end of each, nanoseconds from the trace's start. By default each step, or the whole
-            trace if it has no steps.
-
-    Raises:
-        CollectorError: There is no memory for it.
+    A window is a start and an end, nanoseconds from the trace's start; by default each step, or the whole
+    trace if it has no steps.
     """
     start = recording.trace_start_ns
     steps = [(step.start_ns - start, step.end_ns - start) for step in recording.steps]

@@ -7,38 +7,59 @@ It is ``torch.profiler._utils.BasicEvaluation`` without torch, for any profile t
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, TypeVar
 
-from pytest_opprof.analysis.event_trees import (
-    _traverse,
-    last_first,
-    name_of,
-    source_code_location,
-    traverse_bfs,
-    traverse_dfs,
-)
-from pytest_opprof.analysis.intervals import Cover, Interval, union
-from pytest_opprof.analysis.kernel_queue import KernelQueue
-from pytest_opprof.analysis.ranking import argmax, falling_phases, index_of_first_match, scores
+from pytest_opprof.analysis.kernel_queue import Cover, Interval, KernelQueue, name_of, union
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.kineto_event import device_of
 
-__all__ = [
-    "BasicEvaluation",
-    "EventKey",
-    "EventMetrics",
-    "Interval",
-    "_traverse",
-    "argmax",
-    "index_of_first_match",
-    "source_code_location",
-    "traverse_bfs",
-    "traverse_dfs",
-]
+_T = TypeVar("_T")
 
+_PYTHON_CALL: Final = re.compile(r"\.py\(.*\)")
 _LINE: Final = "-" * 80
+_FULL: Final = 4  # kernels in a queue that a host keeps filled
+_SELF_TIME_WEIGHT: Final = 0.6
+
+
+def _traverse(
+    tree: Sequence[Any],
+    next_fn: Callable[[deque[Any]], Any],
+    children_fn: Callable[[Any], Sequence[Any]] = lambda event: event.children,
+    reverse: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+) -> Iterator[Any]:
+    """Each event of a tree, given its roots. `next_fn` takes the next one from those that are waiting."""
+    order: Callable[[Sequence[Any]], Iterable[Any]] = reversed if reverse else iter
+    waiting = deque(order(tree))
+    while waiting:
+        event = next_fn(waiting)
+        yield event
+        waiting.extend(order(children_fn(event)))
+
+
+# In preorder, and level by level. They are partials as in torch, so that callers may override arguments.
+traverse_dfs = functools.partial(_traverse, next_fn=deque.pop, reverse=True)
+traverse_bfs = functools.partial(_traverse, next_fn=deque.popleft, reverse=False)
+
+
+def last_first(tree: Sequence[Any]) -> Iterator[Any]:
+    """Each event before those inside it, and the last sibling first: the order of torch's metrics."""
+    return _traverse(tree, next_fn=deque.pop)
+
+
+def source_code_location(event: Any) -> str:
+    """The innermost Python call around an event of a tree, the event itself included."""
+    while event is not None:
+        name = name_of(event)
+        if _PYTHON_CALL.search(name):
+            return name
+        event = event.parent
+    return "No source code location found"
 
 
 @dataclass
@@ -216,3 +237,55 @@ class BasicEvaluation:
         """How much of each event of `metrics` lies in any of the intervals, nanoseconds."""
         cover = Cover(union(intervals))
         return [cover.overlap(key.event.start_time_ns, key.event.end_time_ns) for key in self.metrics]
+
+
+def index_of_first_match(
+    seq: Sequence[_T], predicate: Callable[[_T], object], start: int = 0, end: int | None = None
+) -> int | None:
+    """The index of the first element that matches, from `start` up to `end`; None if there is none."""
+    stop = len(seq) if end is None else min(end, len(seq))
+    return next((index for index in range(start, stop) if predicate(seq[index])), None)
+
+
+def argmax(
+    seq: Sequence[_T],
+    key: Callable[[_T], object] = lambda element: element,
+    start: int = 0,
+    end: int | None = None,
+) -> int | None:
+    """The index of the first largest element, from `start` up to `end`; None if there is none."""
+    places = range(*slice(start, end).indices(len(seq)))
+    return max(places, key=lambda index: key(seq[index]), default=None)  # type: ignore[arg-type, return-value]  # what compares is the caller's
+
+
+def falling_phases(points: Sequence[Interval]) -> list[Interval]:
+    """The intervals from each peak of a filled queue to the moment at which it has run empty.
+
+    The points are in time order. Of several deepest points, the last one is the peak.
+    """
+    phases = []
+    for is_filled, stretch in groupby(range(len(points)), key=lambda index: points[index].queue_depth > 0):
+        places = list(stretch)
+        empty = places[-1] + 1
+        if is_filled and empty < len(points):
+            peak = max(places, key=lambda index: (points[index].queue_depth, index))
+            if points[peak].queue_depth >= _FULL:
+                phases.append(Interval(points[peak].start, points[empty].start))
+    return phases
+
+
+def scores(idle_fractions: Sequence[float], self_times: Sequence[float]) -> list[float]:
+    """How much each event stands out by its idle share, and with less weight by its self time."""
+    return [
+        idle + _SELF_TIME_WEIGHT * own
+        for idle, own in zip(_standardized(idle_fractions), _standardized(self_times), strict=True)
+    ]
+
+
+def _standardized(values: Sequence[float]) -> list[float]:
+    """Values in standard deviations from their mean; 0 if all are equal or there is only one."""
+    if len(values) < 2:  # noqa: PLR2004  # a deviation needs two
+        return [0.0] * len(values)
+    mean = math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return [(value - mean) / deviation if deviation else 0.0 for value in values]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_opprof.errors import UsageError
@@ -22,26 +21,8 @@ _OPEN, _CLOSE = "## ", " ##"
 _END, _START, _WORK = range(3)
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """A marker's start or end, or the start of an op or of work on a device."""
-
-    ts: float
-    what: int
-    marker: str | int | None
-    event: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """A graph or a node that is running."""
-
-    marker: str | int
-    metadata: Mapping[str, Any] | None
-
-    @property
-    def is_graph(self) -> bool:
-        return isinstance(self.marker, str)
+# The graph (a path) or node (a number) that is running, and its metadata.
+_Scope = tuple[str | int, Mapping[str, Any] | None]
 
 
 def map_recorded_events_to_aten_ops_with_stack_trace(
@@ -65,20 +46,18 @@ def map_recorded_events_to_aten_ops_with_stack_trace(
         UsageError: No registry is given, and this process has no torch with one.
     """
     known = _torchs_registry() if registry is None else registry
-    moments = sorted(
-        _moments(traced_data.get("traceEvents", ())), key=lambda moment: (moment.ts, moment.what)
-    )
+    moments = sorted(_moments(traced_data.get("traceEvents", ())), key=lambda moment: moment[:2])
     running: defaultdict[Any, list[_Scope]] = defaultdict(list)
     found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for moment in moments:
-        scopes = running[moment.event.get("tid")]
-        if moment.marker is None:
-            if _tell(moment.event, scopes):
-                found[str(moment.event.get("name", ""))].append(moment.event)
-        elif moment.what == _START:
-            _enter(moment.marker, scopes, known)
+    for _, what, marker, event in moments:
+        scopes = running[event.get("tid")]
+        if marker is None:
+            if _tell(event, scopes):
+                found[str(event.get("name", ""))].append(event)
+        elif what == _START:
+            _enter(marker, scopes, known)
         else:
-            _leave(moment.marker, scopes)
+            _leave(marker, scopes)
     return dict(found)
 
 
@@ -93,20 +72,23 @@ def _torchs_registry() -> Registry:
     return known
 
 
-def _moments(events: Sequence[dict[str, Any]]) -> Iterator[_Moment]:
+def _moments(
+    events: Sequence[dict[str, Any]],
+) -> Iterator[tuple[float, int, str | int | None, dict[str, Any]]]:
+    """The time and kind of each start or end of a marker and start of work, its marker, and its event."""
     for event in events:
         if "ts" not in event or "dur" not in event:
             continue
         name: Any = event.get("name")
         is_op = event.get("cat") == "cpu_op" and isinstance(name, str)
         if not (is_op and name.startswith(_OPEN) and name.endswith(_CLOSE)):
-            yield _Moment(event["ts"], _WORK, None, event)
+            yield event["ts"], _WORK, None, event
             continue
         marker = _marker_of(name[len(_OPEN) : -len(_CLOSE)])
         # Nothing begins in a marker of no duration.
         if marker is not None and event["dur"] > 0:
-            yield _Moment(event["ts"], _START, marker, event)
-            yield _Moment(event["ts"] + event["dur"], _END, marker, event)
+            yield event["ts"], _START, marker, event
+            yield event["ts"] + event["dur"], _END, marker, event
 
 
 def _marker_of(content: str) -> str | int | None:
@@ -121,23 +103,24 @@ def _marker_of(content: str) -> str | int | None:
 
 def _enter(marker: str | int, scopes: list[_Scope], registry: Registry) -> None:
     if isinstance(marker, str):
-        scopes.append(_Scope(marker, registry.get(marker)))
+        scopes.append((marker, registry.get(marker)))
         return
-    graph = next((scope.metadata for scope in reversed(scopes) if scope.is_graph), None)
+    graph = next((metadata for outer, metadata in reversed(scopes) if isinstance(outer, str)), None)
     nodes: Mapping[int, Mapping[str, Any]] = (graph or {}).get("node_metadata", {})
     if marker in nodes:
-        scopes.append(_Scope(marker, nodes[marker]))
+        scopes.append((marker, nodes[marker]))
 
 
 def _leave(marker: str | int, scopes: list[_Scope]) -> None:
     for place in range(len(scopes) - 1, -1, -1):
-        if scopes[place].marker == marker:
+        if scopes[place][0] == marker:
             del scopes[place]
             return
 
 
 def _tell(event: dict[str, Any], scopes: Sequence[_Scope]) -> bool:
-    node = next((scope.metadata for scope in reversed(scopes) if not scope.is_graph and scope.metadata), None)
+    nodes = (metadata for marker, metadata in reversed(scopes) if isinstance(marker, int) and metadata)
+    node = next(nodes, None)
     if node is None:
         return False
     told = {"stack_trace": node.get("stack_trace", _UNKNOWN), "node_name": node.get("name", "")}

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from pytest_opprof.analysis.event_trees import name_of
-from pytest_opprof.analysis.intervals import Interval, gaps
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.kineto_event import device_of, told
 
@@ -28,23 +26,81 @@ _COPIES: Final = ("memcpy", "memset")  # how CUPTI's and ROCm's names of copies 
 _Tie = tuple[Literal["call", "op"], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A call, and the kernels that it launched.
+@dataclass
+class Interval:
+    """An interval of time, as ``torch.profiler._utils.Interval``.
 
     Attributes:
-        kernels: In start order; empty if none was recorded.
+        start: Nanoseconds.
+        end: Nanoseconds; an interval that ends before it starts is empty.
+        queue_depth: Kernels launched but not started, if the interval is that of a launch or a kernel.
     """
 
-    event: Any
-    kernels: tuple[Any, ...]
+    start: int
+    end: int
+    queue_depth: int = 0
+
+
+class Cover:
+    """A set of intervals, for many queries of how much of an event lies in it.
+
+    With the starts and ends sorted, the time covered before a moment is a difference of two sums, so a query
+    is a binary search.
+
+    Args:
+        intervals: Where some overlap, the overlap counts once for each.
+    """
+
+    def __init__(self, intervals: Iterable[Interval]) -> None:
+        stretches = [(one.start, one.end) for one in intervals if one.start < one.end]
+        self._starts = sorted(start for start, _ in stretches)
+        self._ends = sorted(end for _, end in stretches)
+        self._start_sums = [0, *accumulate(self._starts)]
+        self._end_sums = [0, *accumulate(self._ends)]
+
+    def overlap(self, start: int, end: int) -> int:
+        """Nanoseconds of the time from `start` to `end` that are covered."""
+        return self._before(end) - self._before(start) if start < end else 0
+
+    def _before(self, moment: int) -> int:
+        begun = bisect_right(self._starts, moment)
+        ended = bisect_right(self._ends, moment)
+        # What began before the moment covers moment - start; what also ended there, only end - start.
+        return (begun * moment - self._start_sums[begun]) - (ended * moment - self._end_sums[ended])
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same time as intervals that do not touch, earliest first."""
+    merged: list[Interval] = []
+    for one in sorted(intervals, key=lambda interval: interval.start):
+        if one.start >= one.end:
+            continue
+        if merged and one.start <= merged[-1].end:
+            merged[-1].end = max(merged[-1].end, one.end)
+        else:
+            merged.append(Interval(one.start, one.end))
+    return merged
+
+
+def gaps(busy: Iterable[Interval], start: int, end: int) -> list[Interval]:
+    """The intervals from `start` to `end` in which nothing was busy, earliest first."""
+    free: list[Interval] = []
+    for one in union(busy):
+        if one.start >= end:
+            break
+        if start < one.start:
+            free.append(Interval(start, one.start))
+        start = max(start, one.end)
+    if start < end:
+        free.append(Interval(start, end))
+    return free
 
 
 class KernelQueue:
     """The launches and kernels of a profile.
 
     Attributes:
-        launches: In start order.
+        launches: In start order, each call with the kernels that it launched, in start order.
         kernels: In start order.
     """
 
@@ -52,11 +108,10 @@ class KernelQueue:
         events = sorted(kineto_events, key=lambda event: int(event.start_ns()))
         self.kernels = [event for event in events if is_kernel(event)]
         self.launches = _launches([event for event in events if is_launch(event)], self.kernels)
-        tied = [kernel for launch in self.launches for kernel in launch.kernels]
-        self._launch_starts = [launch.event.start_ns() for launch in self.launches]
-        self._launched = [0, *accumulate(len(launch.kernels) for launch in self.launches)]
+        self._launch_starts = [call.start_ns() for call, _ in self.launches]
+        self._launched = [0, *accumulate(len(kernels) for _, kernels in self.launches)]
         # A kernel launched before the window was never in the queue that the window saw.
-        self._kernel_starts = sorted(kernel.start_ns() for kernel in tied)
+        self._kernel_starts = sorted(kernel.start_ns() for _, kernels in self.launches for kernel in kernels)
 
     def depth(self, moment: int) -> int:
         """The number of kernels that are launched but not started right after a moment."""
@@ -65,23 +120,25 @@ class KernelQueue:
 
     def points(self) -> list[tuple[Any, Interval]]:
         """Each launch and kernel in start order, with its time and the depth at its start."""
-        events = sorted(
-            [launch.event for launch in self.launches] + self.kernels, key=lambda event: int(event.start_ns())
-        )
+        calls = [call for call, _ in self.launches]
         return [
             (event, Interval(event.start_ns(), end_of(event), self.depth(event.start_ns())))
-            for event in events
+            for event in sorted(calls + self.kernels, key=lambda event: int(event.start_ns()))
         ]
 
     def idle(self, start: int, end: int) -> list[Interval]:
         """The intervals from `start` to `end` without a waiting or running kernel; empty without kernels."""
         busy = [Interval(kernel.start_ns(), end_of(kernel)) for kernel in self.kernels]
         busy += [
-            Interval(launch.event.start_ns(), max(end_of(kernel) for kernel in launch.kernels))
-            for launch in self.launches
-            if launch.kernels
+            Interval(call.start_ns(), max(map(end_of, kernels))) for call, kernels in self.launches if kernels
         ]
         return gaps(busy, start, end) if busy else []
+
+
+def name_of(event: Any) -> str:
+    """An event's name, which is a string in a tree but a method of a Kineto event."""
+    name = event.name
+    return str(name() if callable(name) else name)
 
 
 def end_of(event: Any) -> int:
@@ -111,27 +168,22 @@ def _tie(event: Any) -> _Tie:
     return ("call", number) if number else ("op", told(event, "linked_correlation_id"))
 
 
-def _launches(calls: Sequence[Any], kernels: Iterable[Any]) -> list[Launch]:
-    waiting: defaultdict[_Tie, list[Any]] = defaultdict(list)
-    for kernel in kernels:
-        waiting[_tie(kernel)].append(kernel)
-    alike: defaultdict[_Tie, list[Any]] = defaultdict(list)
-    for call in calls:
-        alike[_tie(call)].append(call)
-    launched = {
-        id(call): mine for tie, some in alike.items() for call, mine in _shared_out(tie, some, waiting)
-    }
-    return [Launch(call, launched[id(call)]) for call in calls if id(call) in launched]
+def _by_tie(events: Iterable[Any]) -> Mapping[_Tie, Sequence[Any]]:
+    found: defaultdict[_Tie, list[Any]] = defaultdict(list)
+    for event in events:
+        found[_tie(event)].append(event)
+    return found
 
 
-def _shared_out(
-    tie: _Tie, calls: Sequence[Any], waiting: Mapping[_Tie, Sequence[Any]]
-) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    kernels = waiting.get(tie, ())
-    if tie[0] == "call":
-        # A runtime call and the driver call inside it have the same number, and are one launch.
-        yield calls[0], tuple(kernels)
-        return
-    last = len(calls) - 1
-    for place, call in enumerate(calls):
-        yield call, tuple(kernels[place : place + 1] if place < last else kernels[last:])
+def _launches(calls: Sequence[Any], kernels: Iterable[Any]) -> list[tuple[Any, Sequence[Any]]]:
+    waiting = _by_tie(kernels)
+    launched: dict[int, Sequence[Any]] = {}
+    for tie, alike in _by_tie(calls).items():
+        tied = waiting.get(tie, ())
+        if tie[0] == "call":
+            # A runtime call and the driver call inside it have the same number, and are one launch.
+            launched[id(alike[0])] = tied
+        else:
+            launched.update((id(call), tied[at : at + 1]) for at, call in enumerate(alike))
+            launched[id(alike[-1])] = tied[len(alike) - 1 :]
+    return [(call, launched[id(call)]) for call in calls if id(call) in launched]

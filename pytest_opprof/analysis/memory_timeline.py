@@ -42,16 +42,11 @@ class Action(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """One entry of the timeline.
+    """One entry of the timeline."""
 
-    Attributes:
-        time_ns: Since the epoch; -1 for before the window.
-        version: The storage and version that it happened to.
-    """
-
-    time_ns: int
+    time_ns: int  # since the epoch; -1 for before the window
     action: Action
-    version: Version
+    version: Version  # the storage and version that it happened to
     nbytes: int
 
 
@@ -64,12 +59,11 @@ class MemoryTimeline:
         self._start_ns = recording.trace_start_ns
 
     def moments(self, device: str) -> list[Moment]:
-        """The timeline of one device, such as ``cpu`` or ``cuda:0``, in order.
-
-        Raises:
-            UsageError: There is no such device.
-        """
-        place = _device(device)
+        """The timeline of one device, such as ``cpu`` or ``cuda:0``, in order."""
+        kind, _, index = device.partition(":")
+        if kind not in DEVICES or (index and not index.isdecimal()):
+            raise UsageError(f"unknown device {device!r}: give one such as 'cpu' or 'cuda:0'")
+        place = DEVICES[kind], -1 if kind == "cpu" else int(index or 0)
         places = [block.place[:2] for block in self.flow.storages]
         found = [moment for moment in self._moments() if places[moment.version[0]] == place]
         return sorted(found, key=lambda moment: (moment.time_ns, moment.action))
@@ -100,11 +94,7 @@ class MemoryTimeline:
         )
 
     def changes(self, device: str) -> Iterator[tuple[int, Action, int, Category]]:
-        """Each change: time (nanoseconds since the epoch, -1 for before), action, bytes added, and category.
-
-        Raises:
-            UsageError: There is no such device.
-        """
+        """Each change: time (nanoseconds since the epoch, -1 for before), action, bytes added, category."""
         for moment in self.moments(device):
             storage, version = moment.version
             category = self.categories.of(moment.version)
@@ -117,11 +107,7 @@ class MemoryTimeline:
                 yield moment.time_ns, moment.action, sign * moment.nbytes, category
 
     def coalesced(self, device: str) -> tuple[list[int], list[list[int]]]:
-        """Times in microseconds since the epoch, and for each a 0 and the bytes of each category.
-
-        Raises:
-            UsageError: There is no such device.
-        """
+        """Times in microseconds since the epoch, and for each a 0 and the bytes of each category."""
         times: list[int] = []
         sizes: list[list[int]] = []
         for time_ns, _, delta, category in self.changes(device):
@@ -135,18 +121,10 @@ class MemoryTimeline:
 
 
 def export_memory_timeline(timeline: MemoryTimeline, path: str | os.PathLike[str], device: str) -> None:
-    """Write a timeline, in the format that the path's ending selects.
+    """Write a timeline of a device, such as ``cuda:0``, in the format that the path's ending selects.
 
     ``.raw.json.gz``: a list of ``[time in ns, action, bytes, category]``; ``.html``: a self-contained page
     with a plot; else JSON, ``[times in us, [[0, bytes of each category], ...]]``, compressed if ``.gz``.
-
-    Args:
-        path: The file, replaced atomically.
-        device: Such as ``cpu`` or ``cuda:0``.
-
-    Raises:
-        UsageError: There is no such device.
-        OSError: The file cannot be written.
     """
     name = os.fspath(path)
     if name.endswith("raw.json.gz"):
@@ -155,13 +133,6 @@ def export_memory_timeline(timeline: MemoryTimeline, path: str | os.PathLike[str
         write_text(path, _page(*timeline.coalesced(device), device=device))
     else:
         write_text(path, [json.dumps(timeline.coalesced(device))])
-
-
-def _device(name: str) -> tuple[int, int]:
-    kind, _, index = name.partition(":")
-    if kind not in DEVICES or (index and not index.isdecimal()):
-        raise UsageError(f"unknown device {name!r}: give one such as 'cpu' or 'cuda:0'")
-    return DEVICES[kind], -1 if kind == "cpu" else int(index or 0)
 
 
 def _page(times: list[int], sizes: list[list[int]], *, device: str) -> Iterator[str]:

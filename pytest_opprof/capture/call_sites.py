@@ -8,11 +8,9 @@ import site
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pytest_opprof.capture.folders import start_folder, temporary_folder
-from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.native import ffi, lib
 
 SITES: Final = "sites"
 CALLERS: Final = "callers"
@@ -35,22 +33,15 @@ class CallSite(NamedTuple):
 
 
 class CalledFrom(NamedTuple):
-    """How often the steps called an op or range from one site.
-
-    Attributes:
-        nbytes: Bytes of the tensors given to these calls.
-        nodes: Nodes that these calls added to autograd's graph.
-        flops: FLOPs of these calls, by formula.
-        retained: Bytes that these calls allocated and that were still in use when their step ended.
-    """
+    """How often the steps called an op or range from one site."""
 
     name: str
     site: CallSite
     calls: int
-    nbytes: int
-    nodes: int
-    flops: int
-    retained: int
+    nbytes: int  # bytes of the tensors given to these calls
+    nodes: int  # nodes that these calls added to autograd's graph
+    flops: int  # FLOPs of these calls, by formula
+    retained: int  # bytes that these calls allocated and that were still in use when their step ended
 
 
 def library_folders() -> tuple[str, ...]:
@@ -74,29 +65,3 @@ def _beginnings(inductor: str | None) -> tuple[str, ...]:
     if temporary is not None:
         found |= {str(folder / "torchinductor_") for folder in (temporary, temporary.resolve())}
     return tuple(sorted(found))
-
-
-def read_called_from(result: Any) -> list[CalledFrom]:
-    """The call sites of a native result's ops; empty if they were not noted."""
-    count = ffi.new("uint64_t *")
-    rows = lib.op_result_called_from(result, count)
-    sites = lib.op_result_sites(result, ffi.new("uint32_t *"))
-
-    @functools.cache
-    def site_of(number: int) -> CallSite:
-        found = sites[number - 1]
-        caller = site_of(found.caller) if found.caller else None
-        return CallSite(name_text(found.file), name_text(found.function), found.line, caller)
-
-    return [
-        CalledFrom(
-            name_text(row.name),
-            site_of(row.site),
-            calls=row.count,
-            nbytes=row.bytes,
-            nodes=row.nodes,
-            flops=row.flops,
-            retained=row.retained,
-        )
-        for row in (rows[i] for i in range(count[0]))
-    ]

@@ -12,22 +12,18 @@ from typing import Any, Final, Self
 
 from pytest_opprof.capture.call_sites import CALLERS, SITES, library_folders
 from pytest_opprof.capture.counters import CounterChoice, choose
-from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.cuda_source import MEMORY_CUDA, TENSORS_CUDA, CudaSource
+from pytest_opprof.capture.cuda import CUDA, MEMORY_CUDA, TENSORS_CUDA, CudaSource
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.memory_source import MALLOC, MallocMemory, PythonMemory, malloc_problem
 from pytest_opprof.capture.native import ABSENCE, fast, ffi, lib
 from pytest_opprof.capture.native_calls import check, text_at
-from pytest_opprof.capture.native_session import open_native_session
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.capture.sampling import EVERY_OP
-from pytest_opprof.capture.sources import DEFAULT_SOURCES, INJECTED, MEMORY_SOURCES, refuse_unknown
-from pytest_opprof.capture.torch_import import torch_is_awaited
-from pytest_opprof.capture.torch_ops import OpDetails
-from pytest_opprof.capture.torch_source import OF_WORK, RETAINED, WORK, TorchSource
+from pytest_opprof.capture.session_files import open_native_session
+from pytest_opprof.capture.sources import DEFAULT_SOURCES, EVERY_OP, INJECTED, MEMORY_SOURCES, SOURCES
+from pytest_opprof.capture.torch_ops import OF_WORK, RETAINED, WORK, OpDetails, TorchSource, torch_is_awaited
 from pytest_opprof.capture.window import name_threads
-from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError
+from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, UsageError
 
 _MOST_FRAMES: Final = 256  # of a C++ stack, the native side's limit
 
@@ -105,7 +101,8 @@ class Collector:
             UsageError: A source is unknown, or a setting in the environment is invalid.
             CollectorError: There is no memory for the pool.
         """
-        refuse_unknown(sources)
+        if unknown := sources - SOURCES:
+            raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")
         with self._lock:
             self._sources = sources
             self._counters = CounterChoice()
@@ -196,12 +193,8 @@ class Collector:
     def stop(self, *, most_events: int = 0) -> Recording:
         """Close the window; the recording owns its memory, whatever happens to the collector.
 
-        Args:
-            most_events: If there are more events, and only of ops and ranges, keep only their sums
-                (`Recording.is_summed`); 0 for no limit.
-
-        Raises:
-            CollectorError: No window is open, or there is no memory for the result.
+        If there are more events than `most_events`, and only of ops and ranges, it has only their sums
+        (`Recording.is_summed`); 0 for no limit.
         """
         with self._lock:
             self._disable_sources()
@@ -217,9 +210,6 @@ class Collector:
 
         It uses only the pool, where new events replace the oldest, and gives way to any other window. If a
         window is open already, this does nothing.
-
-        Raises:
-            CollectorError: The native collector failed.
         """
         if lib.op_window_is_open():
             return
@@ -243,15 +233,7 @@ class Collector:
                 self._discard_window()
 
     def note(self, text: bytes) -> None:
-        """Note in the session file what this process is doing, in case it dies.
-
-        Args:
-            text: Cut to `LONGEST_NOTE` bytes; empty for nothing.
-
-        Raises:
-            UsageError: A setting in the environment is invalid.
-            CollectorError: There is no memory for the pool.
-        """
+        """Note in the session file what this process does, in case it dies; cut to `LONGEST_NOTE` bytes."""
         if not lib.op_session_is_open():
             with self._lock:
                 open_native_session()
@@ -262,31 +244,19 @@ class Collector:
         (lib.op_window_pause if paused else lib.op_window_resume)()
 
     def peek(self) -> Recording:
-        """What the open window holds so far; it continues to record.
-
-        Raises:
-            CollectorError: No window is open, or there is no memory for the result.
-        """
+        """What the open window holds so far; it continues to record."""
         result = ffi.new("op_result **")
         check(lib.op_window_peek(result))
         return self._recording(result[0])
 
     def step_begin(self, number: int) -> None:
-        """Mark the beginning of a step, on the thread that steps.
-
-        Raises:
-            CollectorError: No window is open.
-        """
+        """Mark the beginning of a step, on the thread that steps."""
         if self._memory is not None:
             self._memory.settle()
         check(lib.op_step_begin(number))
 
     def step_end(self) -> None:
-        """Mark the end of the step.
-
-        Raises:
-            CollectorError: No window is open.
-        """
+        """Mark the end of the step."""
         check(lib.op_step_end())
 
     def _tell_of_others(self) -> None:

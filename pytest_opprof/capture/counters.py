@@ -23,24 +23,14 @@ COUNTERS: Final = numbered_texts(lib.op_counter_name)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterChoice:
-    """What a window counts.
+    """What a window counts."""
 
-    Attributes:
-        counted: From `COUNTERS`, at most `MOST`.
-        problem: Why that differs from the request; None if it does not.
-    """
-
-    counted: tuple[str, ...] = ()
-    problem: str | None = None
+    counted: tuple[str, ...] = ()  # from `COUNTERS`, at most `MOST`
+    problem: str | None = None  # why that differs from the request; None if it does not
 
 
 def check_counters(names: Sequence[str]) -> None:
-    """Check the names of counters.
-
-    Raises:
-        UsageError: A counter is unknown, there are more than `MOST`, or `names` is a single text.
-        CaptureUnavailableError: There is no native collector.
-    """
+    """Raise a `UsageError` if a counter is unknown, or there are more than `MOST`."""
     if isinstance(names, str):
         raise UsageError(f"performance_events is {names!r}; give a list of names, such as [{names!r}]")
     unknown = sorted(set(names) - set(COUNTERS))
@@ -76,9 +66,6 @@ def choose(names: Sequence[str]) -> CounterChoice:
     """Count these in all following windows.
 
     "task-clock" (nanoseconds on a processor), under its own name, replaces refused counters of the processor.
-
-    Raises:
-        UsageError: As `check_counters`.
     """
     check_counters(names)
     asked = tuple(dict.fromkeys(names))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from typing import Final
 
 _INTERPRETER: Final = "_PyEval_EvalFrameDefault"
 
@@ -44,41 +41,6 @@ class CppFrame:
         return self.function.startswith(_INTERPRETER)
 
 
-class CppStacks:
-    """The C++ stacks of one native ``op_result``; creating this looks up the names of all frames."""
-
-    def __init__(self, result: Any) -> None:
-        self._result = result
-        rows = ffi.new("op_cpp_frame **")
-        count = ffi.new("uint64_t *")
-        check(lib.op_result_cpp_frames(result, rows, count))
-        self._rows = rows[0]
-        self._frames: dict[int, CppFrame] = {}
-
-    def stack(self, event: int) -> tuple[CppFrame, ...]:
-        """The frames in which an event began, innermost first; empty if they were not recorded."""
-        found = []
-        at: int = lib.op_result_cpp_stack(self._result, event) - 1
-        while at >= 0:
-            found.append(self._frame(at))
-            at = self._rows[at].caller
-        return tuple(found)
-
-    def _frame(self, at: int) -> CppFrame:
-        if at not in self._frames:
-            row = self._rows[at]
-            self._frames[at] = CppFrame(
-                function=name_text(row.symbol) if row.symbol else "",
-                module=name_text(row.module) if row.module else "",
-                offset=row.offset,
-                address=row.address,
-            )
-        return self._frames[at]
-
-
 def down_to_python(stack: Sequence[CppFrame]) -> Sequence[CppFrame]:
     """The frames inside the innermost Python call; all frames if the thread runs no Python."""
-    for number, frame in enumerate(stack):
-        if frame.is_interpreter:
-            return stack[:number]
-    return stack
+    return list(itertools.takewhile(lambda frame: not frame.is_interpreter, stack))

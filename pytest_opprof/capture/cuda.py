@@ -1,4 +1,4 @@
-"""CUDA's activities: whether CUPTI can record them in this process, and why not."""
+"""CUDA's activities as a source of events: whether CUPTI can record them in this process, and why not."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from pytest_opprof.capture.torch_ops import imported_torch
 
 CUDA: Final = "cuda"  # the source's name in saved runs
 CUDA_IF_USED: Final = "cuda-if-used"  # the same, but no problem if nothing uses CUDA
+CUDA_SOURCES: Final = frozenset({CUDA, CUDA_IF_USED})
+# Names in saved runs of device memory: what CUDA calls take, and what torch's allocators give out.
+MEMORY_CUDA: Final = "memory-cuda"
+TENSORS_CUDA: Final = "memory-cuda-tensors"
 _PATH: Final = "OPPROF_CUPTI_PATH"
 _DRIVER_FILES: Final = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # the second in WSL
 
@@ -37,14 +41,10 @@ class CudaState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaAnswer:
-    """Whether CUDA can be recorded here.
-
-    Attributes:
-        reason: Why it cannot, and what to do, for the end of a sentence; "" if it can.
-    """
+    """Whether CUDA can be recorded here."""
 
     state: CudaState
-    reason: str = ""
+    reason: str = ""  # why it cannot, and what to do, for the end of a sentence; "" if it can
 
 
 def is_started() -> bool:
@@ -121,7 +121,9 @@ def other_profiler() -> str | None:
 
 def _candidates() -> Iterator[str]:
     """Paths of libcupti in CUDA's wheels, its toolkit and the system, best first."""
-    majors = sorted((12, 13), key=lambda major: (major != _torch_major(), -major))
+    torch = imported_torch()
+    torchs = str(torch.version.cuda).partition(".")[0] if torch is not None else ""
+    majors = sorted((12, 13), key=lambda major: (str(major) != torchs, -major))
     wheels = {12: "nvidia/cuda_cupti/lib", 13: "nvidia/cu13/lib"}
     folders = [*dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *filter(None, sys.path)])]
     yield from (
@@ -140,7 +142,65 @@ def _candidates() -> Iterator[str]:
     yield from (f"libcupti.so.{major}" for major in majors)
 
 
-def _torch_major() -> int:
-    torch = imported_torch()
-    version = torch.version.cuda if torch is not None else None
-    return int(version.split(".")[0]) if version else 0
+class CudaSource:
+    """Checks CUDA anew for each window, as it may start at any time.
+
+    Attributes:
+        problem: Why requested CUDA events were not recorded, or not all of them; None if they were.
+        memory_problem: Why device memory is not recorded although the rest is; None if it is.
+    """
+
+    def __init__(self) -> None:
+        self.problem: str | None = None
+        self.memory_problem: str | None = None
+        self._is_asked_for = self._is_wanted = self._is_recording = False
+
+    def find(self, sources: frozenset[str]) -> bool:
+        """Check whether CUDA can be recorded by now; `CUDA_IF_USED` is no problem if nothing uses it."""
+        self.problem = self.memory_problem = None
+        self._is_asked_for = CUDA in sources
+        self._is_wanted = not sources.isdisjoint(CUDA_SOURCES)
+        if not self._is_wanted:
+            return False
+        answer = open_cuda()
+        if answer.state is CudaState.ABSENT:
+            may_come = has_driver()
+            self.problem = answer.reason if self._is_asked_for and not may_come else None
+        elif answer.state is not CudaState.READY:
+            self.problem = answer.reason
+        return answer.state is CudaState.READY
+
+    def choose(self, sources: frozenset[str], *, with_memory: bool) -> None:
+        """Choose before a window whether it records CUDA, and the device memory that CUDA calls take."""
+        is_ready = self.find(sources)
+        taken = other_profiler() if is_ready else None
+        if taken is not None:
+            self.problem = taken
+        elif not is_ready and self._is_asked_for and self.problem is None:
+            self.problem = "nothing in this process has started CUDA yet"
+        self._is_recording = is_ready and taken is None
+        parts = lib.OP_CUDA_WORK | (lib.OP_CUDA_MEMORY if with_memory else 0)
+        lib.op_cuda_record(parts if self._is_recording else 0)
+
+    def started(self) -> tuple[str, ...]:
+        """Note that the window has opened; the names of what it records."""
+        if not self._is_recording:
+            return ()
+        parts = lib.op_cuda_parts()
+        self._is_recording = bool(parts)
+        if not parts:
+            self.problem = recording_problem()
+            return ()
+        self.memory_problem = recording_problem() or None
+        return (CUDA, MEMORY_CUDA) if parts & lib.OP_CUDA_MEMORY else (CUDA,)
+
+    def stopped(self) -> None:
+        """Note that the window has closed, and check whether it lost CUDA events."""
+        if self._is_recording:
+            later = recording_problem()
+            self.problem = later if later and later != self.memory_problem else None
+        elif self._is_wanted and is_started() and self.problem is None:
+            self.problem = (
+                "CUDA started during the recording, so its events are missing: begin with a warm-up step"
+            )
+        self._is_recording = False

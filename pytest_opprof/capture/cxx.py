@@ -48,11 +48,7 @@ def identity(program: str) -> str:
 
 
 def time_limit_s() -> float:
-    """How long one run of the compiler may take, in seconds: ``OPPROF_COMPILE_TIMEOUT``, or five minutes.
-
-    Raises:
-        CaptureUnavailableError: The variable is not a positive number.
-    """
+    """How long one run of the compiler may take, seconds: ``OPPROF_COMPILE_TIMEOUT``, or five minutes."""
     said = os.environ.get(_LIMIT_VARIABLE, "")
     with contextlib.suppress(ValueError):
         limit = float(said or _LIMIT_S)
@@ -64,11 +60,7 @@ def time_limit_s() -> float:
 
 
 def fault_of(command: list[str], out: Path, *, limit_s: float) -> str | None:
-    """Compile; one line why it failed, None if it succeeded.
-
-    Raises:
-        OSError: The compiler cannot be started.
-    """
+    """Compile; one line why it failed, None if it succeeded; an `OSError` if the compiler does not start."""
     process = started(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         said = _output(process, deadline=time.monotonic() + limit_s)
@@ -109,15 +101,7 @@ def _worst_line(said: str) -> str:
 
 
 def lacks_standard(program: str, standard: str, *, folder: Path) -> bool:
-    """Whether a working compiler lacks a C++ standard, or knows only a part of it.
-
-    Args:
-        standard: Such as ``c++20``.
-        folder: For the files to compile.
-
-    Raises:
-        OSError: The compiler cannot be started.
-    """
+    """Whether a working compiler lacks a C++ standard, such as ``c++20``, or knows only a part of it."""
     source, out = folder / "standard.cpp", folder / "standard.o"
     command = [*words(program), "-c", str(source), "-o", str(out)]
     limit_s = min(time_limit_s(), _PROBE_S)

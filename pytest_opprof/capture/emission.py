@@ -7,7 +7,7 @@ import enum
 import functools
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from pytest_opprof.capture.native import lib
@@ -29,38 +29,27 @@ class Target(enum.IntEnum):
 def open_tool(target: Target) -> None:
     """Load the tool that the environment names for this interface; once is enough.
 
-    Raises:
-        CollectorError: None is named, or it cannot be loaded; the message names the variable.
+    A `CollectorError` names the variable if it names no tool that can be loaded.
     """
     check(lib.op_emit_open(target))
 
 
 @contextmanager
 def emitting(target: Target, *, record_shapes: bool, torchs_own_text: bool) -> Iterator[None]:
-    """Emit our own ranges and torch's ops of all threads, until the block ends.
+    """Emit our own ranges and torch's ops of all threads to the opened tool, until the block ends.
 
-    Args:
-        target: One that `open_tool` has loaded.
-        record_shapes: Add the sizes of ops' inputs.
-        torchs_own_text: Name ops exactly as torch's own emitter does.
-
-    Raises:
-        CaptureUnavailableError: Torch is imported, and its emitter can be neither found nor compiled.
+    With `torchs_own_text`, ops are named exactly as torch's own emitter names them.
     """
     torch = imported_torch()
     emitter = _emitter(torch) if torch is not None else None
     options = _SHAPES * record_shapes | _TORCHS_OWN_TEXT * torchs_own_text
-    lib.op_emit_start(target)
-    try:
+    with ExitStack() as undo:
+        lib.op_emit_start(target)
+        undo.callback(lib.op_emit_stop, target)
         if emitter is not None:
             _switch(emitter, target, options, on=True)
-        try:
-            yield
-        finally:
-            if emitter is not None:
-                _switch(emitter, target, options, on=False)
-    finally:
-        lib.op_emit_stop(target)
+            undo.callback(_switch, emitter, target, options, on=False)
+        yield
 
 
 def _switch(emitter: ctypes.PyDLL, target: Target, options: int, *, on: bool) -> None:

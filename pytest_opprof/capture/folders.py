@@ -28,10 +28,9 @@ def start_folder() -> Path:
 
 
 def start_in(folder: Path | None = None) -> Path:
-    """A session begins or ends: set the start folder, by default the working folder.
+    """A session begins or ends: set the start folder, by default the working folder; return the one before.
 
-    Returns:
-        The one before, which an outer session may have.
+    An outer session may have that.
     """
     global _start  # one for each process
     before, _start = start_folder(), folder or Path.cwd()
@@ -95,8 +94,7 @@ def observer_folders() -> Iterator[Path]:
 def objection(folder: Path) -> str | None:
     """Why code in a folder must not be loaded; None if only this user or root can have put it there.
 
-    Args:
-        folder: A path from `direct`, so that the folder checked is the folder used later.
+    The path is from `direct`, so that the folder checked is the folder used later.
     """
     try:
         found = folder.lstat()
@@ -116,11 +114,7 @@ def objection(folder: Path) -> str | None:
 
 
 def direct(folder: Path) -> Path:
-    """A folder's path without links among its parents, which another user could redirect.
-
-    Raises:
-        OSError: The links form a loop.
-    """
+    """A folder's path without links among its parents, which another user could redirect."""
     try:
         return folder.parent.resolve() / folder.name
     except RuntimeError as error:  # before Python 3.13
@@ -130,9 +124,7 @@ def direct(folder: Path) -> Path:
 def make_private(folder: Path) -> Path:
     """Make a folder that only this user can write, or check that it is one; its `direct` path.
 
-    Raises:
-        PermissionError: Others can write it, or this user cannot.
-        OSError: It cannot be made.
+    An `OSError` says why there is none.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = direct(folder)
@@ -145,11 +137,7 @@ def make_private(folder: Path) -> Path:
 
 
 def is_private_file(path: Path) -> bool:
-    """Whether a path is a regular file, not a link, that only this user or root can write.
-
-    Raises:
-        OSError: It is missing or cannot be looked at.
-    """
+    """Whether a path is a regular file, not a link, that only this user or root can write."""
     found = path.lstat()
     return stat.S_ISREG(found.st_mode) and _is_written_by_us_alone(found)
 

@@ -11,17 +11,10 @@ _Ending = Callable[..., None]
 
 
 def end_with(ending: _Ending, future: Any) -> Any:
-    """Have a range end as soon as a future has its outcome.
+    """Have a range end, by `ending`, as soon as a future of torch, a thread pool or asyncio has its outcome.
 
-    Args:
-        ending: Ends the range; may run on any thread.
-        future: Of ``torch.futures``, ``concurrent.futures`` or asyncio (a task is one too).
-
-    Returns:
-        A future of the same kind, which gets the same outcome after the range has ended.
-
-    Raises:
-        TypeError: It is not such a future.
+    The result is a future of the same kind, which gets the same outcome after the range has ended. `ending`
+    may run on any thread.
     """
     if isinstance(future, concurrent.futures.Future):
         return _of_threads(ending, future)

@@ -37,17 +37,12 @@ _ATTRIBUTES: Final[Mapping[str, int]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One device.
+    """One device."""
 
-    Attributes:
-        index: As CUDA numbers it in this process.
-        attributes: The driver's, by their names in ``deviceProperties`` of Kineto's traces.
-    """
-
-    index: int
+    index: int  # as CUDA numbers it in this process
     name: str
     total_bytes: int
-    attributes: Mapping[str, int]
+    attributes: Mapping[str, int]  # the driver's, by their names in ``deviceProperties`` of Kineto's traces
 
     @property
     def architecture(self) -> str:

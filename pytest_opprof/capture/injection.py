@@ -18,24 +18,17 @@ from pytest_opprof.errors import CaptureUnavailableError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """An interface that loads the library named by an environment variable.
-
-    Attributes:
-        variable: Names the library.
-        mark: A second variable, set if we set the first; child processes inherit both.
-        callers: Packages whose import makes the first call.
-    """
+    """An interface that loads the library named by an environment variable."""
 
     name: str
-    variable: str
-    mark: str
-    callers: tuple[str, ...]
+    variable: str  # names the library
+    mark: str  # a second variable, set if we set the first; child processes inherit both
+    callers: tuple[str, ...]  # packages whose import makes the first call
 
     def arm(self) -> str | None:
-        """Name our library, for this process and its children.
+        """Name our library, for this process and its children; None when done, else a sentence why not.
 
-        Returns:
-            None when done, else a sentence why not: too late, another tool is named, or no library.
+        It may be too late, another tool may be named, or there is no library.
         """
         try:
             ours = str(library_path())
@@ -59,12 +52,9 @@ class Injection:
         """Whether libraries loaded from now on, or from the start, call our collector."""
         if os.environ.get(self.variable) != str(library_path()):
             return False
-        # Either we set the variable in time, or the user exported it before Python started.
-        return os.environ.get(self.mark) == "1" or self._exported_at_start()
-
-    def _exported_at_start(self) -> bool:
-        """Whether the process's initial environment has the variable; later changes do not show there."""
-        try:
+        if os.environ.get(self.mark) == "1":  # we set the variable in time
+            return True
+        try:  # the initial environment, without later changes: the user may have exported it
             started_with = Path("/proc/self/environ").read_bytes().split(b"\0")
         except OSError:
             return False
@@ -82,11 +72,7 @@ INJECTIONS: Final = (ITT, NVTX)
 
 
 def library_path() -> Path:
-    """libopprof.so, found without loading it.
-
-    Raises:
-        CaptureUnavailableError: There is none.
-    """
+    """libopprof.so, found without loading it."""
     spec = importlib.util.find_spec("pytest_opprof._collector")
     if spec is None or spec.origin is None:
         from pytest_opprof.capture.native import ABSENCE  # noqa: PLC0415  # it would load them

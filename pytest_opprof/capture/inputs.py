@@ -1,26 +1,30 @@
-"""Decode the inputs of a torch op (native/src/core/event.h, op_input_tag)."""
+"""Decode the arguments of events: inputs of torch ops (`event.h`), and named values (`fields.h`)."""
 
 from __future__ import annotations
 
 import enum
 import functools
 import itertools
+import json
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pytest_opprof.capture.native import lib
-from pytest_opprof.capture.native_calls import text_at
+from pytest_opprof.capture.native_calls import name_text, text_at
 
 _ARGS_TEXT: Final = 1
 _ARGS_TORCH: Final = 2
+_ARGS_FIELDS: Final = 4
 _ARGS_INPUT: Final = 10
 _FORWARD_WORDS: Final = 2
 _WORK_WORDS: Final = 3
 _FLOPS_WORDS: Final = 3
 _OVERLOAD_WORDS: Final = 2
 _IDENTITY_LAYOUT: Final = "=QQiiq"
+
+FieldValue: TypeAlias = str | int | float | bool | list[Any]
 
 # Not the user's keywords: our `_RecordFunctionFast` keeps its inputs under these keys, and the observer the
 # modules of TorchScript.
@@ -75,23 +79,6 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorIdentity:
-    """Which tensor an input is.
-
-    Attributes:
-        tensor: Address of torch's TensorImpl, which differs between views of one storage.
-        storage: Address of its memory, as `MemoryChange.address` has it; 0 for none.
-        device_type: Torch's number of the kind of device; 0 for the host.
-        device_index: Which device of that kind; -1 for the host.
-    """
-
-    tensor: int
-    storage: int
-    device_type: int
-    device_index: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """One input or output, or an addition to the one before (native/src/core/event.h)."""
 
@@ -133,35 +120,7 @@ def decode_inputs(block: memoryview[int]) -> Inputs | None:
         inputs.shapes.append(sizes)
         inputs.strides.append(strides)
         inputs.dtypes.append(_dtype(token))
-        inputs.concrete.append(_concrete(token))
-    return inputs
-
-
-def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None]] | None:
-    """For each input its tensors: one, those of a list, or none for a number; None as in `decode_inputs`.
-
-    A tensor without its own storage, such as a sparse one, or without a recorded identity is None.
-    """
-    words = input_words(block)
-    if words is None:
-        return None
-    inputs: list[list[TensorIdentity | None]] = []
-    members = 0  # of a list, still to come
-    for token in tokens_of(words):
-        if token.tag is Tag.IDENTITY:
-            tensor, storage, device_type, device_index, _offset = token.values
-            inputs[-1][-1] = TensorIdentity(
-                tensor=tensor, storage=storage, device_type=device_type, device_index=device_index
-            )
-            continue
-        if members:
-            members -= 1
-        else:
-            inputs.append([])
-        if token.tag is Tag.TENSOR_LIST:
-            members = token.length
-        elif token.tag in _TENSORS or token.tag is Tag.UNDEFINED:
-            inputs[-1].append(None)
+        inputs.concrete.append(concrete(token))
     return inputs
 
 
@@ -241,7 +200,8 @@ def _dtype(token: Token) -> str:
     return "ScalarList" if token.tag in _SCALAR_LISTS else ""
 
 
-def _concrete(token: Token) -> Any:
+def concrete(token: Token) -> Any:
+    """The value of a scalar, a list of scalars or a text; None for anything else."""
     if token.tag is Tag.BOOL:
         return bool(token.length)
     if token.tag in _SCALARS:
@@ -254,3 +214,49 @@ def _concrete(token: Token) -> Any:
         text: bytes = token.values[0]
         return text.decode("utf-8", "replace")
     return None
+
+
+class _Type(enum.IntEnum):
+    NAME = 1
+    COLOR = 2
+    BOOL = 3
+    SIGNED = 4
+    UNSIGNED = 5
+    DOUBLE = 6
+    TEXT = 7
+    JSON = 8
+
+
+_TEXTS: Final = frozenset({_Type.TEXT, _Type.JSON})
+_NUMBERS: Final = {_Type.SIGNED: "q", _Type.UNSIGNED: "Q", _Type.DOUBLE: "d"}
+
+
+def decode_fields(block: memoryview[int]) -> dict[str, FieldValue]:
+    """The values of a block by name; empty for a block of another kind.
+
+    The last value of a repeated key wins. A colour is ``#aarrggbb``.
+    """
+    if block[0] & 0xFF != _ARGS_FIELDS:
+        return {}
+    words = block[1 : 1 + (block[0] >> 8)]
+    found = {}
+    while len(words):
+        key, kind, count = words[0], _Type(words[1] & 0xFF), words[1] >> 8
+        size = count if kind in _TEXTS else 8 * count if kind in _NUMBERS else 4
+        end = 2 + (size + 3) // 4
+        found[name_text(key)] = _value(kind, bytes(words[2:end])[:size])
+        words = words[end:]
+    return found
+
+
+def _value(kind: _Type, payload: bytes) -> FieldValue:
+    if kind in _TEXTS:
+        text = payload.decode("utf-8", "backslashreplace")
+        return text if kind is _Type.TEXT else json.loads(text)
+    if kind in _NUMBERS:
+        numbers = list(struct.unpack(f"={len(payload) // 8}{_NUMBERS[kind]}", payload))
+        return numbers[0] if len(numbers) == 1 else numbers
+    (word,) = struct.unpack("=I", payload)
+    if kind is _Type.COLOR:
+        return f"#{word:08x}"
+    return bool(word) if kind is _Type.BOOL else name_text(word)

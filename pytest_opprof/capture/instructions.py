@@ -1,7 +1,8 @@
-"""Count the bytecodes that one thread runs, by function, without a Python object for each."""
+"""Instructions by function: the bytecodes that a thread runs, or what QEMU counts under `opprof replay`."""
 
 from __future__ import annotations
 
+import array
 import hashlib
 import os
 import platform
@@ -16,9 +17,12 @@ from typing import Any, Final, NamedTuple
 
 from pytest_opprof.capture.call_sites import library_folders
 from pytest_opprof.capture.folders import start_folder
-from pytest_opprof.capture.native import fast
+from pytest_opprof.capture.native import fast, ffi, lib
+from pytest_opprof.capture.native_calls import check, name_text
 from pytest_opprof.capture.python_calls import free_tool
+from pytest_opprof.capture.replay import COUNTS
 from pytest_opprof.errors import CaptureUnavailableError
+from pytest_opprof.regular_files import open_regular
 
 _MONITORING: Final[Any] = getattr(sys, "monitoring", None)  # since 3.12
 # The others belong to debuggers, coverage, profilers and optimizers. `python_calls` prefers 3.
@@ -27,22 +31,17 @@ _TOOL_NAME: Final = "pytest-opprof instructions"
 _OWN: Final = str(Path(__file__).parents[1]) + os.sep
 _THREADS: Final = "other threads ran Python code at the same time, and how much depends on the machine"
 _DISPLACED: Final = "the test set its own trace function, and Python 3.11 has only one"
+_UNNAMED: Final = "functions without a name"
 
 
 class FunctionCalls(NamedTuple):
-    """Calls of a function that a line of the project made. A generator is called when it starts.
+    """Calls of a function that a line of the project made. A generator is called when it starts."""
 
-    Attributes:
-        function: Its name and file (``Block.forward, model.py``).
-        file: The line's file.
-        calls: How often.
-    """
-
-    function: str
-    file: str
+    function: str  # its name and file (``Block.forward, model.py``)
+    file: str  # the line's file
     caller: str
     line: int
-    calls: int
+    calls: int  # how often
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +73,17 @@ class InstructionCounter:
 
     def __init__(self) -> None:
         self._tool = -1
-        if _MONITORING is None:
-            self._refuse_tracers()
-        else:
+        if _MONITORING is not None:
             self._tool = free_tool(_TOOL_IDS, cannot="Python instructions cannot be counted")
+        elif (tracer := sys.gettrace()) is not None:
+            module = getattr(tracer, "__module__", None) or type(tracer).__module__
+            raise CaptureUnavailableError(
+                f"Python instructions cannot be counted: {module.partition('.')[0]} holds the only trace "
+                "function of Python 3.11. Stop it, or use Python 3.12 or later"
+            )
 
     def start(self) -> None:
-        """Count from here on.
-
-        Raises:
-            CaptureUnavailableError: Another tool took what it needs.
-        """
+        """Count from here on."""
         try:
             fast.instructions_start(library_folders())
         except RuntimeError as error:
@@ -113,16 +112,6 @@ class InstructionCounter:
             if not file.startswith(_OWN) and not caller_file.startswith(_OWN)
         )
         return Counted((project, libraries), doubt, noted)
-
-    @staticmethod
-    def _refuse_tracers() -> None:
-        tracer = sys.gettrace()
-        if tracer is not None:
-            module = getattr(tracer, "__module__", None) or type(tracer).__module__
-            raise CaptureUnavailableError(
-                f"Python instructions cannot be counted: {module.partition('.')[0]} holds the only trace "
-                "function of Python 3.11. Stop it, or use Python 3.12 or later"
-            )
 
 
 @cache
@@ -155,3 +144,58 @@ def _named(file: str, function: str, start: Path) -> str:
         folder = max(filter(file.startswith, library_folders()), key=len, default="")
         return f"{function}, {file.removeprefix(folder)}"
     return f"{function}, {file.removeprefix(f'{start}{os.sep}')}"
+
+
+class MachineInstructionCounter:
+    """Counts the machine instructions of this process between `start` and `stop`."""
+
+    def __init__(self) -> None:
+        self._path = Path(f"{os.environ.get(COUNTS, '')}-{os.getpid()}")
+
+    def start(self) -> None:
+        """Count from here on."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:  # the folder is shared, so the file may be another user's
+            raise CaptureUnavailableError(f"machine instructions were not counted: {error}") from error
+        lib.op_replay_begin()
+
+    def stop(self) -> Counted:
+        """Stop counting."""
+        lib.op_replay_end()
+        counts = self._own_file()
+        if counts is None:
+            raise CaptureUnavailableError(
+                "machine instructions were not counted: this process does not run under QEMU (pytest-xdist's "
+                "workers never do). Run `opprof replay` without -n"
+            )
+        self._path.unlink()
+        return Counted((_by_function(counts),))
+
+    def _own_file(self) -> bytes | None:
+        """What QEMU's plugin wrote; None if the file is missing or another user's."""
+        try:
+            with open_regular(self._path) as file:
+                return file.read() if os.fstat(file.fileno()).st_uid == os.geteuid() else None
+        except OSError:
+            return None
+
+
+def _by_function(counts: bytes) -> Mapping[str, int]:
+    """Sum pairs of an address and a count by the function at the address."""
+    pairs = array.array("Q", counts)
+    by_address = Counter[int]()
+    for address, instructions in zip(pairs[::2], pairs[1::2], strict=True):
+        by_address[address] += instructions
+    addresses = sorted(by_address)
+    files, functions = (ffi.new("uint32_t[]", len(addresses)) for _ in range(2))
+    check(lib.op_code_names(ffi.new("uint64_t[]", addresses), len(addresses), files, functions))
+    found = Counter[str]()
+    for address, file, function in zip(addresses, files, functions, strict=True):
+        found[_place(function, file)] += by_address[address]
+    return found
+
+
+def _place(function: int, file: int) -> str:
+    where = Path(name_text(file)).name if file else "code in no file"
+    return f"{name_text(function)}, {where}" if function else f"{_UNNAMED}, {where}"

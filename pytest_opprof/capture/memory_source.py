@@ -1,6 +1,6 @@
 """Memory events from Python's own allocators or the malloc family, in place of torch's.
 
-CUPTI reports device memory beside these (`cuda_source.py`).
+CUPTI reports device memory beside these (`cuda.py`).
 """
 
 from __future__ import annotations
@@ -52,11 +52,7 @@ class MallocMemory:
     name = MALLOC
 
     def enable(self) -> None:
-        """Point each library's table of imported functions to us.
-
-        Raises:
-            CaptureUnavailableError: The interpreter's own calls of malloc cannot be seen.
-        """
+        """Point each library's table of imported functions to us."""
         check(fast.watch_malloc())
 
     def disable(self) -> dict[str, str]:

@@ -110,8 +110,7 @@ def _is_pure() -> bool:
 def _absence() -> Absence | None:
     """Load the native modules; why they are absent, or None.
 
-    Raises:
-        ImportError: This is a sub-interpreter, where ranges that do nothing would hide a mistake.
+    In a sub-interpreter it raises: ranges that do nothing would hide a mistake there.
     """
     unsupported = _unsupported()
     if unsupported:

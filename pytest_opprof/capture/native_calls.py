@@ -1,4 +1,4 @@
-"""The collector's texts, columns and error codes, as Python objects and exceptions."""
+"""The collector's names, texts, columns and error codes, as Python objects and exceptions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ for _name in dir(lib):
 def view_of(
     result: Any, pointer: Any, *, count: int, code: Literal["q", "I", "i", "H", "B"]
 ) -> memoryview[int]:
-    """A read-only view of a column, which keeps its native result alive.
-
-    Args:
-        code: The entries' type, as in `struct`.
-    """
+    """A read-only view of a column of a `struct` type, which keeps its native result alive."""
     held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, result))
     return memoryview(ffi.buffer(held, count * struct.calcsize(code))).toreadonly().cast(code)
 
@@ -67,14 +63,7 @@ def last_error() -> str:
 
 
 def check(code: int) -> None:
-    """Raise the exception for a native error code.
-
-    Raises:
-        CaptureBusyError: A window is open already.
-        CaptureUnavailableError: It cannot be recorded in this process.
-        RecoveryError: A file is not a session file of this version, or not a trace.
-        CollectorError: Anything else, such as out of memory.
-    """
+    """Raise the exception for a native error code; a `CollectorError` for those without their own."""
     if code == lib.OP_OK:
         return
     if code == lib.OP_EBUSY:
@@ -84,3 +73,20 @@ def check(code: int) -> None:
     if code == lib.OP_EFORMAT:
         raise RecoveryError(last_error())
     raise CollectorError(last_error())
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def name_text(name_id: int) -> str:
+    """The text of an interned name."""
+    length = ffi.new("uint32_t *")
+    pointer = lib.op_name_text(name_id, length)
+    raw = bytes(ffi.buffer(pointer, length[0]))
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:  # a C library's range, in an encoding of its own
+        return raw.decode("utf-8", "backslashreplace")
+
+
+def printable(text: str) -> str:
+    """The text as valid UTF-8, as readers require: a lone surrogate is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_opprof.capture import cxx
-from pytest_opprof.capture.folders import direct, make_private, objection, observer_folders
-from pytest_opprof.capture.observer_cache import Place
+from pytest_opprof.capture.folders import direct, is_private_file, make_private, objection, observer_folders
+from pytest_opprof.capture.injection import library_path
 from pytest_opprof.capture.torch_build import SUPPORTED, TorchBuild, torch_build
 from pytest_opprof.errors import CaptureUnavailableError
+from pytest_opprof.locks import hold
 
 Part: TypeAlias = Literal["observer", "emitter"]
 
@@ -28,15 +30,76 @@ PARTS: Final[tuple[Part, ...]] = ("observer", "emitter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observer:
-    """A compiled observer or emitter.
+class Place:
+    """Where one observer is kept: the shared object, and the record of its digest and compiler."""
 
-    Attributes:
-        was_built: It was compiled just now, rather than found.
-    """
+    folder: Path  # shared by all observers
+    key: str  # stands for everything that the compiled code depends on
+
+    @property
+    def path(self) -> Path:
+        """The shared object."""
+        return self.folder / f"{self.key}.so"
+
+    @property
+    def _record(self) -> Path:
+        return self.folder / f"{self.key}.sha256"
+
+    def has(self, made_by: str | None) -> bool:
+        """Whether an intact observer is here, of this compiler (`cxx.identity`).
+
+        Without a compiler, any observer counts.
+        """
+        try:
+            if not (is_private_file(self.path) and is_private_file(self._record)):
+                return False
+            digest, _, maker = self._record.read_text(encoding="utf-8").partition("\n")
+            found = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        except (OSError, UnicodeDecodeError):
+            return False
+        return found == digest and (not maker or made_by is None or maker == made_by)
+
+    def keep(self, made: Path, *, made_by: str) -> None:
+        """Move a shared object here, from a folder within this one; "" stands for any compiler."""
+        new_record = made.with_name("sha256")
+        digest = hashlib.sha256(made.read_bytes()).hexdigest()
+        new_record.write_text(f"{digest}\n{made_by}", encoding="utf-8")
+        for file in (made, new_record):
+            # Whatever the umask is: a file that others may write is not loaded.
+            file.chmod(0o600 if made_by else 0o644)
+        made.replace(self.path)
+        new_record.replace(self._record)  # last: without a record it does not count
+
+    def forget(self) -> None:
+        """Remove it, so that it is compiled again."""
+        try:
+            self._record.unlink(missing_ok=True)
+        except OSError as error:
+            raise CaptureUnavailableError(
+                f"{self.path} can neither be loaded nor removed: {error}"
+            ) from error
+
+    @contextlib.contextmanager
+    def locked(self, *, limit_s: float) -> Iterator[None]:
+        """Lock this place, as whoever compiles does."""
+        path = self.folder / f"{self.key}.lock"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            try:
+                hold(descriptor, limit_s=limit_s)
+            except TimeoutError as error:
+                raise CaptureUnavailableError(f"{path}, the lock on compiling: {error.strerror}") from error
+            yield
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """A compiled observer or emitter."""
 
     place: Place
-    was_built: bool
+    was_built: bool  # it was compiled just now, rather than found
 
     @property
     def path(self) -> Path:
@@ -45,22 +108,14 @@ class Observer:
 
 
 def build_of(torch: Any) -> TorchBuild:
-    """The build of an imported torch.
-
-    Raises:
-        CaptureUnavailableError: It lacks its C++ headers.
-    """
+    """The build of an imported torch."""
     return torch_build(Path(torch.__file__).parent)
 
 
 def load(torch: Any, *, part: Part = "observer") -> ctypes.PyDLL:
     """Load the observer or emitter for this torch, compiled if necessary.
 
-    A kept one that cannot be loaded is compiled again.
-
-    Raises:
-        CaptureUnavailableError: There is no C++ compiler, it failed, no folder can keep the result, or the
-            result cannot be loaded.
+    A kept one that cannot be loaded is compiled again. A `CaptureUnavailableError` says why there is none.
     """
     while True:
         observer = observer_for(build_of(torch), part=part)
@@ -75,11 +130,7 @@ def load(torch: Any, *, part: Part = "observer") -> ctypes.PyDLL:
 
 
 def what_it_waits_for(torch: Any) -> str | None:
-    """A line to show while `load` compiles the observer; None if nothing needs compiling.
-
-    Raises:
-        CaptureUnavailableError: Torch lacks its C++ headers, or the compiler's time limit is invalid.
-    """
+    """A line to show while `load` compiles the observer; None if nothing needs compiling."""
     program = cxx.compiler()
     if program is None or kept(build_of(torch)) is not None:
         return None
@@ -93,9 +144,6 @@ def observer_for(build: TorchBuild, *, part: Part = "observer") -> Observer:
     """The observer or emitter for this torch, compiled if necessary.
 
     Several processes may ask at once: one compiles, the others wait for it.
-
-    Raises:
-        CaptureUnavailableError: There is no C++ compiler, it failed, or no folder can keep the result.
     """
     found = kept(build, part=part)
     if found is not None:
@@ -130,14 +178,9 @@ def _direct_folders() -> Iterator[Path]:
 
 
 def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: bool = False) -> Observer:
-    """The observer or emitter in this folder, compiled if necessary.
+    """The observer or emitter in a folder that only this user can write, compiled if necessary.
 
-    Args:
-        folder: One that only this user can write.
-        serves_any: It is also for machines with other compilers.
-
-    Raises:
-        CaptureUnavailableError: It cannot be compiled.
+    If it `serves_any`, it is also for machines with other compilers.
     """
     program = cxx.compiler()
     if program is None:
@@ -162,15 +205,8 @@ def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: b
     return Observer(place=place, was_built=True)
 
 
-def library_folder() -> Path:
-    """Where libopprof.so and the observer's source were installed."""
-    from pytest_opprof import _collector  # noqa: PLC0415  # imports native code
-
-    return Path(_collector.__file__).parent
-
-
 def _source_folder() -> Path:
-    return library_folder() / "native"
+    return library_path().parent / "native"
 
 
 def _key(build: TorchBuild, part: Part) -> str:
@@ -205,7 +241,7 @@ def compile_command(build: TorchBuild, program: str, source: Path, out: Path) ->
         f"-L{build.folder / 'lib'}",
         "-ltorch_cpu",  # torch loads its libraries privately: without this its symbols are not found
         "-lc10",
-        f"-L{library_folder()}",
+        f"-L{library_path().parent}",
         "-l:libopprof.so",
     ]
 

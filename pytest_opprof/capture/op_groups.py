@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check, names_of, numbered_texts
+from pytest_opprof.capture.native_calls import check, name_text, names_of, numbered_texts, value_of
 from pytest_opprof.kinds import EventKind
 
 _MOST_FLOPS: Final = 2**53 - 1  # of one event; the largest exact integer of JSON
@@ -73,15 +72,9 @@ class OpGroup:
 
 
 def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> list[OpGroup]:
-    """The events of a native result, summed up.
+    """The events of a native result, summed up by bits of ``OP_GROUP_BY_`` and by so many innermost callers.
 
-    Args:
-        result: No other thread may query it meanwhile.
-        by: Bits of the collector's ``OP_GROUP_BY_``.
-        stack_depth: Also group by this many innermost callers.
-
-    Raises:
-        CollectorError: Out of memory.
+    No other thread may query the result meanwhile.
     """
     rows, count, samples = sum_up(result, by, stack_depth=stack_depth)
     names, row = _layout()
@@ -114,11 +107,7 @@ def _layout() -> tuple[tuple[str, ...], struct.Struct]:
 
 
 def sum_up(result: Any, by: int, *, stack_depth: int = 0) -> tuple[Any, int, Any]:
-    """Have the collector sum up the events of a native result: the rows, their number, and their samples.
-
-    Raises:
-        CollectorError: Out of memory.
-    """
+    """Have the collector sum up the events of a native result: the rows, their number, and their samples."""
     rows = ffi.new("op_group **")
     count = ffi.new("uint64_t *")
     samples = ffi.new("int64_t **")
@@ -144,14 +133,110 @@ def _group(told: dict[str, Any], steps: dict[str, tuple[int, ...]]) -> OpGroup:
 def flops_by(
     formula: Callable[[Inputs], int | None] | None, row: OpGroup, inputs_of: Callable[[int], Inputs | None]
 ) -> int:
-    """The FLOPs of an event of a row by inputs; -1 if they are unknown.
-
-    Args:
-        formula: Replaces the collector's own; None gives ``OP_FLOPS_BY_FORMULA``, which asks for that.
-        inputs_of: The inputs of an event.
-    """
+    """The FLOPs of an event of a row by inputs, by a formula or else the collector's own; -1 if unknown."""
     if formula is None:
         return int(lib.OP_FLOPS_BY_FORMULA)
     inputs = inputs_of(row.args_event)
     flops = None if inputs is None else formula(inputs)
     return -1 if flops is None or flops > _MOST_FLOPS else flops
+
+
+DIRECTIONS: Final = ("htod", "dtoh", "dtod", "ptop", "htoh")
+# In the collector's order.
+MEASURES: Final = (
+    "kernels",
+    "launches",
+    "memsets",
+    "syncs",
+    "copies",
+    *(f"copies_{direction}" for direction in DIRECTIONS),
+    "bytes",
+    *(f"bytes_{direction}" for direction in DIRECTIONS),
+    "busy_ns",
+    "idle_ns",
+    "span_ns",
+    "depth",
+    "depths",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWork:
+    """What devices did for one row, or for all of a recording, by the names of `MEASURES`.
+
+    ``busy_ns`` is the union of the work's intervals on each device. ``span_ns`` is the row's time on the
+    host, and ``idle_ns`` the part of it in which a device ran nothing; both are summed over the devices in
+    use. ``depth`` adds up the kernels that were launched but had not begun, at each of the row's events (for
+    the whole: at each launch); ``depths`` is the number of these moments.
+
+    Attributes:
+        steps: One value per step; measures that are 0 in all steps are left out.
+        outside: What belongs to no step: everything if there are no steps.
+    """
+
+    steps: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    outside: Mapping[str, int] = field(default_factory=dict)
+
+    def as_one_step(self) -> DeviceWork:
+        """What belongs to no step, as one step."""
+        return DeviceWork(steps={name: (value,) for name, value in self.outside.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceUse:
+    """What devices did, and what is unknown about it.
+
+    Attributes:
+        rows: By index into `Recording.groups()`: the work that the row's events launched, or are.
+        launchers: For rows that are device work: the row that launched most of it.
+        unmatched_launches: Launches whose kernel is not on record.
+        unmatched_kernels: Kernels in the steps whose launch is not on record.
+        untimed: Work without a time.
+        unsized: Copies of unknown size.
+        undirected: Copies of unknown direction.
+    """
+
+    whole: DeviceWork
+    rows: Mapping[int, DeviceWork]
+    launchers: Mapping[int, int]
+    unmatched_launches: int
+    unmatched_kernels: int
+    untimed: int
+    unsized: int
+    undirected: int
+
+    def as_one_step(self) -> DeviceUse:
+        """The use of a recording without steps, as one step."""
+        rows = {row: work.as_one_step() for row, work in self.rows.items()}
+        return replace(self, whole=self.whole.as_one_step(), rows=rows)
+
+
+def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None:
+    """What devices did in a native result whose groups were just read; None if no device was used.
+
+    No other thread may query the result meanwhile.
+    """
+    use = ffi.new("op_device_use *")
+    check(lib.op_result_device_use(result, use))
+    if not use.count:
+        return None
+    places = ffi.unpack(use.of_group, groups) if groups else []
+    launchers = ffi.unpack(use.launcher, groups) if groups else []
+    return value_of(
+        DeviceUse,
+        use,
+        whole=_work(use.values, 0, steps=steps),
+        rows={row: _work(use.values, place, steps=steps) for row, place in enumerate(places) if place},
+        launchers={row: launcher - 1 for row, launcher in enumerate(launchers) if launcher},
+    )
+
+
+def _work(values: Any, place: int, *, steps: int) -> DeviceWork:
+    assert len(MEASURES) == lib.OP_USE_MEASURES, "the collector has other measures"
+    cells = len(MEASURES) * (steps + 1)
+    flat = ffi.unpack(values + place * cells, cells)
+    rows = {name: flat[at * (steps + 1) : (at + 1) * (steps + 1)] for at, name in enumerate(MEASURES)}
+    return DeviceWork(
+        steps={name: tuple(row[:steps]) for name, row in rows.items() if any(row[:steps])},
+        outside={name: row[steps] for name, row in rows.items() if row[steps]},
+    )

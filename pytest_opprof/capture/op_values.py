@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof.capture.inputs import Tag, Token, dtype_name, input_words, tokens_of
+from pytest_opprof.capture.inputs import Tag, Token, concrete, dtype_name, input_words, tokens_of
 
 _ARGS_TORCH: Final = 2
 _ARGS_OUTPUTS: Final = 5
@@ -30,21 +30,14 @@ _DEVICES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorValue:
-    """A tensor as it was when the op began or ended.
+    """A tensor as it was when the op began or ended."""
 
-    Attributes:
-        tensor: Address of torch's TensorImpl; 0 if unknown. Addresses are reused.
-        storage: Address of its memory; 0 if unknown.
-        offset: Of its first element in the storage, in elements.
-        device: As torch writes it, such as "cpu" or "cuda:0".
-    """
-
-    tensor: int
-    storage: int
-    offset: int
+    tensor: int  # address of torch's TensorImpl; 0 if unknown. Addresses are reused
+    storage: int  # address of its memory; 0 if unknown
+    offset: int  # of its first element in the storage, in elements
     elements: int
     item_bytes: int
-    device: str
+    device: str  # as torch writes it, such as "cpu" or "cuda:0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +58,32 @@ class OpValue:
     strides: list[Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpOutputs:
-    """An op's outputs, and the id of its schema's text (`names.name_text`)."""
+@dataclass(frozen=True, slots=True)
+class TensorIdentity:
+    """Which tensor an input is."""
 
-    schema_id: int
-    values: list[OpValue]
+    tensor: int  # address of torch's TensorImpl, which differs between views of one storage
+    storage: int  # address of its memory, as `MemoryChange.address` has it; 0 for none
+    device_type: int  # torch's number of the kind of device; 0 for the host
+    device_index: int  # which device of that kind; -1 for the host
+
+
+def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None]] | None:
+    """For each input its tensors: one, those of a list, or none for a number; None as in `decode_inputs`.
+
+    A tensor without its own storage, such as a sparse one, or without a recorded identity is None.
+    """
+    words = input_words(block)
+    if words is None:
+        return None
+    inputs = []
+    pairs = _with_identities(tokens_of(words))
+    for token, identity in pairs:
+        is_tensor = token.tag in _TENSORS
+        members = itertools.islice(pairs, token.length) if token.tag is Tag.TENSOR_LIST else ()
+        identities = [identity] if is_tensor else [known for _, known in members]
+        inputs.append([None if one is None else TensorIdentity(*one.values[:4]) for one in identities])
+    return inputs
 
 
 def decode_values(block: memoryview[int]) -> list[OpValue]:
@@ -84,11 +97,11 @@ def decode_forward_thread(block: memoryview[int]) -> int:
     return block[1] | block[2] << 32 if block[0] & 0xFF == _ARGS_TORCH else 0
 
 
-def decode_outputs(block: memoryview[int]) -> OpOutputs | None:
-    """The op's outputs, in a block of their own; None for other blocks."""
+def decode_outputs(block: memoryview[int]) -> tuple[int, list[OpValue]]:
+    """The id of its schema's text (`name_text`), and its outputs; 0 and empty for other blocks."""
     if block[0] & 0xFF != _ARGS_OUTPUTS:
-        return None
-    return OpOutputs(schema_id=block[1], values=list(_values(block[2 : 1 + (block[0] >> 8)])))
+        return 0, []
+    return block[1], list(_values(block[2 : 1 + (block[0] >> 8)]))
 
 
 def _values(words: memoryview[int]) -> Iterator[OpValue]:
@@ -99,18 +112,24 @@ def _values(words: memoryview[int]) -> Iterator[OpValue]:
         elif token.tag in _TENSORS:
             yield _tensor(token, identity)
         elif token.tag in _ELEMENTS:
-            name, kind = _ELEMENTS[token.tag]
-            yield _list([OpValue(type=name, value=kind(v), shape=[], strides=[]) for v in token.values])
+            yield _list([plain_value(_ELEMENTS[token.tag], value) for value in concrete(token)])
+        elif token.tag is Tag.OTHER and token.dtype:
+            index = token.length if token.length < 1 << 15 else -1
+            yield plain_value("Device", device_name(token.dtype - 1, index))
         else:
-            yield _scalar(token)
+            yield plain_value(_SCALARS.get(token.tag, ""), concrete(token))
 
 
 _TENSORS: Final = frozenset({Tag.TENSOR, Tag.TENSOR_WIDE, Tag.TENSOR_UNSTRIDED, Tag.UNDEFINED})
-_ELEMENTS: Final[Mapping[Tag, tuple[str, type]]] = {
-    Tag.INT_LIST: ("Int", int),
-    Tag.DOUBLE_LIST: ("Double", float),
-    Tag.BOOL_LIST: ("Bool", bool),
+# The types of values, and of a list's elements, as in an execution trace.
+_SCALARS: Final = {
+    Tag.INT: "Int",
+    Tag.DOUBLE: "Double",
+    Tag.BOOL: "Bool",
+    Tag.NONE: "None",
+    Tag.TEXT: "String",
 }
+_ELEMENTS: Final = {Tag.INT_LIST: "Int", Tag.DOUBLE_LIST: "Double", Tag.BOOL_LIST: "Bool"}
 
 
 def _with_identities(tokens: Iterator[Token]) -> Iterator[tuple[Token, Token | None]]:
@@ -155,25 +174,8 @@ def _tensor(token: Token, identity: Token | None) -> OpValue:
     )
 
 
-def _scalar(token: Token) -> OpValue:
-    kind: str
-    value: Any
-    match token.tag:
-        case Tag.INT:
-            kind, value = "Int", token.values[0]
-        case Tag.DOUBLE:
-            kind, value = "Double", token.values[0]
-        case Tag.BOOL:
-            kind, value = "Bool", bool(token.length)
-        case Tag.NONE:
-            kind, value = "None", None
-        case Tag.TEXT:
-            kind, value = "String", token.values[0].decode("utf-8", "replace")
-        case Tag.OTHER if token.dtype:
-            index = token.length if token.length < 1 << 15 else -1
-            kind, value = "Device", device_name(token.dtype - 1, index)
-        case _:
-            kind, value = "", None
+def plain_value(kind: str, value: object) -> OpValue:
+    """A value that is no tensor and no list."""
     return OpValue(type=kind, value=value, shape=[], strides=[])
 
 

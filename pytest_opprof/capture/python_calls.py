@@ -39,11 +39,7 @@ class PythonCalls:
         self._hooks: _Monitoring | _ProfileFunction | None = None
 
     def enable(self) -> None:
-        """The window opened.
-
-        Raises:
-            CaptureUnavailableError: Other tools hold what it needs.
-        """
+        """The window opened."""
         module_code = _module_code() if self._with_modules else None
         self._hooks = hooks = _ProfileFunction() if _MONITORING is None else _Monitoring()
         try:
@@ -108,11 +104,7 @@ class _Monitoring:
 def free_tool(numbers: Sequence[int], *, cannot: str) -> int:
     """The first of these tool numbers of ``sys.monitoring`` that no tool holds.
 
-    Args:
-        cannot: What an error begins with.
-
-    Raises:
-        CaptureUnavailableError: Other tools hold them all.
+    If others hold them all, a `CaptureUnavailableError` begins with `cannot`.
     """
     taken = {number: _MONITORING.get_tool(number) for number in numbers}
     for number, owner in taken.items():

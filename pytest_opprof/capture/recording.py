@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from pytest_opprof.capture.call_sites import CalledFrom, read_called_from
-from pytest_opprof.capture.call_tree import CallNode, read_call_tree
+from pytest_opprof.capture.call_sites import CalledFrom, CallSite
 from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.device_use import DeviceUse, read_device_use
-from pytest_opprof.capture.fields import FieldValue, decode_fields
 from pytest_opprof.capture.inputs import (
     INPUT_KEYS,
+    FieldValue,
     Inputs,
-    TensorIdentity,
-    decode_identities,
+    decode_fields,
     decode_inputs,
     decode_text,
     keyword_words,
 )
-from pytest_opprof.capture.memory import MemoryUse, memory_use
-from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.native import lib
-from pytest_opprof.capture.native_calls import check
-from pytest_opprof.capture.op_groups import OpGroup, flops_by, read_groups, sum_up
+from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.native_calls import check, name_text, value_of
+from pytest_opprof.capture.op_groups import DeviceUse, OpGroup, flops_by, read_device_use, read_groups, sum_up
 from pytest_opprof.capture.op_values import (
-    OpOutputs,
     OpValue,
+    TensorIdentity,
     decode_forward_thread,
+    decode_identities,
     decode_outputs,
     decode_values,
 )
 from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.capture.torch_compile import Compilations
-from pytest_opprof.capture.trace_file import write_trace
+from pytest_opprof.capture.trace_file import json_members, write_natively
+from pytest_opprof.capture.window import CallNode, MemoryUse
 from pytest_opprof.kinds import EventKind
 
 _GIVEN_KEYWORDS: Final = frozenset({EventKind.RANGE, EventKind.TORCH})
@@ -95,9 +93,10 @@ class Recording(ResultColumns):
         """A torch op's inputs, with the tensors' identities if outputs were recorded."""
         return decode_values(self._block(event))
 
-    def outputs(self, event: int) -> OpOutputs | None:
-        """A torch op's outputs; None if they were not recorded."""
-        return decode_outputs(self._block_at(lib.op_result_outputs(self._result, event)))
+    def outputs(self, event: int) -> tuple[str, list[OpValue]]:
+        """A torch op's schema and outputs; empty if they were not recorded."""
+        schema, values = decode_outputs(self._block_at(lib.op_result_outputs(self._result, event)))
+        return name_text(schema) if schema else "", values
 
     def named_forward_thread(self, event: int) -> int:
         """As `forward_thread`, also for nodes without a forward op, such as AccumulateGrad."""
@@ -126,25 +125,18 @@ class Recording(ResultColumns):
         return {key: value for key, value in found.items() if key not in INPUT_KEYS}
 
     def memory_use(self, *, on_device: bool = False) -> tuple[list[MemoryUse], MemoryUse]:
-        """The host's memory (or that of all devices) in each step, and in the whole window.
-
-        Raises:
-            CollectorError: Out of memory.
-        """
+        """The host's memory (or that of all devices) in each step, and in the whole window."""
+        rows = ffi.new("op_memory_use **")
         with self._lock:
-            *steps, whole = memory_use(self._result, len(self.steps) + 1, on_device=on_device)
+            check(lib.op_result_memory_use(self._result, on_device, rows))
+            *steps, whole = (value_of(MemoryUse, rows[0][i]) for i in range(len(self.steps) + 1))
         return steps, whole
 
     def count_flops(self, formulas: Mapping[str, Callable[[Inputs], int | None]]) -> None:
         """Count FLOPs, once for each op with distinct inputs; needs recorded shapes.
 
-        From then on `flops` and `groups` have them, and `sources` has "flops".
-
-        Args:
-            formulas: By op name, instead of the collector's own; one gives None if the FLOPs are unknown.
-
-        Raises:
-            CollectorError: Out of memory.
+        From then on `flops` and `groups` have them, and `sources` has "flops". A formula replaces the
+        collector's own of the op; it gives None if the FLOPs are unknown.
         """
         with self._lock:
             rows = read_groups(self._result, lib.OP_GROUP_BY_INPUTS, steps=len(self.steps))
@@ -157,9 +149,6 @@ class Recording(ResultColumns):
         """As `groups`, but also grouped by overload and by the `stack_depth` innermost callers.
 
         Two rows may show the same stack, if different lines read the same.
-
-        Raises:
-            CollectorError: Out of memory.
         """
         by = lib.OP_GROUP_BY_SHAPES if by_inputs else lib.OP_GROUP_BY_NAME
         if by_overload:
@@ -168,11 +157,7 @@ class Recording(ResultColumns):
             return read_groups(self._result, by, steps=len(self.steps), stack_depth=stack_depth)
 
     def device_use(self) -> DeviceUse | None:
-        """What devices did for each row of `groups`; None if none was used.
-
-        Raises:
-            CollectorError: Out of memory.
-        """
+        """What devices did for each row of `groups`; None if none was used."""
         with self._lock:
             _, groups, _ = sum_up(self._result, lib.OP_GROUP_BY_NAME)
             return read_device_use(self._result, groups=groups, steps=len(self.steps))
@@ -181,27 +166,46 @@ class Recording(ResultColumns):
         """The costliest call paths in the steps (in the window, if it has none), at most `limit`.
 
         A path's callers are kept too, and stand before it.
-
-        Raises:
-            CollectorError: Out of memory.
         """
+        nodes = ffi.new("op_path **")
+        count = ffi.new("uint64_t *")
         with self._lock:
-            return read_call_tree(self._result, limit=limit)
+            check(lib.op_result_paths(self._result, limit, nodes, count))
+            rows = [nodes[0][i] for i in range(count[0])]
+            return [value_of(CallNode, row, name=name_text(row.name)) for row in rows]
 
     def called_from(self) -> list[CalledFrom]:
         """Each op and range of the steps by its call sites; empty if these were not noted."""
-        return read_called_from(self._result)
+        count = ffi.new("uint64_t *")
+        rows = lib.op_result_called_from(self._result, count)
+        sites = lib.op_result_sites(self._result, ffi.new("uint32_t *"))
+
+        @functools.cache
+        def site_of(number: int) -> CallSite:
+            found = sites[number - 1]
+            caller = site_of(found.caller) if found.caller else None
+            return CallSite(name_text(found.file), name_text(found.function), found.line, caller)
+
+        return [
+            CalledFrom(
+                name_text(row.name),
+                site_of(row.site),
+                calls=row.count,
+                nbytes=row.bytes,
+                nodes=row.nodes,
+                flops=row.flops,
+                retained=row.retained,
+            )
+            for row in (rows[i] for i in range(count[0]))
+        ]
 
     def write_chrome_trace(self, path: Any, *, metadata: Mapping[str, str] | None = None) -> None:
         """Write Chrome trace events, whole or not at all; compressed if the name ends in ``.gz``.
 
-        Args:
-            path: An earlier file is replaced.
-            metadata: Top-level members of the trace; values are JSON text.
-
-        Raises:
-            ValueError: A metadata value is not JSON.
-            OSError: The file cannot be written; an existing file is unchanged.
+        The metadata are top-level members of the trace, as JSON texts; a `ValueError` names one that is not
+        JSON.
         """
-        _ = self._cpp_stacks  # names its frames, under the lock
-        write_trace(self._result, path, metadata=metadata or {})
+        _ = self._cpp_rows  # names its frames, under the lock
+        members = json_members(metadata or {}).encode()
+        name = str(Path(path)).encode("utf-8", "replace")
+        write_natively(path, lambda file: lib.op_result_write_trace(self._result, file, members, name))

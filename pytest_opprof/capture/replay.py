@@ -8,10 +8,11 @@ import platform
 import shlex
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from typing import Final
 
+from pytest_opprof.capture.folders import temporary_folder
+from pytest_opprof.capture.injection import library_path
 from pytest_opprof.errors import CaptureUnavailableError
 
 # CPU features for kernels, which QEMU's user mode lacks: without this each start warns about them.
@@ -30,15 +31,10 @@ _NEEDED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """How processes are run under QEMU.
+    """How processes are run under QEMU."""
 
-    Attributes:
-        command: What comes before a program and its arguments.
-        cpu: The CPU model that they see.
-    """
-
-    command: tuple[str, ...]
-    cpu: str
+    command: tuple[str, ...]  # what comes before a program and its arguments
+    cpu: str  # the CPU model that they see
 
     @classmethod
     def here(cls) -> Replay | None:
@@ -48,19 +44,13 @@ class Replay:
 
     @classmethod
     def on(cls, cpu: str) -> Replay:
-        """Prepare to run programs on this CPU model.
-
-        Raises:
-            CaptureUnavailableError: This machine is not x86-64, or has no QEMU that can do it.
-        """
+        """Prepare to run programs on this CPU model; a `CaptureUnavailableError` if this machine cannot."""
         if (found := platform.machine()) != "x86_64":
             raise CaptureUnavailableError(f"opprof replay runs only on x86-64, and this machine is {found}")
         program = shutil.which(QEMU)
         if program is None:
             raise CaptureUnavailableError(f"opprof replay needs {QEMU}, which was not found. {_NEEDED}")
-        from pytest_opprof.capture.observer_build import library_folder  # noqa: PLC0415  # each session loads this
-
-        plugin = str(library_folder() / "_replay.so").replace(",", ",,")
+        plugin = str(library_path().with_name("_replay.so")).replace(",", ",,")
         command = (program, "-cpu", f"{cpu},{_NOT_EMULATED}", "-plugin", plugin)
         nothing = shutil.which("true") or "/bin/true"
         trial = subprocess.run([*command, nothing], capture_output=True, text=True, check=False)
@@ -77,27 +67,19 @@ class Replay:
         return f"{self.cpu}, {' '.join(platform.libc_ver())}"
 
     def environment(self) -> dict[str, str]:
-        """The environment variables of its processes, including those that make counts repeatable.
-
-        Raises:
-            CaptureUnavailableError: No folder takes temporary files.
-        """
+        """The environment variables of its processes, including those that make counts repeatable."""
+        folder = temporary_folder()
+        if folder is None:
+            raise CaptureUnavailableError(
+                "opprof replay needs a folder for temporary files: set TMPDIR to one that can be written"
+            )
         return {
-            COUNTS: f"{_temporary_folder()}/opprof-replay",
+            COUNTS: f"{folder}/opprof-replay",
             _COMMAND: shlex.join(self.command),
             _GUEST: self.cpu,
             "PYTHONHASHSEED": "0",
             **dict.fromkeys(_ONE_THREAD, "1"),
         }
-
-
-def _temporary_folder() -> str:
-    try:
-        return tempfile.gettempdir()
-    except FileNotFoundError as error:
-        raise CaptureUnavailableError(
-            "opprof replay needs a folder for temporary files: set TMPDIR to one that can be written"
-        ) from error
 
 
 def keep_addresses() -> None:

@@ -6,24 +6,12 @@ import functools
 import threading
 from typing import Any, Final
 
-from pytest_opprof.capture.cpp_stacks import CppFrame, CppStacks
-from pytest_opprof.capture.fields import decode_counters
-from pytest_opprof.capture.memory import MemoryChange, memory_change
-from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.cpp_stacks import CppFrame
+from pytest_opprof.capture.inputs import decode_fields
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check, view_of
+from pytest_opprof.capture.native_calls import check, name_text, text_at, value_of, view_of
 from pytest_opprof.capture.op_groups import OpGroup, read_groups
-from pytest_opprof.capture.window import (
-    OpenCall,
-    RecordingStats,
-    StepInfo,
-    ThreadInfo,
-    read_counted,
-    read_open_calls,
-    read_stats,
-    read_steps,
-    read_threads,
-)
+from pytest_opprof.capture.window import MemoryChange, OpenCall, RecordingStats, StepInfo, ThreadInfo
 
 # For an event without a block: no decoder accepts it.
 _NO_BLOCK: Final = memoryview(bytes(4)).cast("I")
@@ -63,6 +51,7 @@ class ResultColumns:
         """Take ownership of a native ``op_result``."""
         self._result = ffi.gc(result, self._free)
         self._lock = threading.Lock()  # for what the native result keeps only until the next query
+        self._cpp_frames: dict[int, CppFrame] = {}
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)
         self._count: int = columns.count
@@ -96,27 +85,57 @@ class ResultColumns:
     @functools.cached_property
     def threads(self) -> tuple[ThreadInfo, ...]:
         """The threads that recorded, in the order of their first event."""
-        return read_threads(self._result)
+        count = ffi.new("uint32_t *")
+        rows = lib.op_result_threads(self._result, count)
+        return tuple(
+            value_of(ThreadInfo, rows[i], index=i, name=text_at(rows[i].name)) for i in range(count[0])
+        )
 
     @functools.cached_property
     def open_calls(self) -> tuple[OpenCall, ...]:
         """The calls that were open when the recording began, thread by thread, outermost first."""
-        return read_open_calls(self._result)
+        count = ffi.new("uint32_t *")
+        rows = lib.op_result_open_calls(self._result, count)
+        return tuple(value_of(OpenCall, rows[i], name=name_text(rows[i].name)) for i in range(count[0]))
 
     @functools.cached_property
     def steps(self) -> tuple[StepInfo, ...]:
         """The steps that began in the window."""
-        return read_steps(self._result, trace_start_ns=self.trace_start_ns, trace_end_ns=self.trace_end_ns)
+        count = ffi.new("uint32_t *")
+        rows = lib.op_result_steps(self._result, count)
+        return tuple(
+            StepInfo(
+                number=rows[i].number,
+                start_ns=self.trace_start_ns + rows[i].start_ns,
+                end_ns=self.trace_start_ns + (rows[i].end_ns if rows[i].end_ns >= 0 else self.trace_end_ns),
+            )
+            for i in range(count[0])
+        )
 
     @functools.cached_property
     def stats(self) -> RecordingStats:
         """What was recorded, and what was lost."""
-        return read_stats(self._result)
+        native = self._native_stats
+        return value_of(
+            RecordingStats,
+            native,
+            truncated=bool(native.truncated),
+            crash_recovery=bool(native.crash_recovery),
+            uncounted_threads=native.uncounted,
+            device_partial=native.cuda == lib.OP_CUDA_PARTIAL,
+        )
+
+    @functools.cached_property
+    def _native_stats(self) -> Any:
+        native = ffi.new("op_stats *")
+        lib.op_result_stats(self._result, native)
+        return native
 
     @functools.cached_property
     def counted(self) -> tuple[str, ...]:
         """The counters that ranges and ops have."""
-        return read_counted(self._result)
+        native = self._native_stats
+        return tuple(text_at(lib.op_counter_name(number)) for number in native.counters[0 : native.counted])
 
     def name(self, event: int) -> str:
         """An event's name."""
@@ -141,23 +160,44 @@ class ResultColumns:
         Empty for events of other libraries, for calls, and for events that are asynchronous or were open at
         the end.
         """
-        return decode_counters(self._block_at(lib.op_result_counters(self._result, event)))
+        values = decode_fields(self._block_at(lib.op_result_counters(self._result, event)))
+        return {name: value for name, value in values.items() if isinstance(value, int)}
 
     def cpp_stack(self, event: int) -> tuple[CppFrame, ...]:
         """The C++ functions in which an event began, innermost first.
 
         Empty if they were not recorded, as for calls and for events of other processes' traces.
         """
-        return self._cpp_stacks.stack(event)
+        found = []
+        rows = self._cpp_rows
+        at: int = lib.op_result_cpp_stack(self._result, event) - 1
+        while at >= 0:
+            row = rows[at]
+            if at not in self._cpp_frames:
+                self._cpp_frames[at] = CppFrame(
+                    function=name_text(row.symbol) if row.symbol else "",
+                    module=name_text(row.module) if row.module else "",
+                    offset=row.offset,
+                    address=row.address,
+                )
+            found.append(self._cpp_frames[at])
+            at = row.caller
+        return tuple(found)
 
     @functools.cached_property
-    def _cpp_stacks(self) -> CppStacks:
+    def _cpp_rows(self) -> Any:
+        """All frames of C++ stacks; this looks up their names."""
+        rows = ffi.new("op_cpp_frame **")
         with self._lock:
-            return CppStacks(self._result)
+            check(lib.op_result_cpp_frames(self._result, rows, ffi.new("uint64_t *")))
+        return rows[0]
 
     def memory(self, event: int) -> MemoryChange | None:
         """What an allocator did in an event; None for any other event."""
-        return memory_change(self._result, event)
+        change = ffi.new("op_memory *")
+        if not lib.op_result_memory(self._result, event, change):
+            return None
+        return value_of(MemoryChange, change, nbytes=change.bytes)
 
     @functools.cached_property
     def _memory_columns(self) -> Any:

@@ -29,9 +29,6 @@ def usual_ns(probes: Iterable[int]) -> int:
 
     It is not the minimum, as processors boost their clock now and then, and not the most common value, as a
     neighbour may slow down most probes by nearly the same share.
-
-    Args:
-        probes: At least one.
     """
     bins: dict[int, list[int]] = {}
     ranked = sorted(probes)

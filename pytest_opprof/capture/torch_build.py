@@ -27,23 +27,14 @@ _STANDARDS: Final = {"2017": "c++17", "2020": "c++20", "2023": "c++23"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchBuild:
-    """One build of torch.
+    """One build of torch."""
 
-    Attributes:
-        folder: The package, which has ``include`` and ``lib``.
-        version: As ``torch.__version__``.
-        commit: Torch's own; "Unknown" in some distributions' builds.
-        cxx11_abi: Its ``std::string`` is that of C++11.
-        standard: The oldest C++ standard that its headers accept, as ``c++20``.
-        digest: Of libc10, its smallest library, which each build changes.
-    """
-
-    folder: Path
-    version: str
-    commit: str
-    cxx11_abi: bool
-    standard: str
-    digest: str
+    folder: Path  # the package, which has ``include`` and ``lib``
+    version: str  # as ``torch.__version__``
+    commit: str  # torch's own; "Unknown" in some distributions' builds
+    cxx11_abi: bool  # its ``std::string`` is that of C++11
+    standard: str  # the oldest C++ standard that its headers accept, as ``c++20``
+    digest: str  # of libc10, its smallest library, which each build changes
 
     @property
     def is_tried(self) -> bool:
@@ -52,13 +43,9 @@ class TorchBuild:
 
 
 def torch_build(folder: Path) -> TorchBuild:
-    """Read the build of a torch.
+    """Read the build of a torch: of the folder of ``torch.__file__``, or ``torch`` in an unpacked wheel.
 
-    Args:
-        folder: The package: the folder of ``torch.__file__``, or ``torch`` in an unpacked wheel.
-
-    Raises:
-        CaptureUnavailableError: There is no torch, or it lacks its C++ headers.
+    A `CaptureUnavailableError` says so if there is none, or if it lacks its C++ headers.
     """
     try:
         said = (folder / "version.py").read_text(encoding="utf-8")

@@ -21,15 +21,10 @@ _TAKEN: Final = (("inductor", "fxgraph_cache_hit"), ("aot_autograd", "autograd_c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """How many graphs this process has compiled so far.
+    """How many graphs this process has compiled so far."""
 
-    Attributes:
-        made: How many were compiled anew.
-        taken: How many came from a cache.
-    """
-
-    made: int = 0
-    taken: int = 0
+    made: int = 0  # how many were compiled anew
+    taken: int = 0  # how many came from a cache
 
     def state_since(self, before: Compiled) -> str:
         """``cold`` if something was compiled anew since, ``warm`` if caches had everything, else empty."""

@@ -1,14 +1,23 @@
-"""Torch's ops: the compiled observer, or torch's ITT ranges if nothing can be compiled."""
+"""Torch's ops as a source of events: the compiled observer, or ITT ranges if nothing can be compiled."""
 
 from __future__ import annotations
 
 import ctypes
 import enum
+import importlib.util
 import sys
-from typing import Any, Self, TypeAlias
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final, Self, TypeAlias
 
 from pytest_opprof.capture import injection
 from pytest_opprof.errors import CaptureUnavailableError
+
+WORK: Final = "work"
+OF_WORK: Final = (WORK, "flops")  # what a window then records of ops
+RETAINED: Final = "retained"  # and of steps, from torch's memory
 
 
 class OpDetails(enum.IntFlag):
@@ -45,11 +54,7 @@ class ObserverOps:
     sees_details = True
 
     def __init__(self, torch: Any) -> None:
-        """Load the observer for this torch, compiling it the first time.
-
-        Raises:
-            CaptureUnavailableError: It cannot be compiled or loaded.
-        """
+        """Load the observer for this torch, compiling it the first time."""
         from pytest_opprof.capture.observer_build import load  # noqa: PLC0415  # of no use without torch
 
         self._torch = torch
@@ -129,11 +134,7 @@ class IttOps:
     sees_details = False
 
     def __init__(self, torch: Any) -> None:
-        """Check that torch's ITT will reach our collector.
-
-        Raises:
-            CaptureUnavailableError: This torch has no ITT, or was imported before the collector was armed.
-        """
+        """Check that torch's ITT will reach our collector; a `CaptureUnavailableError` if it will not."""
         if not torch.profiler.itt.is_available():
             raise CaptureUnavailableError(
                 f"torch {torch.__version__} cannot report its ops through ITT: it was built without ITT"
@@ -169,18 +170,118 @@ def imported_torch() -> Any | None:
     return torch if is_torch and hasattr(torch, "version") and hasattr(torch, "autograd") else None
 
 
-def torch_ops(torch: Any, *, by_itt: bool = False) -> TorchOps:
-    """The best way to see this torch's ops, or the one through ITT.
-
-    Raises:
-        CaptureUnavailableError: There is none; the message says why, for each way.
-    """
-    if by_itt:
-        return IttOps(torch)
-    try:
-        return ObserverOps(torch)
-    except CaptureUnavailableError as no_observer:
+def torch_ops(torch: Any, *, by_itt: bool) -> TorchOps | str:
+    """The best way to see this torch's ops, or the one through ITT; else why there is none, for each way."""
+    reasons = []
+    ways: tuple[type[TorchOps], ...] = (IttOps,) if by_itt else (ObserverOps, IttOps)
+    for way in ways:
         try:
-            return IttOps(torch)
-        except CaptureUnavailableError as no_itt:
-            raise CaptureUnavailableError(f"{no_observer}; {no_itt}") from no_observer
+            return way(torch)
+        except CaptureUnavailableError as error:
+            reasons.append(str(error))
+    return "; ".join(reasons)
+
+
+class TorchSource:
+    """Looks for torch before each window, as it may be imported at any time; a way once found is kept.
+
+    Attributes:
+        problem: Why requested ops of torch cannot be recorded; None if they can.
+        active: The way that is switched on; None without torch, or without a request.
+        details: What the open window records of each op.
+        sampling: The share of the ops that it records.
+    """
+
+    def __init__(self) -> None:
+        self.problem: str | None = None
+        self.active: TorchOps | None = None
+        self.details = OpDetails(0)
+        self.sampling = 1.0
+        self._ops: TorchOps | None = None
+        self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was requested; a text says why not
+
+    def find(self, sources: frozenset[str]) -> None:
+        """Look for torch, and for a way to see its ops."""
+        torch = imported_torch()
+        by_itt = "ops-itt" in sources
+        self._ops = self.problem = None
+        if torch is None or not (by_itt or "ops" in sources):
+            return
+        if by_itt not in self._found:
+            self._found[by_itt] = torch_ops(torch, by_itt=by_itt)
+        found = self._found[by_itt]
+        if isinstance(found, str):
+            self.problem = found
+        else:
+            self._ops = found
+
+    def choose(self) -> None:
+        """Use the way that was found for the window that opens."""
+        self.active = self._ops
+
+    @property
+    def sees_details(self) -> bool:
+        """Whether the active way sees more than names: ops' inputs, and torch's memory."""
+        return self.active is not None and self.active.sees_details
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in saved runs of the active way."""
+        return () if self.active is None else (self.active.name,)
+
+    def enable(self) -> None:
+        """The window opened: see ops."""
+        if self.active is not None:
+            self.active.enable(self.details, sampling=self.sampling)
+
+    def disable(self) -> None:
+        """The window is about to close; also after a fork, in the child."""
+        active, self.active = self.active, None
+        if active is not None:
+            active.disable()
+
+
+@contextmanager
+def on_torch_import(then: Callable[[], None]) -> Iterator[None]:
+    """Call ``then`` right after the first import of torch, before the importing line continues."""
+    finder = _Finder(then)
+    if imported_torch() is None:
+        sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        finder.leave()
+
+
+def torch_is_awaited() -> bool:
+    """Whether a window waits for torch's import."""
+    return any(isinstance(finder, _Finder) for finder in sys.meta_path)
+
+
+class _Finder:
+    """Finds torch as usual, and makes its loader call `then` when it is done."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def leave(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        del path, target
+        if name != "torch":
+            return None
+        self.leave()
+        spec = importlib.util.find_spec(name)
+        loader: Any = spec.loader if spec is not None else None
+        if loader is None:
+            return spec
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            self._then()
+
+        loader.exec_module = exec_module
+        return spec

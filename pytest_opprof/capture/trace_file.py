@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pytest_opprof.capture.native import lib
 from pytest_opprof.capture.native_calls import last_error
@@ -19,62 +19,28 @@ from pytest_opprof.regular_files import is_device
 _GZIP_LEVEL: Final = 1  # 8.7 times smaller already; level 6 gains little for three times the time
 
 
-def write_trace(result: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, str]) -> None:
-    """Write a native result's trace; see `Recording.write_chrome_trace`."""
-    members = json_members(metadata).encode()
-    name = str(Path(path)).encode("utf-8", "replace")
-    write_natively(path, lambda file: lib.op_result_write_trace(result, file, members, name))
-
-
 def json_members(metadata: Mapping[str, str]) -> str:
-    """The members of a trace's object, from their JSON texts.
-
-    Raises:
-        ValueError: A value is not JSON.
-    """
+    """The members of a trace's object, from their JSON texts; a `ValueError` if one is not JSON."""
     return ", ".join(f"{json.dumps(key)}: {_checked(key, value)}" for key, value in metadata.items())
 
 
 def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) -> None:
     """Have the collector write a file, whole or not at all; compressed if the name ends in ``.gz``.
 
-    Args:
-        write: Takes a file descriptor, and returns the collector's code.
-
-    Raises:
-        OSError: It cannot be written; an existing file is unchanged.
+    `write` takes a file descriptor, and returns the collector's code.
     """
-
-    def checked(descriptor: int) -> None:
+    with _replacing(Path(path)) as descriptor:
         if write(descriptor) != lib.OP_OK:
             raise OSError(f"{Path(path)}: {last_error()}")
 
-    _write_whole(Path(path), checked)
-
 
 def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write text as UTF-8, whole or not at all; compressed if the name ends in ``.gz``.
-
-    Raises:
-        OSError: The file cannot be written; an existing file is unchanged.
-    """
-
-    def encoded(descriptor: int) -> None:
-        with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", closefd=False) as file:
-            file.writelines(pieces)
-
-    _write_whole(Path(path), encoded)
-
-
-def _write_whole(target: Path, write: Callable[[int], None]) -> None:
-    if is_device(target):
-        with target.open("wb", buffering=0) as device:
-            write(device.fileno())
-        return
-    with _replacing(target) as (plain, descriptor):
-        write(descriptor)
-        if target.suffix == ".gz":
-            _compress(plain)
+    """Write text as UTF-8, whole or not at all; compressed if the name ends in ``.gz``."""
+    with (
+        _replacing(Path(path)) as descriptor,
+        open(descriptor, "w", encoding="utf-8", errors="surrogatepass", closefd=False) as file,
+    ):
+        file.writelines(pieces)
 
 
 def _checked(key: str, value: str) -> str:
@@ -86,13 +52,19 @@ def _checked(key: str, value: str) -> str:
 
 
 @contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[tuple[Path, int]]:
-    """A temporary file beside `target` that takes its place if the block succeeds."""
+def _replacing(target: Path) -> Iterator[int]:
+    """A temporary file beside `target` that takes its place if the block succeeds; a device stays itself."""
+    if is_device(target):
+        with target.open("wb", buffering=0) as device:
+            yield device.fileno()
+        return
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:
         try:
-            yield temporary, descriptor
+            yield descriptor
+            if target.suffix == ".gz":
+                _compress(temporary)
         finally:
             os.close(descriptor)
         umask = os.umask(0)

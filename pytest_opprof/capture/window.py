@@ -1,15 +1,13 @@
-"""What a window has besides its events: threads, steps, calls that were open, losses."""
+"""What a window has besides its events: threads, steps, open calls, losses, memory, call paths."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import text_at, value_of
-from pytest_opprof.capture.sampling import EVERY_OP
+from pytest_opprof.capture.sources import EVERY_OP
 
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's limit, and the native side's
 
@@ -106,53 +104,46 @@ class RecordingStats:
     device_partial: bool = False
 
 
-def read_threads(result: Any) -> tuple[ThreadInfo, ...]:
-    """The threads of a native result, in the order of their first event."""
-    count = ffi.new("uint32_t *")
-    rows = lib.op_result_threads(result, count)
-    return tuple(value_of(ThreadInfo, rows[i], index=i, name=text_at(rows[i].name)) for i in range(count[0]))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallNode:
+    """One path of the call tree; `parent` is the index of the caller's node, -1 for a root."""
+
+    parent: int
+    name: str
+    count: int
+    total_ns: int
+    self_ns: int
 
 
-def read_steps(result: Any, *, trace_start_ns: int, trace_end_ns: int) -> tuple[StepInfo, ...]:
-    """The steps of a native result, whose start and end are those of `Recording`."""
-    count = ffi.new("uint32_t *")
-    rows = lib.op_result_steps(result, count)
-    return tuple(
-        StepInfo(
-            number=rows[i].number,
-            start_ns=trace_start_ns + rows[i].start_ns,
-            end_ns=trace_start_ns + (rows[i].end_ns if rows[i].end_ns >= 0 else trace_end_ns),
-        )
-        for i in range(count[0])
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChange:
+    """What an allocator did in one event of kind `OpKind.MEMORY`.
+
+    Attributes:
+        address: Of the block; 0 if the request failed.
+        nbytes: Bytes taken; negative if given back.
+        total_allocated: Bytes that the allocator had given out by then; -1 for unknown.
+        total_reserved: Bytes that it held by then; -1 for unknown.
+        device_type: Torch's number of the kind of device; 0 for the host.
+        device_index: Which device of that kind; -1 for the host.
+    """
+
+    address: int
+    nbytes: int
+    total_allocated: int
+    total_reserved: int
+    device_type: int
+    device_index: int
 
 
-def read_open_calls(result: Any) -> tuple[OpenCall, ...]:
-    """The calls that were open when a native result began, thread by thread, outermost first."""
-    count = ffi.new("uint32_t *")
-    rows = lib.op_result_open_calls(result, count)
-    return tuple(value_of(OpenCall, rows[i], name=name_text(rows[i].name)) for i in range(count[0]))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """The memory that one step or a whole window took, without what was taken before."""
 
-
-def read_stats(result: Any) -> RecordingStats:
-    """What a native result recorded and lost."""
-    native = ffi.new("op_stats *")
-    lib.op_result_stats(result, native)
-    return value_of(
-        RecordingStats,
-        native,
-        truncated=bool(native.truncated),
-        crash_recovery=bool(native.crash_recovery),
-        uncounted_threads=native.uncounted,
-        device_partial=native.cuda == lib.OP_CUDA_PARTIAL,
-    )
-
-
-def read_counted(result: Any) -> tuple[str, ...]:
-    """The counters that the events of a native result have."""
-    native = ffi.new("op_stats *")
-    lib.op_result_stats(result, native)
-    return tuple(text_at(lib.op_counter_name(number)) for number in native.counters[0 : native.counted])
+    allocated: int  # bytes taken
+    freed: int  # how many of these bytes were given back
+    peak: int  # the most of these bytes in use at once
+    allocations: int
 
 
 def name_threads(result: object) -> None:

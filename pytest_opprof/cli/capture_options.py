@@ -36,7 +36,7 @@ def capture_options(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         UsageError: The share of ops to record is invalid.
     """
-    from pytest_opprof.capture.sampling import parse_sampling  # needs no command else
+    from pytest_opprof.capture.sources import parse_sampling  # needs no command else
 
     return {
         "record_shapes": args.shapes,

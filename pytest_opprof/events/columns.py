@@ -5,11 +5,63 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from functools import reduce
+from operator import add
+from typing import Final, Literal, TypeAlias
 
 from pytest_opprof.events.device import DeviceType
-from pytest_opprof.events.table_row import Survey, TableRow
+from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.function_event_avg import FunctionEventAvg
 from pytest_opprof.units import format_memory, format_time_share, format_time_us
+
+# An event on one of these is a kernel, a copy or an annotation; a legacy CPU event carries its kernel's time.
+_KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.XPU})
+
+TableRow: TypeAlias = FunctionEvent | FunctionEventAvg  # or torch's own, which have these attributes too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What the layout of the table depends on."""
+
+    device: str | None  # the device profiled, in lower case; None for none
+    self_cpu_us: float  # sum of the rows' self CPU times, microseconds
+    self_device_us: float  # sum of the self device times of kernels and copies, microseconds
+    has_device_time: bool
+    has_device_memory: bool
+    has_overloads: bool
+    has_node_ids: bool
+    name_length: int  # length of the longest key
+    shapes_length: int  # length of the longest shapes as text; 0 if no row has any
+    source_length: int  # length of the longest source location; 0 if no row has a stack
+    smallest_flops: int | None  # the smallest positive number of FLOPs; None if there is none
+
+
+def survey(rows: Sequence[TableRow]) -> Survey:
+    """Find what the layout of a table of these rows depends on."""
+    shaped = any(row.input_shapes is not None and len(row.input_shapes) > 0 for row in rows)
+    return Survey(
+        device=next((row.use_device for row in rows if row.use_device), None),
+        # Rounded at each addition, as in torch: since Python 3.12, sum() rounds only once.
+        self_cpu_us=reduce(add, (row.self_cpu_time_total for row in rows), 0),
+        self_device_us=reduce(add, (row.self_device_time_total for row in rows if _counts_on_device(row)), 0),
+        has_device_time=any(row.self_device_time_total > 0 for row in rows),
+        has_device_memory=any(row.self_device_memory_usage > 0 for row in rows),
+        has_overloads=any(row.overload_name for row in rows),
+        has_node_ids=any(row.node_id != -1 for row in rows),
+        name_length=max(len(row.key) for row in rows),
+        shapes_length=max(len(str(row.input_shapes)) for row in rows) if shaped else 0,
+        source_length=max((len(entry) for row in rows for entry in row.stack or ()), default=0),
+        smallest_flops=min((row.flops for row in rows if row.flops and row.flops > 0), default=None),
+    )
+
+
+def _counts_on_device(row: TableRow) -> bool:
+    device = int(row.device_type)
+    if device == DeviceType.CPU:
+        return row.is_legacy
+    return device in _KERNEL_DEVICES and not row.is_user_annotation
+
 
 Compat = Literal["torch"]
 TimeUnit = Literal["s", "ms", "us"]
@@ -22,11 +74,7 @@ _FLOPS_UNITS: Final = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """How a table is laid out; see `Tabular.table`.
-
-    Attributes:
-        with_flops: Show a FLOPs column if any row has FLOPs.
-    """
+    """How a table is laid out; see `Tabular.table`."""
 
     sort_by: str | None = None
     row_limit: int | None = 100
@@ -37,25 +85,19 @@ class TableOptions:
     top_level_events_only: bool = False
     time_unit: TimeUnit | None = None
     profile_memory: bool = False
-    with_flops: bool = False
+    with_flops: bool = False  # show a FLOPs column if any row has FLOPs
     compat: Compat | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of the table.
-
-    Attributes:
-        cell: Gives the text on a row's first line.
-        below: Gives the texts on the lines below, one each.
-        width: Characters; a longer cell shifts the rest of its line.
-    """
+    """One column of the table."""
 
     title: str
-    cell: Callable[[TableRow], object]
-    width: int = _WIDTH
+    cell: Callable[[TableRow], object]  # gives the text on a row's first line
+    width: int = _WIDTH  # characters; a longer cell shifts the rest of its line
     align: Literal["<", ">"] = ">"
-    below: Callable[[TableRow], Sequence[str]] | None = None
+    below: Callable[[TableRow], Sequence[str]] | None = None  # gives the texts on the lines below, one each
 
 
 def format_time(time_us: float, unit: TimeUnit | None) -> str:

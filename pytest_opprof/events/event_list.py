@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 from typing import Any, overload
 
-from pytest_opprof.capture.stack_kinds import StackKind
+from pytest_opprof.capture.sources import StackKind
 from pytest_opprof.capture.trace_file import write_text
-from pytest_opprof.events.chrome_list import trace_pieces
-from pytest_opprof.events.columns import Compat, TableOptions
+from pytest_opprof.events.columns import Compat, TableOptions, survey
 from pytest_opprof.events.folded_stacks import METRICS, folded_lines
 from pytest_opprof.events.forest import EventForest, losses_of
 from pytest_opprof.events.frames import (
@@ -24,14 +24,12 @@ from pytest_opprof.events.frames import (
 from pytest_opprof.events.function_event import FunctionEvent, own_events
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.key_averages import Grouping, KeyAverages, average, average_of_events, device_times
-from pytest_opprof.events.kineto_rows import kineto_events
+from pytest_opprof.events.kineto_results import kineto_events
 from pytest_opprof.events.names import summed_name
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.table import Tabular, build_table
-from pytest_opprof.events.table_row import survey
-from pytest_opprof.events.torch_rules import torch_events
-from pytest_opprof.events.torch_tree import nest
+from pytest_opprof.events.torch_rules import nest, torch_events
 from pytest_opprof.kinds import EventKind
 
 _WHOLE_STACKS = 1 << 16  # entries; deeper than Python calls can nest
@@ -277,12 +275,12 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         Raises:
             OSError: The file cannot be written.
         """
-        write_text(path, trace_pieces(self, device=self._use_device))
+        write_text(path, _chrome_pieces(self, device=self._use_device))
 
     def to_arrow(self) -> Any:
         """The events as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
 
-        Recordings give their columns without a copy: `RecordingView` says what each means, and ``parent`` and
+        Recordings give their columns without a copy: `ResultColumns` says what each means, and ``parent`` and
         ``launcher`` count from a recording's first row. Other events give a row with the main attributes.
 
         Raises:
@@ -336,3 +334,30 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
             names = {recording.name(row) for recording in recordings for row in range(len(recording))}
             facts = replace(facts, name_length=max(len(summed_name(name)) for name in names))
         return build_table(self._recorded, options, facts=facts, notes=losses_of(forests))
+
+
+def _chrome_pieces(events: Iterable[FunctionEvent], *, device: str | None) -> Iterator[str]:
+    """The JSON text of a list, in microseconds: each event with a trace name, an arrow for each kernel.
+
+    Arrows lead to `device`; without one, to the event's own, or to ``cuda``.
+    """
+    arrows = count()
+    before = "["
+    for event in events:
+        if event.trace_name is None:
+            continue
+        name, thread = json.dumps(event.trace_name), event.thread
+        track = json.dumps(f" node_id:{event.node_id}, thread_id:{thread} ") if event.is_remote else thread
+        begin = event.time_range.start
+        yield (
+            f'{before}{{"name": {name}, "ph": "X", "ts": {begin}, "dur": {event.time_range.elapsed_us()}, '
+            f'"tid": {track}, "pid": "CPU functions", "args": {{}}}}'
+        )
+        before = ", "
+        category = f"cpu_to_{device or event.use_device or 'cuda'}"
+        for _ in event.kernels:
+            yield (
+                f', {{"name": {name}, "ph": "s", "ts": {begin}, "tid": {thread}, "pid": "CPU functions", '
+                f'"id": {next(arrows)}, "cat": "{category}", "args": {{}}}}'
+            )
+    yield "]" if before == ", " else "[]"

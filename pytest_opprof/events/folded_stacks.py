@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pytest_opprof.capture.cpp_stacks import CppFrame, down_to_python
-from pytest_opprof.capture.stack_kinds import StackKind
+from pytest_opprof.capture.sources import StackKind
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.function_event import FunctionEvent
@@ -32,19 +32,10 @@ def folded_lines(
 ) -> Iterator[str]:
     """The lines of a file of stacks, outermost call first: ``main;forward 1500``.
 
-    Args:
-        events: Those without a stack are left out. A Python call is part of its own stack.
-        metric: One of `METRICS`; all but the first are device times.
-        compat: ``"torch"`` writes as torch does: a line for each event, in whole microseconds, without those
-            below 1, and with Python calls charged to their callers.
-        stacks: ``"all"`` puts the C++ functions inside the innermost Python call after the Python calls.
-
-    Yields:
-        Lines. Equal stacks share one, with the sum of their nanoseconds.
-
-    Raises:
-        ValueError: There is no such metric. Torch raises the same.
-        UsageError: There is no such kind of stacks, or ``compat="torch"`` does not support it.
+    Equal stacks share a line, with the sum of their nanoseconds. Events without a stack are left out; a
+    Python call is part of its own stack. ``compat="torch"`` writes as torch does: a line for each event, in
+    whole microseconds, without those below 1, and with Python calls charged to their callers.
+    ``stacks="all"`` puts the C++ functions inside the innermost Python call after the Python calls.
     """
     if stacks not in _NODES or (compat == "torch" and stacks != "python"):
         raise UsageError(f"stacks is {stacks!r}; use {', '.join(_NODES)} (compat='torch': only python)")

@@ -1,24 +1,64 @@
-"""The events of one recording: their order in time, their nesting, and an object for each."""
+"""The events of one recording: their order, nesting and device work, and an object for each."""
 
 from __future__ import annotations
 
 import functools
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 from weakref import ref
 
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_CREDITED
 from pytest_opprof.data_loss import losses_of_recording
-from pytest_opprof.events.attribution import DeviceWork, device_work
 from pytest_opprof.events.recorded_event import RecordedEvent
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks
-from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.kinds import DEVICE_WORK, FLAG_ASYNC, FLAG_CREDITED, EventKind
 
 _FEW: Final = 1_000  # objects of events, before unreferenced ones are first removed
+# Calls of a device's runtime launch on behalf of the op around them.
+CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWork:
+    """The device work that each event of a recording launched.
+
+    Attributes:
+        launched: Device rows by the row of the op or range that launched them, in column order.
+        self_ns: By row, the time of the device work that the event launched itself.
+        total_ns: By row, `self_ns` of the event and of all events inside it.
+    """
+
+    launched: dict[int, list[int]]
+    self_ns: array[int]
+    total_ns: array[int]
+
+
+def launching_op(recording: RecordingView, row: int) -> int:
+    """The op or range that launched a device row, possibly by a runtime call; -1 if unknown."""
+    op = recording.launcher[row]
+    while op >= 0 and recording.kind[op] in CALLS:
+        op = recording.parent[op]
+    return op
+
+
+def device_work(recording: RecordingView) -> DeviceWork:
+    """Assign device work to the innermost op or range that launched it, and to all events around that."""
+    launched: defaultdict[int, list[int]] = defaultdict(list)
+    self_ns = array("q", [0]) * len(recording)
+    for row, kind in enumerate(recording.kind):
+        if kind in DEVICE_WORK and (op := launching_op(recording, row)) >= 0:
+            launched[op].append(row)
+            self_ns[op] += max(recording.duration_ns[row], 0)
+    total_ns = array("q", self_ns)
+    # Within a thread, a parent's row comes before its children's. An async row is inside no other.
+    for row in range(len(recording) - 1, -1, -1):
+        parent = recording.parent[row]
+        if parent >= 0 and not recording.flags[row] & FLAG_ASYNC:
+            total_ns[parent] += total_ns[row]
+    return DeviceWork(launched=dict(launched), self_ns=self_ns, total_ns=total_ns)
 
 
 class Children:
@@ -66,13 +106,10 @@ class EventForest:
             event = RecordedEvent(self, index)
             objects[index] = ref(event)
             if len(objects) > self._swept_at:
-                self._sweep()
+                # Unreferenced events are removed all at once: a callback for each would dominate its cost.
+                self._objects = {at: known for at, known in objects.items() if known() is not None}
+                self._swept_at = _FEW + 2 * len(self._objects)
         return event
-
-    def _sweep(self) -> None:
-        """Remove unreferenced events, all at once because a callback for each would dominate its cost."""
-        self._objects = {index: known for index, known in self._objects.items() if known() is not None}
-        self._swept_at = _FEW + 2 * len(self._objects)
 
     def index_at(self, position: int) -> int:
         """The index into the columns of the event at a position in start order."""

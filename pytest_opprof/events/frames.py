@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pytest_opprof.capture.names import name_text, printable
+from pytest_opprof.capture.native_calls import name_text, printable
 from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
@@ -57,11 +57,7 @@ _OF_EVENTS: Final = ("id", "name", "start_ns", "end_ns", "thread", "sequence_nr"
 
 
 def recordings_to_arrow(recordings: Sequence[RecordingView]) -> Any:
-    """One ``pyarrow.Table`` of recordings. It shares native memory, and keeps it alive.
-
-    Raises:
-        UsageError: The package pyarrow is not installed.
-    """
+    """One ``pyarrow.Table`` of recordings. It shares native memory, and keeps it alive."""
     arrow = needed("pyarrow", extra="frames", by="to_arrow()")
     tables = []
     for number, recording in enumerate(recordings):
@@ -100,11 +96,7 @@ def _arrow_names(arrow: Any, recording: RecordingView) -> Any:
 
 
 def recordings_to_pandas(recordings: Sequence[RecordingView]) -> Any:
-    """One ``pandas.DataFrame`` of recordings. A single recording shares its native memory.
-
-    Raises:
-        UsageError: The package pandas is not installed.
-    """
+    """One ``pandas.DataFrame`` of recordings. A single recording shares its native memory."""
     pandas, numpy = (needed(name, extra="frames", by="to_pandas()") for name in ("pandas", "numpy"))
     frames = []
     for number, recording in enumerate(recordings):
@@ -126,22 +118,14 @@ def _pandas_names(pandas: Any, numpy: Any, recording: RecordingView) -> Any:
 
 
 def rows_to_arrow(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
-    """A ``pyarrow.Table`` of events or averages.
-
-    Raises:
-        UsageError: The package pyarrow is not installed.
-    """
+    """A ``pyarrow.Table`` of events or averages."""
     return needed("pyarrow", extra="frames", by="to_arrow()").Table.from_pylist(
         [_record(row) for row in rows]
     )
 
 
 def rows_to_pandas(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
-    """A ``pandas.DataFrame`` of events or averages.
-
-    Raises:
-        UsageError: The package pandas is not installed.
-    """
+    """A ``pandas.DataFrame`` of events or averages."""
     return needed("pandas", extra="frames", by="to_pandas()").DataFrame([_record(row) for row in rows])
 
 

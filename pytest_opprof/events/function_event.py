@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pytest_opprof.events.device import DeviceType, device_type
@@ -198,13 +198,11 @@ def _expect_on_host(event: object, what: str) -> None:
 
 
 def launched_times(events: Iterable[FunctionEvent]) -> dict[int, float]:
-    """Device time of host events: that of their kernels and, except in legacy events, of their children.
+    """Device time of host events, microseconds by the ``id()`` of each event and of everything inside it.
 
-    Sums are added in torch's order, because another order rounds differently. Each event is summed once,
-    without recursion, because events may be nested very deeply.
-
-    Returns:
-        Microseconds by the ``id()`` of each event and of everything inside it.
+    It is that of their kernels and, except in legacy events, of their children. Sums are added in torch's
+    order, because another order rounds differently. Each event is summed once, without recursion, because
+    events may be nested very deeply.
     """
     times: dict[int, float] = {}
     for root in events:
@@ -212,29 +210,21 @@ def launched_times(events: Iterable[FunctionEvent]) -> dict[int, float]:
         while work:
             event = work[-1]
             if id(event) not in times:
-                waiting = [] if _has_own_kernels_only(event) else event.cpu_children
-                waiting = [child for child in waiting if id(child) not in times]
+                stands_alone = event.has_sums or event.is_async or event.is_legacy or not event.use_device
+                inside = [] if stands_alone else event.cpu_children
+                waiting = [child for child in inside if id(child) not in times]
                 if waiting:
                     work += waiting
                     continue
-                times[id(event)] = _added_up(event, times)
+                if event.has_sums:
+                    times[id(event)] = event.device_time_total
+                elif event.is_async or not event.use_device:
+                    times[id(event)] = 0
+                else:
+                    own = sum(kernel.duration for kernel in event.kernels)
+                    times[id(event)] = own + sum(times[id(child)] for child in inside)
             work.pop()
     return times
-
-
-def _has_own_kernels_only(event: FunctionEvent) -> bool:
-    return bool(event.has_sums or event.is_async or event.is_legacy or not event.use_device)
-
-
-def _added_up(event: FunctionEvent, times: Mapping[int, float]) -> float:
-    if event.has_sums:
-        return event.device_time_total
-    if event.is_async or not event.use_device:
-        return 0
-    own = sum(kernel.duration for kernel in event.kernels)
-    if event.is_legacy:
-        return own
-    return own + sum(times[id(child)] for child in event.cpu_children)
 
 
 def own_events(torchs: Iterable[Any]) -> list[FunctionEvent]:

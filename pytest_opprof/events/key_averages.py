@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof.capture.event_flags import FLAG_BACKGROUND
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.events.columns import Compat, TableOptions
 from pytest_opprof.events.device import DeviceType, device_type
@@ -19,23 +18,19 @@ from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.times import microseconds
+from pytest_opprof.kinds import FLAG_BACKGROUND
 
 _DEEPEST: Final = 2**32 - 1  # entries; no stack is that deep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """What splits events of one name into several rows.
-
-    Attributes:
-        stack_depth: How many innermost stack entries split them.
-        background: Whether running on a thread that is not part of a step splits them.
-    """
+    """What splits events of one name into several rows."""
 
     shapes: bool = False
-    stack_depth: int = 0
+    stack_depth: int = 0  # how many innermost stack entries split them
     overloads: bool = False
-    background: bool = True
+    background: bool = True  # whether running on a thread that is not part of a step splits them
 
 
 class KeyAverages(Tabular, list[FunctionEventAvg]):

@@ -8,25 +8,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.memory import MemoryChange
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, name_text
 from pytest_opprof.capture.result_columns import ResultColumns
+from pytest_opprof.capture.window import MemoryChange
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.kineto_event import KinetoEvent, KinetoResult, device_of, kind_of, told
 from pytest_opprof.events.names import readable_name
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE, EventKind
 
 _CALLS: Final = (EventKind.RUNTIME, EventKind.DRIVER)
 _ANNOTATIONS: Final = (EventKind.RANGE, EventKind.DEVICE_RANGE)
 
 
 class KinetoRecording(ResultColumns):
-    """The events of a Kineto result as columns (see `RecordingView`), nested by time, without hidden events.
+    """The events of a Kineto result as columns (see `ResultColumns`), nested by time, without hidden events.
 
     An event that partly overlaps the one before it is not inside it. Memory belongs to the innermost event of
     its own thread. A range that was open when the window closed (Kineto ends it on thread 0) is unfinished,

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE
 from pytest_opprof.events.device import device_type
-from pytest_opprof.events.event_facts import EventFacts
-from pytest_opprof.events.event_metadata import event_metadata
+from pytest_opprof.events.event_facts import EventFacts, event_metadata
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import activity_of, told
 from pytest_opprof.events.names import filter_stack_entry, summed_name
 from pytest_opprof.events.times import Interval, Kernel, microseconds
-from pytest_opprof.kinds import PYTHON_CALLS, EventKind
+from pytest_opprof.kinds import FLAG_ASYNC, FLAG_UNFINISHED, PYTHON_CALLS, USER_SCOPE, EventKind
 from pytest_opprof.units import NS_IN_US
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.cpp_stacks import CppFrame
     from pytest_opprof.capture.inputs import Inputs
-    from pytest_opprof.capture.memory import MemoryChange
+    from pytest_opprof.capture.window import MemoryChange
     from pytest_opprof.events.forest import EventForest
 
 _ON_DEVICE: Final = int(EventKind.KERNEL)  # and all kinds above; enum members compare slowly

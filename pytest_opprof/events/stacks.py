@@ -9,10 +9,9 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pytest_opprof.capture.event_flags import BACKWARD_SCOPE
 from pytest_opprof.capture.window import OpenCall
 from pytest_opprof.events.recording_view import RecordingView
-from pytest_opprof.kinds import PYTHON_CALLS, EventKind
+from pytest_opprof.kinds import BACKWARD_SCOPE, PYTHON_CALLS, EventKind
 
 # A row that was not looked up yet; -1 means none.
 _UNKNOWN: Final = -2
@@ -88,8 +87,11 @@ class Stacks:
         if not self.were_recorded:
             return self._tree, -1
         backward = self._backward_around(event) if self._has_backward else -1
-        forward = -1 if backward < 0 else self._forward_of(backward)
-        return self._tree, self._calls_around(event if forward < 0 else forward)
+        if backward >= 0:
+            recording = self._recording
+            key = recording.sequence_nr[backward], recording.forward_thread[backward]
+            event = self._forwards.get(key, event)
+        return self._tree, self._calls_around(event)
 
     def torch_stack(self, event: int) -> list[str]:
         """As `stack`, but as torch records it: functions' first lines, and a backward op's own calls.
@@ -206,10 +208,6 @@ class Stacks:
     def _backwards(self) -> array[int]:
         """By row, what `_backward_around` found."""
         return array("i", [_UNKNOWN]) * len(self._recording)
-
-    def _forward_of(self, backward: int) -> int:
-        recording = self._recording
-        return self._forwards.get((recording.sequence_nr[backward], recording.forward_thread[backward]), -1)
 
     @functools.cached_property
     def _forwards(self) -> dict[tuple[int, int], int]:

@@ -6,6 +6,7 @@ other's values, and an annotation on a device has a share of a total that does n
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final
@@ -14,13 +15,15 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import (
     Column,
     Compat,
+    Survey,
     TableOptions,
+    TableRow,
     TimeUnit,
     device_title,
     format_time,
+    survey,
     table_columns,
 )
-from pytest_opprof.events.table_row import Survey, TableRow, survey
 
 _GAP: Final = "  "
 
@@ -98,11 +101,7 @@ def build_table(
 ) -> str:
     """The table of rows as text; empty for no rows.
 
-    Args:
-        facts: The result of `survey`, if the caller knows it without reading every row.
-
-    Raises:
-        UsageError: The rows cannot be sorted by that attribute.
+    `facts` are the result of `survey`, if the caller knows it without reading every row.
     """
     if not rows:
         return ""
@@ -128,14 +127,10 @@ def build_table(
 
 
 def sort_rows(rows: Sequence[TableRow], sort_by: str | None) -> Sequence[TableRow]:
-    """Rows by descending value of an attribute; rows of equal value keep their order.
-
-    Raises:
-        UsageError: The rows cannot be sorted by that attribute.
-    """
+    """Rows by descending value of an attribute; rows of equal value keep their order."""
     if sort_by is None:
         return rows
-    attribute = device_neutral(sort_by)
+    attribute = re.sub("cuda|xpu|privateuse1", "device", sort_by)  # as in torch's current attributes
     try:
         # A row without the value, such as the FLOPs of an op without a formula, comes last.
         return sorted(rows, key=lambda row: _sortable(getattr(row, attribute)), reverse=True)
@@ -144,13 +139,6 @@ def sort_rows(rows: Sequence[TableRow], sort_by: str | None) -> Sequence[TableRo
             f"a table cannot be sorted by {sort_by!r}; use a numeric column such as 'self_cpu_time_total', "
             "'cpu_time_total', 'cpu_time' or 'count'"
         ) from None
-
-
-def device_neutral(name: str) -> str:
-    """An attribute's name with the device's name replaced by ``device``, as in torch's current attributes."""
-    for device in ("cuda", "xpu", "privateuse1"):
-        name = name.replace(device, "device")
-    return name
 
 
 def _sortable(value: Any) -> tuple[bool, Any]:

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from inspect import signature
+from itertools import groupby
 from typing import Any, Final
 
 from pytest_opprof.errors import UsageError
@@ -26,6 +27,7 @@ from pytest_opprof.events.names import (
     filter_stack_entry,
     rewrite_name,
 )
+from pytest_opprof.kinds import BACKWARD_SCOPE
 from pytest_opprof.units import NS_IN_US
 
 # Devices whose events count as kernels of the op that caused them.
@@ -59,16 +61,7 @@ class MemRecordsAcc:
 def torch_events(
     kineto_events: Iterable[KinetoEvent], *, trace_start_ns: int, use_device: str | None
 ) -> list[FunctionEvent]:
-    """The events that torch shows, in start order, not nested yet.
-
-    Args:
-        kineto_events: In Kineto's order.
-        trace_start_ns: When the window began, on their clock.
-        use_device: The profiled device; None for none.
-
-    Raises:
-        UsageError: An event names a negative number as its cause.
-    """
+    """The events that torch shows, in start order, not nested yet, of events in Kineto's order and clock."""
     given = list(kineto_events)
     memory: list[list[Any]] = [[event, False] for event in given if event.name() == MEMORY_EVENT_NAME]
     failures = [event for event in given if event.name() == OUT_OF_MEMORY_EVENT_NAME]
@@ -96,8 +89,7 @@ def torch_events(
         else:
             ops.append(event)
     _link(ops, caused)
-    unused: list[KinetoEvent] = [record for record, was_used in memory if not was_used]
-    unused += failures
+    unused = [*(record for record, was_used in memory if not was_used), *failures]
     for number, record in enumerate(unused, last_id + 1):
         shown.append(_event_of_memory(record, number, trace_start_ns, use_device))
     shown.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
@@ -175,3 +167,80 @@ def _link(ops: Sequence[FunctionEvent], caused: dict[int, list[FunctionEvent]]) 
                 op.append_kernel(effect.name, effect.device_index, effect.time_range.elapsed_us())
             elif effect.device_type == DeviceType.CPU:
                 effect.thread = op.thread
+
+
+def nest(events: Sequence[FunctionEvent]) -> list[FunctionEvent]:
+    """Nest events by time, and return them without those that only repeat the event around them.
+
+    An op whose only child has the same name replaces that child: it takes over its children and kernels.
+    Backward ops get the stack of their forward op. The source, which raises the same errors, is
+    ``EventList._build_tree`` in torch/autograd/profiler_util.py of torch 2.13, minus its recursion.
+    """
+    _link_children(events)
+    left = list(events)
+    while len(kept := [event for event in left if not _was_lifted(event)]) < len(left):
+        left = kept
+    _copy_forward_stacks(left)
+    return left
+
+
+def _link_children(events: Sequence[FunctionEvent]) -> None:
+    # An async event ends on another thread than it began, so nothing is known to be inside it.
+    nestable = [event for event in events if not event.is_async and event.device_type == DeviceType.CPU]
+    nestable.sort(key=lambda event: event.thread)
+    for _, group in groupby(nestable, key=lambda event: (event.thread, event.node_id)):
+        around: list[FunctionEvent] = []
+        for event in sorted(group, key=lambda event: (event.time_range.start, -event.time_range.end)):
+            times = event.time_range
+            # Each event on the stack lies within the one below it. One that the new event does not lie within
+            # is removed, even if they overlap, and so holds no later event.
+            while around and (
+                times.start >= around[-1].time_range.end or times.end > around[-1].time_range.end
+            ):
+                around.pop()
+            if around:
+                around[-1].append_cpu_child(event)
+                if event.cpu_parent is not None:
+                    raise AssertionError(f"There is already a CPU parent event for {event.key}")
+                event.set_cpu_parent(around[-1])
+            around.append(event)
+
+
+def _was_lifted(event: FunctionEvent) -> bool:
+    """Merge an only child into a parent of the same name; whether that was done."""
+    parent = event.cpu_parent
+    if parent is None or parent.name != event.name or len(parent.cpu_children) != 1:
+        return False
+    parent.cpu_children = event.cpu_children
+    parent.kernels = event.kernels
+    for child in event.cpu_children:
+        child.cpu_parent = parent
+    return True
+
+
+def _copy_forward_stacks(events: Sequence[FunctionEvent]) -> None:
+    backward = _backward_ops(events)
+    stacks: dict[tuple[int, int | None], list[str]] = {}
+    for event in events:
+        if backward[id(event)] is None and event.stack is not None:
+            stacks.setdefault((event.sequence_nr, event.thread), event.stack)
+    for event in events:
+        op = backward[id(event)]
+        if op is not None:
+            if op.fwd_thread is None:
+                raise AssertionError("Expected fwd_thread to be set for backward parent")
+            event.stack = stacks.get((op.sequence_nr, op.fwd_thread), [])
+
+
+def _backward_ops(events: Sequence[FunctionEvent]) -> dict[int, FunctionEvent | None]:
+    """By the ``id()`` of each event, the innermost backward op that it is or lies in; None for none."""
+    found: dict[int, FunctionEvent | None] = {}
+    for event in events:
+        path: list[FunctionEvent] = []
+        current: FunctionEvent | None = event
+        while current is not None and id(current) not in found and current.scope != BACKWARD_SCOPE:
+            path.append(current)
+            current = current.cpu_parent
+        op = None if current is None else found.get(id(current), current)
+        found.update((id(inside), op) for inside in (*path, event))
+    return found

@@ -12,25 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_opprof.capture.call_sites import CalledFrom, CallSite, library_folders
-from pytest_opprof.capture.event_flags import FLAG_CREDITED
 from pytest_opprof.capture.folders import start_folder
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
-from pytest_opprof.kinds import PYTHON_CALLS, EventKind
+from pytest_opprof.kinds import FLAG_CREDITED, PYTHON_CALLS, EventKind
 
 _NOT_CALLED_FROM_A_LINE = PYTHON_CALLS | {EventKind.MEMORY, EventKind.MARK}
 
 
 class Place(NamedTuple):
-    """A line of the user's own code.
+    """A line of the user's own code."""
 
-    Attributes:
-        name: ``Block.forward, model.py:41``, with the file relative to the start folder if it is there.
-        text: The source of the line, stripped; empty if the file cannot be read.
-    """
-
-    name: str
-    text: str
+    name: str  # ``Block.forward, model.py:41``, with the file relative to the start folder if it is there
+    text: str  # the source of the line, stripped; empty if the file cannot be read
 
 
 def places_of_sites(

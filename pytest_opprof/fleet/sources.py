@@ -14,8 +14,7 @@ from pytest_opprof.fleet.manifest import SourceFile
 from pytest_opprof.results.document import RUN_KIND
 from pytest_opprof.results.files import run_from_bytes
 from pytest_opprof.results.run import Run
-from pytest_opprof.traces.byte_stream import pieces_of_file
-from pytest_opprof.traces.kineto import TraceFile, read_trace
+from pytest_opprof.traces.kineto import TraceFile, pieces_of_file, read_trace
 
 _SUFFIXES: Final = (".json", ".json.gz")
 _RANK: Final = re.compile(r"(?:rank|worker)[-_.]?(\d{1,7})", re.IGNORECASE)

@@ -50,7 +50,7 @@ class Kind:
 
 
 def _machine_counter() -> Counter:
-    from pytest_opprof.capture.machine_instructions import MachineInstructionCounter  # noqa: PLC0415  # few need it
+    from pytest_opprof.capture.instructions import MachineInstructionCounter  # noqa: PLC0415  # few need it
 
     return MachineInstructionCounter()
 

@@ -10,10 +10,8 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.cuda_source import CUDA_SOURCES
-from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
-from pytest_opprof.capture.stack_kinds import stack_sources
+from pytest_opprof.capture.cuda import CUDA, CUDA_SOURCES
+from pytest_opprof.capture.sources import EVERY_OP, parse_sampling, stack_sources
 from pytest_opprof.errors import UsageError
 from pytest_opprof.plugin.benchmarks import takes_benchmark
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule

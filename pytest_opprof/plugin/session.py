@@ -22,7 +22,7 @@ from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.folders import start_folder, start_in
 from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.speed import Speed
-from pytest_opprof.capture.torch_source import WORK
+from pytest_opprof.capture.torch_ops import WORK
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy, compare_test

@@ -39,11 +39,7 @@ def supported_activities() -> set[ProfilerActivity]:
 def cuda_source(
     requested: Iterable[object] | None, activities: Collection[ProfilerActivity]
 ) -> frozenset[str]:
-    """The collector's source of CUDA; empty if CUDA is not recorded.
-
-    Args:
-        requested: The ``activities`` argument; None does not ask for CUDA by name.
-    """
+    """The collector's source of CUDA; empty if CUDA is not recorded. None does not ask for CUDA by name."""
     if ProfilerActivity.CUDA not in activities:
         return frozenset()
     # Without a driver, a warning has already said so.
@@ -52,16 +48,10 @@ def cuda_source(
 
 
 def parse_activities(requested: Iterable[object] | None) -> set[ProfilerActivity]:
-    """Read the ``activities`` argument of a profiler.
+    """Read the ``activities`` argument of a profiler; None means all that are supported.
 
-    Args:
-        requested: Members of `ProfilerActivity` or of torch's enum of that name, or mappings from such a
-            member to names of activity types; None means all that are supported.
-
-    Raises:
-        AssertionError: There are none. Torch raises the same.
-        ValueError: One is named twice.
-        TypeError: An item is something else.
+    It has members of `ProfilerActivity` or of torch's enum of that name, or mappings from such a member to
+    names of activity types. The `AssertionError` is torch's.
     """
     activities = supported_activities() if requested is None else _distinct(requested)
     if not activities:
@@ -84,12 +74,7 @@ def device_in(activities: Collection[ProfilerActivity]) -> str | None:
 def without_or_with_cuda(
     requested: Iterable[object] | None, *, use_cuda: bool | None
 ) -> Iterable[object] | None:
-    """Apply the deprecated ``use_cuda`` to the ``activities`` argument.
-
-    Args:
-        requested: As in `parse_activities`.
-        use_cuda: True adds CUDA, False removes it.
-    """
+    """Apply the deprecated ``use_cuda`` to the ``activities`` argument: True adds CUDA, False removes it."""
     if use_cuda is None:
         return requested
     message = "`use_cuda` is deprecated, use `activities` argument instead"
@@ -113,11 +98,7 @@ def warn_of_missing(activities: Collection[ProfilerActivity]) -> None:
 
 
 def toggled_here(requested: Iterable[object]) -> frozenset[ProfilerActivity]:
-    """The activities to switch; a warning names those that cannot be recorded here.
-
-    Raises:
-        AssertionError: There are none.
-    """
+    """The activities to switch; a warning names those that cannot be recorded here."""
     activities = parse_activities(requested)
     warn_of_missing(activities)
     return frozenset(activities)

@@ -3,25 +3,83 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.gpus import cuda_versions
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.capture.stack_kinds import StackKind, stack_sources
+from pytest_opprof.capture.sources import StackKind, stack_sources
 from pytest_opprof.capture.tensor_roles import TensorRoles
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.flops import registered_formulas
 from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
-from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
 from pytest_opprof.traces.speedscope import export_speedscope
 
 if TYPE_CHECKING:
     from pytest_opprof.analysis.memory_timeline import MemoryTimeline
+
+
+class TraceMetadata:
+    """Names and JSON values for traces, checked when they are set, so that no trace is broken JSON."""
+
+    def __init__(self) -> None:
+        self.preset_values: dict[str, str] = {}
+        self._values: dict[str, str] = {}
+
+    def preset(self, key: str, value: str) -> None:
+        """Set a JSON value that `add_json` and `add` override."""
+        self.preset_values[key] = _checked(key, value)
+
+    def add_json(self, key: str, value: str) -> None:
+        """Set a JSON value; a `ValueError` if it is not JSON."""
+        self._values[key] = _checked(key, value)
+
+    def add(self, key: str, value: str) -> None:
+        """Set a string."""
+        self._values[key] = json.dumps(value)
+
+    def merged(self, known: Mapping[str, object]) -> dict[str, str]:
+        """All values as JSON text; the user's override the profiler's."""
+        return {key: json.dumps(value) for key, value in known.items()} | self.preset_values | self._values
+
+
+def distributed_info() -> dict[str, object] | None:
+    """The place of this process in a torch.distributed job, and its process groups; None outside of one.
+
+    Trace analysers read the rank from it. Torch is not imported for this: a process in a job has imported it.
+    """
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    info = {
+        "backend": distributed.get_backend(),
+        "rank": distributed.get_rank(),
+        "world_size": distributed.get_world_size(),
+    }
+    if hasattr(distributed, "get_pg_count"):
+        info["pg_count"] = distributed.get_pg_count()
+    if hasattr(distributed.distributed_c10d, "_get_all_pg_configs"):
+        info["pg_config"] = distributed.distributed_c10d._get_all_pg_configs()  # noqa: SLF001  # as torch's profile
+    if info["backend"] == "nccl":
+        info["nccl_version"] = ".".join(str(part) for part in sys.modules["torch"].cuda.nccl.version())
+    return info
+
+
+def _checked(key: str, value: str) -> str:
+    try:
+        json.loads(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"metadata {key!r} is not JSON: {value!r} ({error}); a plain string goes to add_metadata"
+        ) from error
+    return value
+
 
 _NEEDED_FOR_TIMELINE: Final = ("record_shapes", "profile_memory", "with_stack")
 

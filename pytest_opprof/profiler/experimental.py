@@ -62,14 +62,12 @@ class ExperimentalConfig:
 def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfig:
     """Read a profiler's ``experimental_config``, and warn of settings without effect.
 
-    Args:
-        config: Ours, torch's (only its readable attributes count), or None.
-        with_stack: Whether the profiler records stacks, which turns ``trace_only`` off.
-
-    Raises:
-        UsageError: A performance event is unknown, or there are too many.
+    It is ours, torch's (only its readable attributes count), or None. Stacks turn ``trace_only`` off.
     """
-    settings = config if isinstance(config, ExperimentalConfig) else _read(config)
+    given: dict[str, Any] = {
+        one.name: getattr(config, one.name, one.default) for one in fields(ExperimentalConfig)
+    }
+    settings = config if isinstance(config, ExperimentalConfig) else ExperimentalConfig(**given)
     check_counters(settings.performance_events)
     if settings.without_meaning:
         warnings.warn(
@@ -84,10 +82,3 @@ def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfi
         )
         settings = replace(settings, trace_only=False)
     return settings
-
-
-def _read(config: object | None) -> ExperimentalConfig:
-    given: dict[str, Any] = {
-        one.name: getattr(config, one.name, one.default) for one in fields(ExperimentalConfig)
-    }
-    return ExperimentalConfig(**given)

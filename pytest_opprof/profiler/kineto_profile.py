@@ -9,9 +9,14 @@ from typing import Any, Final, Self
 
 from pytest_opprof.capture import cuda
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
-from pytest_opprof.capture.sources import DEFAULT_SOURCES
-from pytest_opprof.capture.stack_kinds import StackKind, WithStack, stack_sources
+from pytest_opprof.capture.sources import (
+    DEFAULT_SOURCES,
+    EVERY_OP,
+    StackKind,
+    WithStack,
+    parse_sampling,
+    stack_sources,
+)
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList

@@ -27,11 +27,7 @@ _SIGNAL: Final[int] = getattr(signal, "SIGUSR2", 0)  # Windows has none, and not
 
 
 def exchange_folder() -> Path:
-    """The folder of requests and answers, which only this user may write.
-
-    Raises:
-        UsageError: Another user owns it or may write there.
-    """
+    """The folder of requests and answers, which only this user may write."""
     folder = spill_folder() / f"opprof-attach-{os.getuid()}"
     try:
         return make_private(folder)
@@ -141,11 +137,7 @@ def is_listening(pid: int) -> bool:
 
 
 def send(pid: int, request: Mapping[str, object]) -> None:
-    """Write a request, and send the signal.
-
-    Raises:
-        UsageError: The process does not listen.
-    """
+    """Write a request, and send the signal; a `UsageError` if the process does not listen."""
     if not is_listening(pid):
         raise UsageError(
             f"process {pid} does not listen: start it with {VARIABLE}=1 and pytest_opprof imported, or have "

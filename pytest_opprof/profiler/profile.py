@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final
 
-from pytest_opprof.capture.sampling import EVERY_OP
-from pytest_opprof.capture.stack_kinds import WithStack
+from pytest_opprof.capture.sources import EVERY_OP, WithStack
 from pytest_opprof.profiler.activities import supported_activities, without_or_with_cuda
 from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
 from pytest_opprof.profiler.kineto_profile import KinetoProfile

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_opprof.capture import cuda
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.torch_import import on_torch_import
+from pytest_opprof.capture.torch_ops import on_torch_import
 from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler.activities import ProfilerActivity
 from pytest_opprof.profiler.profile import profile
@@ -22,16 +22,11 @@ from pytest_opprof.profiler.profile import profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program to run.
+    """A program to run."""
 
-    Attributes:
-        name: The script's path, or the module's name.
-        arguments: Its own arguments.
-    """
-
-    name: str
+    name: str  # the script's path, or the module's name
     is_module: bool
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...]  # its own arguments
 
     @property
     def label(self) -> str:
@@ -41,9 +36,7 @@ class Program:
     def enter(self) -> Callable[[], object]:
         """Set ``sys.argv``, ``sys.path[0]`` and ``__main__`` for this program; return what runs it.
 
-        Raises:
-            UsageError: There is no such script or module.
-            SyntaxError: It is not Python.
+        Raises a `UsageError` if there is no such script or module, and a `SyntaxError` if it is not Python.
         """
         if not sys.flags.safe_path:  # else Python has added no entry
             sys.path[0] = str(Path.cwd() if self.is_module else Path(self.name).resolve().parent)
@@ -60,15 +53,9 @@ class Program:
 
 
 def run_program(program: Program, **options: Any) -> tuple[profile, BaseException | None]:
-    """Run a program to its end and record it, as one step.
+    """Run a program to its end and record it, as one step: the profile, and the program's exception.
 
-    Returns:
-        The profile, and the program's exception, including ``SystemExit`` and ``KeyboardInterrupt``.
-
-    Raises:
-        UsageError: There is no such script or module, or an option is invalid.
-        SyntaxError: The script is not Python.
-        CollectorError: Nothing can be recorded.
+    That may be ``SystemExit`` or ``KeyboardInterrupt``. The errors of `Program.enter` are raised.
     """
     if program.is_module:  # finding it imports its packages, which is the program's work
         return _record(program.enter, options)
@@ -77,15 +64,9 @@ def run_program(program: Program, **options: Any) -> tuple[profile, BaseExceptio
 
 
 def run_code(code: CodeType, names: dict[str, Any], **options: Any) -> tuple[profile, BaseException | None]:
-    """Run code in a namespace and record it, as one step; returns the same as `run_program`.
+    """Run a module's code in a namespace and record it, as one step; returns the same as `run_program`.
 
-    Args:
-        code: Compiled as a module.
-        options: Those of `profile`.
-
-    Raises:
-        UsageError: An option is invalid.
-        CollectorError: Nothing can be recorded.
+    The options are those of `profile`.
     """
     main = FunctionType(code, names)
     return _record(lambda: main, options)

@@ -14,14 +14,13 @@ from uuid import uuid4
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.ranges import record_function
-from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
+from pytest_opprof.capture.sources import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import CollectorError, UsageError
 from pytest_opprof.profiler import enabled
-from pytest_opprof.profiler.cycle import Cycle
+from pytest_opprof.profiler.cycle import Cycle, TraceMetadata
 from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
-from pytest_opprof.profiler.metadata import TraceMetadata
 
 
 class WindowObserver(Protocol):
@@ -39,33 +38,20 @@ class WindowObserver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderOptions:
-    """What a profiler records, and what it keeps.
+    """What a profiler records, and what it keeps."""
 
-    Attributes:
-        sources: The collector's sources.
-        record_shapes: Record ops' inputs; FLOPs need them too.
-        profile_memory: Record allocations and releases.
-        keep_cycles: How many of the latest cycles stay; None for all.
-        keep_events: A cycle with more events keeps only its sums; 0 for no limit.
-        observer: Called when windows open and close.
-        collections: Record Python's garbage collections as ranges.
-        sampling: The share of torch's ops to record.
-        counters: The counters to read in each range and op.
-        tells: Warn of requests that cannot be recorded.
-    """
-
-    sources: frozenset[str]
-    record_shapes: bool
-    profile_memory: bool = False
+    sources: frozenset[str]  # the collector's sources
+    record_shapes: bool  # record ops' inputs; FLOPs need them too
+    profile_memory: bool = False  # record allocations and releases
     with_flops: bool = False
-    keep_cycles: int | None
-    observer: WindowObserver | None
-    collections: bool = False
+    keep_cycles: int | None  # how many of the latest cycles stay; None for all
+    observer: WindowObserver | None  # called when windows open and close
+    collections: bool = False  # record Python's garbage collections as ranges
     overloads: bool = False
-    sampling: float = EVERY_OP
-    counters: tuple[str, ...] = ()
-    tells: bool = True
-    keep_events: int = 0
+    sampling: float = EVERY_OP  # the share of torch's ops to record
+    counters: tuple[str, ...] = ()  # the counters to read in each range and op
+    tells: bool = True  # warn of requests that cannot be recorded
+    keep_events: int = 0  # a cycle with more events keeps only its sums; 0 for no limit
 
     @property
     def has_shapes(self) -> bool:
@@ -134,12 +120,7 @@ class CycleRecorder:
         self.trace_id = self.trace_id_callback() if self.trace_id_callback else uuid4().hex.upper()
 
     def start(self) -> None:
-        """Open the window.
-
-        Raises:
-            CaptureBusyError: Another window is open in this process; it is unaffected.
-            UsageError: An execution trace is to be written of a sample of ops.
-        """
+        """Open the window; a `CaptureBusyError` if another one is open, which is unaffected."""
         self._open_collector()
         observer = self._options.observer
         traces = isinstance(observer, ExecutionTraceObserver) and observer.is_registered

@@ -82,8 +82,7 @@ def record_always(_step: int) -> ProfilerAction:
 def action_of(answer: object, *, step: int) -> ProfilerAction:
     """The action that a schedule returned for a step; torch's own ``ProfilerAction`` is recognized by name.
 
-    Raises:
-        ValueError: The answer is not an action.
+    A `ValueError` says what another answer was.
     """
     if isinstance(answer, ProfilerAction):
         return answer

@@ -1,17 +1,64 @@
-"""Step through a schedule: ask it for each step's action, and make the moves from one to the next."""
+"""Step through a schedule: ask it for each step's action, and make the moves from one to the next.
+
+The moves are those of ``torch.profiler.profile``, with two faults mended. If RECORD is followed by NONE or
+WARMUP, torch ends the recording without delivering it; with WARMUP it then starts the next one unprepared,
+which crashes the interpreter. Here every recording that ends is delivered, and every one that starts was
+prepared. The warning of an odd schedule stays.
+"""
 
 from __future__ import annotations
 
+import enum
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, assert_never
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of
-from pytest_opprof.profiler.transitions import TRANSITIONS, Move
 
 if TYPE_CHECKING:
     from pytest_opprof.profiler.recorder import CycleRecorder
+
+
+class Move(enum.Enum):
+    """One thing to do between two steps."""
+
+    WARN = "warn that the schedule is odd"
+    PREPARE = "make the collector ready"
+    START = "open the window"
+    STOP = "close the window"
+    DELIVER = "hand the finished cycle over"
+
+
+_NONE, _WARMUP, _RECORD, _SAVE = ProfilerAction
+_SAVE_CYCLE = (Move.STOP, Move.DELIVER)
+_OPEN_CYCLE = (Move.PREPARE, Move.START)
+
+# From the action of the step that ends to that of the step that begins; None is the end of the profiler.
+# A profiler that stops while it warms up opens and closes an empty window: it did run, so it has a result.
+# The warning comes last, because under `-W error` it raises.
+TRANSITIONS: Final[Mapping[tuple[ProfilerAction, ProfilerAction | None], tuple[Move, ...]]] = {
+    (_NONE, _NONE): (),
+    (_NONE, _WARMUP): (Move.PREPARE,),
+    (_NONE, _RECORD): _OPEN_CYCLE,
+    (_NONE, _SAVE): _OPEN_CYCLE,
+    (_NONE, None): (),
+    (_WARMUP, _NONE): (Move.START, Move.STOP, Move.WARN),
+    (_WARMUP, _WARMUP): (),
+    (_WARMUP, _RECORD): (Move.START,),
+    (_WARMUP, _SAVE): (Move.START,),
+    (_WARMUP, None): (Move.START, Move.STOP),
+    (_RECORD, _NONE): (*_SAVE_CYCLE, Move.WARN),
+    (_RECORD, _WARMUP): (*_SAVE_CYCLE, Move.PREPARE, Move.WARN),
+    (_RECORD, _RECORD): (),
+    (_RECORD, _SAVE): (),
+    (_RECORD, None): _SAVE_CYCLE,
+    (_SAVE, _NONE): _SAVE_CYCLE,
+    (_SAVE, _WARMUP): (*_SAVE_CYCLE, Move.PREPARE),
+    (_SAVE, _RECORD): (*_SAVE_CYCLE, *_OPEN_CYCLE),
+    (_SAVE, _SAVE): (*_SAVE_CYCLE, *_OPEN_CYCLE),
+    (_SAVE, None): _SAVE_CYCLE,
+}
 
 
 class Stepper:
@@ -40,11 +87,7 @@ class Stepper:
         self.action = self._action(0)
 
     def start(self) -> None:
-        """Begin step 0.
-
-        Raises:
-            UsageError: The profiler is running.
-        """
+        """Begin step 0; a `UsageError` if the profiler is running."""
         if self.is_running:
             raise UsageError("this profiler is running already; stop() it before you start it again")
         self.step_num = 0
@@ -69,11 +112,7 @@ class Stepper:
         self._recorder.end_step()
 
     def step(self) -> None:
-        """End the current step and begin the next; a profiler that is not running only counts.
-
-        Raises:
-            ValueError: The schedule's answer is not an action.
-        """
+        """End the current step and begin the next; a profiler that is not running only counts."""
         self._recorder.end_step()
         following = self._action(self.step_num + 1)
         previous, self.action = self.action, following

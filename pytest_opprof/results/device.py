@@ -11,7 +11,7 @@ from pytest_opprof.units import EVERY_PPM, ONE_IN_THOUSANDTHS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_opprof.capture.device_use import DeviceUse
+    from pytest_opprof.capture.op_groups import DeviceUse
     from pytest_opprof.results.rows import Cycle
     from pytest_opprof.results.run import CaptureStats
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.capture.torch_ops import imported_torch
-from pytest_opprof.capture.torch_source import OF_WORK, WORK
+from pytest_opprof.capture.torch_ops import OF_WORK, WORK, imported_torch
 from pytest_opprof.events.user_frames import callers_of_places, places_of_ops, places_of_sites
 from pytest_opprof.metrics import Source, host
 from pytest_opprof.results.rows import Cycle

@@ -16,10 +16,8 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_opprof.capture.call_tree import CallNode
-    from pytest_opprof.capture.device_use import DeviceUse, DeviceWork
-    from pytest_opprof.capture.memory import MemoryUse
-    from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.op_groups import DeviceUse, DeviceWork, OpGroup
+    from pytest_opprof.capture.window import CallNode, MemoryUse
     from pytest_opprof.events.user_frames import Place
 
 # Beyond this many steps differing counts are kept as a range: they are not certified or gated.

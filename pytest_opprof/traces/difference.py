@@ -10,29 +10,20 @@ from pytest_opprof.events.recording_view import RecordingView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpFigures:
-    """An op's figures in one trace: per step, or of the whole trace if the comparison is not by steps.
-
-    Attributes:
-        self_cpu_ns: Time on the host, without the ops inside.
-        self_device_ns: Time of the device work it launched; for device work, its own duration.
-    """
+    """An op's figures in one trace: per step, or of the whole trace if the comparison is not by steps."""
 
     count: float = 0.0
-    self_cpu_ns: float = 0.0
-    self_device_ns: float = 0.0
+    self_cpu_ns: float = 0.0  # time on the host, without the ops inside
+    self_device_ns: float = 0.0  # time of the device work it launched; for device work, its own duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpDifference:
-    """One op in both traces.
-
-    Attributes:
-        is_annotation: It is a named range, not an op.
-    """
+    """One op in both traces."""
 
     name: str
     is_on_device: bool
-    is_annotation: bool
+    is_annotation: bool  # it is a named range, not an op
     base: OpFigures
     head: OpFigures
 
@@ -51,17 +42,11 @@ class OpDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceDifference:
-    """Two traces side by side.
+    """Two traces side by side."""
 
-    Attributes:
-        ops: The ops of both, largest change of time first.
-        base_steps: The base's steps, by which its figures are divided; 0 if either trace has none.
-        head_steps: The same for the head.
-    """
-
-    ops: tuple[OpDifference, ...]
-    base_steps: int
-    head_steps: int
+    ops: tuple[OpDifference, ...]  # the ops of both, largest change of time first
+    base_steps: int  # the base's steps, by which its figures are divided; 0 if either trace has none
+    head_steps: int  # the same for the head
 
 
 _Key = tuple[str, int, bool]

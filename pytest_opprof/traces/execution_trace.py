@@ -13,12 +13,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pytest_opprof.capture.event_flags import BACKWARD_SCOPE, USER_SCOPE
-from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.op_values import OpValue, TensorValue
+from pytest_opprof.capture.op_values import OpValue, TensorValue, plain_value
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.trace_file import write_text
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import BACKWARD_SCOPE, USER_SCOPE, EventKind
 
 SCHEMA: Final = "1.1.1-chakra.0.0.4"
 
@@ -44,11 +42,7 @@ _ATTRS: Final[Mapping[str, tuple[str, int | str]]] = {
 
 
 def write_execution_trace(recordings: Sequence[Recording], path: str | os.PathLike[str]) -> None:
-    """Write recordings one after the other, compressed if the name ends in ``.gz``.
-
-    Raises:
-        OSError: The file cannot be written; an existing file is unchanged.
-    """
+    """Write recordings one after the other, compressed if the name ends in ``.gz``."""
     write_text(path, _pieces(recordings))
 
 
@@ -105,7 +99,7 @@ class _Nodes:
         self, recording: Recording, event: int, numbers: dict[int, int], control: int, forward: _OpenOps
     ) -> dict[str, Any]:
         name, scope = recording.name(event), recording.scope[event]
-        outputs = recording.outputs(event)
+        schema, outputs = recording.outputs(event)
         forward_thread = recording.named_forward_thread(event) if scope == BACKWARD_SCOPE else 0
         caller = control if forward_thread else 0
         thread = recording.threads[recording.thread[event]]
@@ -113,7 +107,7 @@ class _Nodes:
             around = forward.around(forward_thread, recording.start_ns[event])
             caller = numbers.get(around, _PROCESS_ID)
         text = recording.args_text(event)
-        values = recording.values(event) if text is None else [_plain("String", text)]
+        values = recording.values(event) if text is None else [plain_value("String", text)]
         backend, file, more = _kernel(recording.keywords(event))
         attrs = _attrs(
             rf_id=event + 1,
@@ -122,7 +116,7 @@ class _Nodes:
             scope=scope,
             tid=thread.torch_thread,
             fw_tid=forward_thread,
-            op_schema=name_text(outputs.schema_id) if outputs and outputs.schema_id else "",
+            op_schema=schema,
             kernel_backend=backend,
             kernel_file=file,
         )
@@ -132,7 +126,7 @@ class _Nodes:
             control=control,
             attrs=attrs,
             inputs=self._values([*values, *more]),
-            outputs=self._values(outputs.values if outputs else []),
+            outputs=self._values(outputs),
         )
 
     def _values(self, values: Sequence[OpValue]) -> dict[str, list[Any]]:
@@ -202,11 +196,7 @@ def _kernel(keywords: Mapping[str, Any]) -> tuple[str, str, list[OpValue]]:
     if backend != "triton":
         return backend if isinstance(backend, str) else "", "", []
     name = file.rpartition("/")[2] if isinstance(file, str) else ""
-    return backend, name, [_plain("Int", stream)] if isinstance(stream, int) else []
-
-
-def _plain(kind: str, value: object) -> OpValue:
-    return OpValue(type=kind, value=value, shape=[], strides=[])
+    return backend, name, [plain_value("Int", stream)] if isinstance(stream, int) else []
 
 
 def _node(

@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from pytest_opprof.capture.cpp_stacks import CppFrame
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, name_text
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
+from pytest_opprof.capture.sources import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.window import RecordingStats
 from pytest_opprof.errors import DocumentError
 
@@ -79,8 +78,7 @@ class ImportedRecording(Recording):
     def args(self, event: int) -> dict[str, Any]:
         """The ``args`` of an event, as the file has them.
 
-        Raises:
-            DocumentError: They are nested too deeply for Python.
+        Raises a `DocumentError` if they are nested too deeply for Python.
         """
         text = ffi.new("char **")
         length = ffi.new("uint64_t *")
@@ -137,11 +135,7 @@ class ImportedRecording(Recording):
     def device_spans(self, windows: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
         """How each device spent its time in each window, device by device: the fields of ``op_device_span``.
 
-        Args:
-            windows: Start and end of each, nanoseconds from the trace's start.
-
-        Raises:
-            CollectorError: There is no memory for it.
+        A window is a start and an end, nanoseconds from the trace's start.
         """
         bounds = ffi.new("int64_t[]", [moment for window in windows for moment in window])
         spans = ffi.new("op_device_span **")
@@ -152,11 +146,7 @@ class ImportedRecording(Recording):
             return [{name: getattr(spans[0][at], name) for name in names} for at in range(count[0])]
 
     def collectives(self) -> list[int]:
-        """The indexes of the timed kernels in which ranks of a job wait for each other.
-
-        Raises:
-            CollectorError: There is no memory for it.
-        """
+        """The indexes of the timed kernels in which ranks of a job wait for each other."""
         events = ffi.new("uint32_t **")
         count = ffi.new("uint64_t *")
         with self._lock:
@@ -190,8 +180,8 @@ class ImportedRecording(Recording):
 def parse_members(members: bytes, *, where: str) -> dict[str, Any]:
     """Parse the members of a JSON object.
 
-    Raises:
-        DocumentError: They are nested too deeply for Python, or have a number of thousands of digits.
+    Raises a `DocumentError` if they are nested too deeply for Python, or have a number of thousands of
+    digits.
     """
     try:
         parsed: dict[str, Any] = json.loads(b"{" + members + b"}")

@@ -5,24 +5,70 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from pytest_opprof.analysis.collectives import MOST_RANKS
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, last_error
-from pytest_opprof.errors import DocumentError
+from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
-from pytest_opprof.traces.byte_stream import pieces_of
+from pytest_opprof.regular_files import open_regular
 from pytest_opprof.traces.imported_recording import ImportedRecording, parse_members
 
 # The most that a file may hold, so that a hostile one does not exhaust the memory.
 MOST_EVENTS: Final = 50_000_000
 MOST_BYTES: Final = 16 << 30
+_PIECE: Final = 1 << 20
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+
+
+def pieces_of(path: Path) -> Iterator[bytes]:
+    """Pieces of at most 1 MiB. The file's first bytes, not its name, tell whether it is gzip."""
+    try:
+        with open_regular(path) as file:
+            yield from pieces_of_file(file, where=path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def pieces_of_file(file: BinaryIO, *, where: Path | str) -> Iterator[bytes]:
+    """As `pieces_of`, for an open file, but with an `OSError` if it cannot be read."""
+    head = file.read(len(_GZIP_MAGIC))
+    if head == _GZIP_MAGIC:
+        yield from _inflated(file, head, where=where)
+        return
+    yield head
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _inflated(file: BinaryIO, head: bytes, *, where: Path | str) -> Iterator[bytes]:
+    packed = head + file.read(_PIECE)
+    while packed:  # concatenated gzip files are one file
+        inflater = zlib.decompressobj(_GZIP_WINDOW)
+        while not inflater.eof:
+            try:
+                # Bound the output, because a small file may unpack to any size.
+                piece = inflater.decompress(packed, _PIECE)
+            except zlib.error as error:
+                raise DocumentError(
+                    f"{where}: the gzip data is damaged: {error}. Get the file again"
+                ) from error
+            yield piece
+            packed = inflater.unconsumed_tail
+            # After a whole piece, these bytes may still have more output.
+            if not packed and len(piece) < _PIECE and not inflater.eof:
+                packed = file.read(_PIECE)
+                if not packed:
+                    raise DocumentError(f"{where}: the gzip data is cut off. Get the file again")
+        packed = (inflater.unused_data or file.read(_PIECE)).lstrip(b"\0")
 
 
 class TraceFile(Averaged):
@@ -117,15 +163,7 @@ def load_trace(
 def read_trace(
     pieces: Iterable[bytes], *, where: Path, max_events: int = MOST_EVENTS, max_bytes: int = MOST_BYTES
 ) -> TraceFile:
-    """As `load_trace`, from the decompressed bytes of a file in pieces of any length.
-
-    Args:
-        where: The path that the trace and errors name.
-
-    Raises:
-        DocumentError: It is not such a trace, is damaged, or is larger than allowed.
-        CollectorError: There is no memory for it.
-    """
+    """As `load_trace`, from the decompressed bytes of a file in pieces of any length; errors name `where`."""
     holder = ffi.new("op_trace_reader **")
     check(lib.op_trace_open(holder, max_events, max_bytes))
     reader = ffi.gc(holder[0], lib.op_trace_close)

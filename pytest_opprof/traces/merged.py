@@ -12,16 +12,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from pytest_opprof.capture.names import printable
+from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.native_calls import printable
+from pytest_opprof.capture.trace_file import json_members, write_natively
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.names import STEP_PREFIX
 from pytest_opprof.traces.difference import OpDifference, TraceDifference, difference
 from pytest_opprof.traces.imported_recording import ImportedRecording
 from pytest_opprof.traces.kineto import TraceFile, load_trace
-from pytest_opprof.traces.side_by_side import Mark, Side, write_side_by_side
 from pytest_opprof.units import format_duration
 
 _MOST_LISTED: Final = 100
@@ -32,22 +33,17 @@ _RISEN: Final = "terrible"  # red in chrome://tracing
 _FALLEN: Final = "good"
 _LIST: Final = 1  # the list's process, and its one thread
 _NAMES: Final = ("base", "head")
+_Key = tuple[str, bool, bool]  # an op's name, whether it ran on a device, and whether it is an annotation
 
 
 def write_merged(
     base: TraceFile, head: TraceFile, path: str | os.PathLike[str], *, found: TraceDifference
 ) -> int:
-    """Write base and head as one trace, replacing the path atomically; compressed if it ends in ``.gz``.
+    """Write base and head as one trace, replacing the path atomically; the number of marked ops.
 
-    Args:
-        found: `difference` of the two.
-
-    Returns:
-        The number of marked ops.
-
-    Raises:
-        DocumentError: The times of a trace are too far apart to be shown.
-        StoreError: The file cannot be written.
+    The collector writes it from the columns, without counters and without arrows other than those to devices,
+    compressed if the path ends in ``.gz``. `found` is the `difference` of the two. Raises a `DocumentError`
+    if the times of a trace are too far apart to be shown.
     """
     changed = [op for op in found.ops if op.base.count != op.head.count and not _is_step(op)]
     marks = {(op.name, op.is_on_device, op.is_annotation): _mark(op) for op in changed}
@@ -57,28 +53,27 @@ def write_merged(
     if end_ns >= _MOST_NS:
         raise DocumentError(f"{base.path} and {head.path}: their times are too far apart for one trace")
     pid, events = _LIST + 1, [*_label(_LIST, "differences", at=0), *_list(changed, found, end_ns=end_ns)]
-    sides = []
+    sides: list[dict[str, Any]] = []
+    held: list[Any] = []  # keeps alive what the sides point to
     for name, recording, its_points in zip(_NAMES, traces, points, strict=True):
         places, labels = _places(recording, name, pid=pid)
-        sides.append(Side(recording=recording, marks=marks, points=its_points, places=places))
+        sides.append(_side(recording, marks, its_points, places, held))
         events += labels
         pid = max((process for process, _ in places), default=pid) + 1
     told = {"opprof_base": base.path, "opprof_head": head.path}
     metadata = {key: json.dumps(printable(str(value))) for key, value in told.items()}
     metadata["displayTimeUnit"] = json.dumps("ms")
+    natives, members = ffi.new("op_trace_side[]", sides), json_members(metadata).encode()
+    more = ",\n".join(map(json.dumps, events)).encode()
     try:
-        write_side_by_side(sides, path, metadata=metadata, events=events)
+        write_natively(path, lambda file: lib.op_trace_write_sides(natives, len(sides), file, members, more))
     except OSError as error:
         raise StoreError(f"the merged trace cannot be written: {error}. Choose another place") from error
     return len(changed)
 
 
 def merge_files(base: Path, head: Path, path: Path) -> int:
-    """Read two traces and write them as one; see `write_merged`.
-
-    Raises:
-        OpprofError: One cannot be read, or the file cannot be written.
-    """
+    """Read two traces and write them as one; see `write_merged`."""
     before, after = load_trace(base), load_trace(head)
     return write_merged(before, after, path, found=difference(before.recording, after.recording))
 
@@ -107,16 +102,17 @@ def _is_step(op: OpDifference) -> bool:
     return op.name == f"{STEP_PREFIX[:-1]}*"
 
 
-def _mark(op: OpDifference) -> Mark:
+def _mark(op: OpDifference) -> dict[str, str]:
+    """What marks an op's events: suffixes of name and category, a colour, and a member of the arguments."""
     rise = op.head.count - op.base.count
     word = "new" if not op.base.count else "gone" if not op.head.count else "more" if rise > 0 else "fewer"
     change = f"{rise:+.4g}"
-    return Mark(
-        label=f" [{word}]" if word in {"new", "gone"} else f" [{change}]",
-        category=f",opprof.{word}",
-        color=_RISEN if rise > 0 else _FALLEN,
-        args={**_figures(op), "change of calls": change},
-    )
+    return {
+        "label": f" [{word}]" if word in {"new", "gone"} else f" [{change}]",
+        "category": f",opprof.{word}",
+        "color": _RISEN if rise > 0 else _FALLEN,
+        "args": f'"opprof": {json.dumps({**_figures(op), "change of calls": change})}',
+    }
 
 
 def _figures(op: OpDifference) -> Mapping[str, object]:
@@ -198,3 +194,46 @@ def _label(pid: int, name: str, *, at: int) -> list[Mapping[str, object]]:
 
 def _metadata(what: str, pid: int, tid: int, **args: object) -> Mapping[str, object]:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}
+
+
+def _side(
+    recording: ImportedRecording,
+    marks: Mapping[_Key, Mapping[str, str]],
+    points: Sequence[tuple[int, int]],
+    places: Sequence[tuple[int, int]],
+    held: list[Any],
+) -> dict[str, Any]:
+    """The members of an ``op_trace_side``.
+
+    A time between two points moves with the earlier one, so an event across a gap gets longer.
+    """
+
+    def keep(kind: str, value: Any) -> Any:
+        held.append(ffi.new(kind, value))
+        return held[-1]
+
+    slots: dict[_Key, int] = {
+        (group.name, bool(group.device_type), group.is_user_annotation): lib.op_trace_mark_slot(
+            recording.name_id[group.first_event], bool(group.device_type), group.is_user_annotation
+        )
+        for group in recording.groups()
+    }
+    wanted = {slots[key]: number for number, key in enumerate(marks, start=1) if key in slots}
+    mark_of = keep("uint32_t[]", max(wanted, default=0) + 1)
+    for slot, number in wanted.items():
+        mark_of[slot] = number
+    texts = [
+        {member: keep("char[]", text.encode("ascii")) for member, text in mark.items()}
+        for mark in marks.values()
+    ]
+    return {
+        "result": recording.native,
+        "mark_of": mark_of,
+        "mark_slots": len(mark_of),
+        "marks": keep("op_trace_mark[]", texts),
+        "from_ns": keep("int64_t[]", [at for at, _ in points]),
+        "to_ns": keep("int64_t[]", [shown for _, shown in points]),
+        "points": len(points),
+        "pids": keep("int64_t[]", [pid for pid, _ in places]),
+        "tids": keep("int64_t[]", [tid for _, tid in places]),
+    }

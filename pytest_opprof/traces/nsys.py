@@ -50,8 +50,7 @@ class _Calls:
     def number(self, row: dict[str, Any], column: str) -> int:
         """A number that no call of another process has.
 
-        Args:
-            column: The column that names the process; work without it belongs to the only process.
+        The column names the process; work without it belongs to the only process.
         """
         at = self._database
         process = None if row[column] is None else at.number(row, column) & ~_THREAD_BITS

@@ -31,22 +31,14 @@ _PATIENCE_S: Final = 60  # for a silent connection: browsers open some in advanc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """The page that shows the trace.
-
-    Attributes:
-        port: The local port that the page may fetch from; 0 for any free one.
-    """
+    """The page that shows the trace."""
 
     url: str = PERFETTO
-    port: int = PORT
+    port: int = PORT  # the local port that the page may fetch from; 0 for any free one
 
     @property
     def origin(self) -> str:
-        """The page's origin, as browsers send it.
-
-        Raises:
-            UsageError: The URL is not that of a page.
-        """
+        """The page's origin, as browsers send it; a `UsageError` if the URL is not that of a page."""
         parts = urlsplit(self.url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise UsageError(f"{self.url}: no page: write it like {PERFETTO}")
@@ -60,12 +52,7 @@ class Viewer:
 def serve_trace(path: Path, viewer: Viewer, *, ready: Callable[[str], object]) -> None:
     """Serve a file until the page has fetched it once, or the user ends it.
 
-    Args:
-        ready: Called with the page's address, with the trace in it, once the trace can be fetched.
-
-    Raises:
-        StoreError: The file cannot be read, or the port is taken.
-        UsageError: The viewer's URL is not that of a page.
+    `ready` is called with the page's address, with the trace in it, once the trace can be fetched.
     """
     origin = viewer.origin
     try:

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_CREDITED
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.kinds import FLAG_ASYNC, FLAG_CREDITED
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
 def export_speedscope(recording: RecordingView, path: str | os.PathLike[str], *, name: str = "") -> None:
-    """Write the ops, ranges and calls of each host thread as a speedscope file.
+    """Write the ops, ranges and calls of each host thread as a speedscope file that shows this name.
 
     Times are integer nanoseconds from the window's start. Events that ended on another thread or out of order
     do not fit a flame graph and are left out. Events still open at the window's end end there.
-
-    Args:
-        path: The file, replaced atomically; compressed if it ends in ``.gz``.
-        name: The name that speedscope shows for the file.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     write_text(path, _pieces(recording, name=name))
 
@@ -68,11 +61,15 @@ class _Thread:
             if call.thread == thread:
                 end_ns = recording.trace_end_ns if call.end_ns < 0 else call.end_ns
                 yield self._begin(-1, call.name, 0, end_ns)
-        for row in _rows(recording, thread):
+        for row, on in enumerate(recording.thread):
+            if on != thread or recording.flags[row] & (FLAG_ASYNC | FLAG_CREDITED):
+                continue
             start_ns, parent = recording.start_ns[row], recording.parent[row]
             while self._is_open and self._is_over(parent, start_ns):
                 yield self._end()
-            yield self._begin(row, recording.name(row), start_ns, self._end_of(row))
+            duration_ns = recording.duration_ns[row]
+            end_ns = recording.trace_end_ns if duration_ns < 0 else start_ns + duration_ns
+            yield self._begin(row, recording.name(row), start_ns, end_ns)
         while self._is_open:
             yield self._end()
 
@@ -94,16 +91,3 @@ class _Thread:
         # A range may outlive the call from before the window that it began in, which then ends with it.
         self._at = max(self._at, at_ns)
         return {"type": kind, "frame": frame, "at": self._at}
-
-    def _end_of(self, row: int) -> int:
-        duration_ns = self._recording.duration_ns[row]
-        if duration_ns < 0:
-            return self._recording.trace_end_ns
-        return self._recording.start_ns[row] + duration_ns
-
-
-def _rows(recording: RecordingView, thread: int) -> Sequence[int]:
-    left_out = FLAG_ASYNC | FLAG_CREDITED
-    return [
-        row for row, on in enumerate(recording.thread) if on == thread and not recording.flags[row] & left_out
-    ]

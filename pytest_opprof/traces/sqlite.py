@@ -12,18 +12,9 @@ from typing import Any, Final
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.events.device import DeviceType
 
-COPY_KINDS: Final = {
-    1: "HtoD",
-    2: "DtoH",
-    3: "HtoA",
-    4: "AtoH",
-    5: "AtoA",
-    6: "AtoD",
-    7: "DtoA",
-    8: "DtoD",
-    9: "HtoH",
-    10: "PtoP",
-}
+_COPY_KINDS: Final = dict(
+    enumerate(("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"), start=1)
+)
 _DEVICE_COLUMNS: Final = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 _LATEST_NS: Final = 2**61  # some 73 years
 
@@ -37,11 +28,7 @@ class Database:
         self._tables = {name for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def query(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of an SQL query, which must never come from a file or a user.
-
-        Raises:
-            DocumentError: They cannot be read.
-        """
+        """The rows of an SQL query, which must never come from a file or a user."""
         try:
             yield from self._connection.execute(query)
         except (sqlite3.Error, OverflowError) as error:
@@ -54,12 +41,7 @@ class Database:
     def rows(self, table: str, columns: Sequence[str], *, where: str = "1") -> Iterator[dict[str, Any]]:
         """The rows of a table, each by column name; none if there is no such table.
 
-        Args:
-            columns: Those to read; one that the table lacks is None in each row.
-            where: A condition in SQL, never from a file or a user.
-
-        Raises:
-            DocumentError: The table cannot be read.
+        A column that the table lacks is None in each row. The condition is SQL, never from a file or a user.
         """
         if not self.has(table):
             return
@@ -69,33 +51,21 @@ class Database:
             yield dict(zip(columns, row, strict=True))
 
     def number(self, row: dict[str, Any], column: str) -> int:
-        """A whole number of a row.
-
-        Raises:
-            DocumentError: It is not a whole number; SQLite lets any column hold anything.
-        """
+        """A whole number of a row; a `DocumentError` for anything else, which SQLite lets any column hold."""
         value = row[column]
         if not isinstance(value, int):
             raise DocumentError(f"{self.path}: {column} is {value!r:.80} instead of a whole number")
         return value
 
     def time(self, row: dict[str, Any], column: str) -> int:
-        """A time of a row, nanoseconds on the profiler's clock.
-
-        Raises:
-            DocumentError: It is not a whole number, or so large that a difference could overflow.
-        """
+        """A time of a row, nanoseconds on the profiler's clock, small enough for differences."""
         value = self.number(row, column)
         if not -_LATEST_NS <= value <= _LATEST_NS:
             raise DocumentError(f"{self.path}: {column} is {value}, which is not a time in nanoseconds")
         return value
 
     def span(self, row: dict[str, Any]) -> tuple[int, int]:
-        """The ``start`` and ``end`` of a row; of no length if CUPTI has no end, and says 0.
-
-        Raises:
-            DocumentError: They are not times.
-        """
+        """The ``start`` and ``end`` of a row; of no length if CUPTI has no end, and says 0."""
         start = self.time(row, "start")
         return start, max(start, self.time(row, "end"))
 
@@ -106,12 +76,7 @@ class Database:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Database]:
-    """Open a database until the block ends.
-
-    Raises:
-        StoreError: The file cannot be opened.
-        DocumentError: It is not a database.
-    """
+    """Open a database until the block ends."""
     if not path.is_file():
         raise StoreError(f"{path} is not a file: give the SQLite file that nvprof or nsys export wrote")
     try:
@@ -178,11 +143,8 @@ def device_rows(
 ) -> Iterator[DatabaseEvent]:
     """The kernels, copies, fills and graphs of a database.
 
-    Args:
-        kernels: The tables of kernels.
-        texts: Names by number.
-        name_column: The column of a kernel's name, or of its number in `texts`.
-        call_of: The number of the call that a row belongs to.
+    `name_column` has a kernel's name, or its number in `texts`; `call_of` gives the number of the call that a
+    row belongs to.
     """
     event_of = functools.partial(_device_event, database, call_of)
     for table in kernels:
@@ -191,7 +153,7 @@ def device_rows(
             known = texts.get(name, f"kernel {name}") if isinstance(name, int) else str(name)
             yield event_of(row, known, "kernel")
     for row in database.rows("CUPTI_ACTIVITY_KIND_MEMCPY", (*_DEVICE_COLUMNS, "copyKind")):
-        direction = COPY_KINDS.get(row["copyKind"], "unknown")
+        direction = _COPY_KINDS.get(row["copyKind"], "unknown")
         yield event_of(row, f"Memcpy {direction}", "gpu_memcpy")
     for row in database.rows("CUPTI_ACTIVITY_KIND_MEMSET", _DEVICE_COLUMNS):
         yield event_of(row, "Memset", "gpu_memset")

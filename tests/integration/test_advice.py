@@ -10,7 +10,7 @@ from support.documents.strategies import simple_run
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.torch_compile import CompileWatch
-from pytest_opprof.capture.torch_source import WORK
+from pytest_opprof.capture.torch_ops import WORK
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.report.advice import RULES
 from pytest_opprof.report.blocks import advice_on, blocks_of

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cuda.cuda_scripts import NO_STEP, WHOLE, Expected, scripts
 
-from pytest_opprof.capture.device_use import MEASURES
+from pytest_opprof.capture.op_groups import MEASURES
 
 REPLAYER = """
     import json, sys, threading

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_opprof import load_trace
 from pytest_opprof.analysis.evaluation import BasicEvaluation
-from pytest_opprof.capture.device_use import DIRECTIONS, MEASURES, DeviceUse
+from pytest_opprof.capture.op_groups import DIRECTIONS, MEASURES, DeviceUse
 from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
 

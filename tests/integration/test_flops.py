@@ -8,7 +8,7 @@ import pytest
 from pytest_opprof import ProfilerActivity, profile, record_function, register_flop_formula
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.torch_source import WORK
+from pytest_opprof.capture.torch_ops import WORK
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events import flops
 from pytest_opprof.results.names import STEP_NAME

@@ -13,7 +13,7 @@ import pytest
 from support.programs.children import run_python
 
 from pytest_opprof import _fast
-from pytest_opprof.capture.observer_build import library_folder
+from pytest_opprof.capture.injection import library_path
 
 # The module's private names before Python 3.14.
 PRELUDE = """
@@ -119,7 +119,7 @@ def test_free_threaded_build_is_refused(repository: Path, tmp_path: Path) -> Non
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
-    native, library = repository / "native", library_folder()
+    native, library = repository / "native", library_path().parent
     parts = [
         "fast",
         "pycall",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.capture.machine_instructions import MachineInstructionCounter
-from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.instructions import MachineInstructionCounter
 from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.native_calls import name_text
 from pytest_opprof.errors import CaptureUnavailableError
 
 

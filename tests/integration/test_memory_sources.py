@@ -15,8 +15,8 @@ from support.programs.windows import RANGES, Window
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.window import MemoryChange
 from pytest_opprof.cli.main import main
 
 LARGE = 1_000_000

@@ -11,8 +11,8 @@ from support.programs import call_programs
 from support.programs.windows import RANGES, RANGES_AND_OPS, Window
 
 from pytest_opprof import load_trace, record_function
-from pytest_opprof.capture.event_flags import FLAG_CROSSING
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.kinds import FLAG_CROSSING
 from pytest_opprof.traces.difference import difference
 from pytest_opprof.traces.merged import write_merged
 

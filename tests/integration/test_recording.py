@@ -11,8 +11,8 @@ from support.programs.range_programs import Turn, programs, run
 from support.programs.windows import Window, asynchronous, callers, names, unfinished
 
 from pytest_opprof import record_function
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.kinds import FLAG_ASYNC, FLAG_UNFINISHED
 
 
 def record(*spans: str) -> None:

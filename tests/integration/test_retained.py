@@ -8,7 +8,7 @@ import pytest
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.capture.torch_source import WORK
+from pytest_opprof.capture.torch_ops import WORK
 
 torch = pytest.importorskip("torch")
 

@@ -9,10 +9,9 @@ from support.programs.windows import RANGES_AND_OPS, Window
 
 from pytest_opprof import ProfilerActivity, profile, record_function
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.event_flags import FLAG_CREDITED
-from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.capture.window import MemoryChange
+from pytest_opprof.kinds import FLAG_CREDITED, EventKind
 
 pytestmark = pytest.mark.usefixtures("torch_collector")
 

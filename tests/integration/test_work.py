@@ -9,7 +9,7 @@ from support.programs.ops_recording import noting
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.capture.torch_source import WORK
+from pytest_opprof.capture.torch_ops import WORK
 
 torch = pytest.importorskip("torch")
 

@@ -12,7 +12,7 @@ import pytest_opprof
 from pytest_opprof import DeviceType, EventList, FunctionEvent, KinetoRecording, load_trace
 from pytest_opprof.events.event_facts import EventFacts
 from pytest_opprof.events.forest import EventForest
-from pytest_opprof.events.kineto_rows import recorded_events
+from pytest_opprof.events.kineto_results import recorded_events
 
 torch = pytest.importorskip("torch")
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_opprof import ProfilerActivity, profile
-from pytest_opprof.events.kineto_rows import _WITH_FLOPS
+from pytest_opprof.events.kineto_results import _WITH_FLOPS
 
 pytestmark = pytest.mark.usefixtures("torch")
 

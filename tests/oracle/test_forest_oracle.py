@@ -15,8 +15,7 @@ from support.kineto.kineto_forests import ForestMaker, KinetoResult, hard_cases
 from support.kineto.torch_releases import sums_as_ours
 
 from pytest_opprof import EventList, KinetoRecording
-from pytest_opprof.events.event_facts import EventFacts
-from pytest_opprof.events.event_metadata import EventMetadata
+from pytest_opprof.events.event_facts import EventFacts, EventMetadata
 
 torch = pytest.importorskip("torch")
 if not sums_as_ours(torch):

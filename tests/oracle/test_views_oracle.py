@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.programs.windows import RANGES_AND_OPS, Window
 
-from pytest_opprof.capture.event_flags import FLAG_VIEW
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.kinds import FLAG_VIEW
 
 torch = pytest.importorskip("torch")
 

@@ -8,13 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED
 from pytest_opprof.capture.inputs import Inputs
-from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
+from pytest_opprof.capture.window import MemoryChange, OpenCall, RecordingStats, StepInfo, ThreadInfo
 from pytest_opprof.events.names import summed_name
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.kinds import FLAG_ASYNC, FLAG_UNFINISHED, EventKind
 
 USER_SCOPE = 7
 # An eighth of a microsecond has an exact binary fraction: sums of such times are the same in any order, in

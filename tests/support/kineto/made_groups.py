@@ -12,8 +12,8 @@ from pytest_opprof.results.run import OpRow, TestResult
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_opprof.capture.call_tree import CallNode
     from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.window import CallNode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """Stands in for `capture.call_tree.CallNode`."""
+    """Stands in for `capture.window.CallNode`."""
 
     parent: int
     name: str

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.kinds import FLAG_ASYNC, FLAG_UNFINISHED
 
 RANGES = frozenset({"ranges"})
 RANGES_AND_OPS = frozenset({"ranges", "ops"})

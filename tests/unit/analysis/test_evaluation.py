@@ -22,13 +22,13 @@ from pytest_opprof.analysis.evaluation import (
     BasicEvaluation,
     EventKey,
     EventMetrics,
-    Interval,
     argmax,
     index_of_first_match,
     source_code_location,
     traverse_bfs,
     traverse_dfs,
 )
+from pytest_opprof.analysis.kernel_queue import Interval
 
 
 def line(*depths: int) -> list[Told]:

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_opprof.analysis.intervals import Cover, Interval, gaps, union
+from pytest_opprof.analysis.kernel_queue import Cover, Interval, gaps, union
 
 moments = st.integers(0, 40)
 stretches = st.lists(st.builds(Interval, moments, moments), max_size=8)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from pytest_opprof import profile
-from pytest_opprof.capture.sampling import parse_sampling
+from pytest_opprof.capture.sources import parse_sampling
 from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.units import format_share, parts_per_million

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pytest_opprof.profiler.metadata import TraceMetadata
+from pytest_opprof.profiler.cycle import TraceMetadata
 
 
 def merged(metadata: TraceMetadata, **known: object) -> dict[str, object]:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from pytest_opprof.profiler.schedule import ProfilerAction
-from pytest_opprof.profiler.transitions import TRANSITIONS, Move
+from pytest_opprof.profiler.stepper import TRANSITIONS, Move
 
 NONE, WARMUP, RECORD, SAVE = ProfilerAction
 P, T, X, C, W = Move.PREPARE, Move.START, Move.STOP, Move.DELIVER, Move.WARN

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.kineto.made_groups import EMPTY, Group, cycle, op, row
 
-from pytest_opprof.capture.device_use import MEASURES, DeviceUse, DeviceWork
+from pytest_opprof.capture.op_groups import MEASURES, DeviceUse, DeviceWork
 from pytest_opprof.kinds import EventKind, OpKind
 from pytest_opprof.metrics import OP_METRICS, TOTALS
 from pytest_opprof.metrics.device import OP_COUNTS, OP_TIMES, TOTAL_OF_COUNT, TOTAL_TIMES
