@@ -175,6 +175,8 @@ _ROOMS = {
 def __getattr__(name: str) -> Any:
     if name == "_is_profiler_enabled":  # it changes, so it is looked up each time
         return importlib.import_module(f"{__name__}.profiler.enabled").is_profiler_enabled()
+    if name in {"autograd", "itt"}:  # modules with torch's names in them, as torch.profiler.itt is
+        return importlib.import_module(f"{__name__}.{name}")
     room = _ROOMS.get(name)
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,10 @@ class record_function:
 
 class RecordFunctionFast(record_function):
     def __init__(
-        self, name: str, inputs: Sequence[object] | None = None, kwargs: Mapping[str, object] | None = None
+        self,
+        name: str,
+        input_values: Sequence[object] | None = None,
+        keyword_values: Mapping[str, object] | None = None,
     ) -> None: ...
 
 def range_push(name: str, /) -> int: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -20,21 +21,24 @@ from pytest_opprof.events.function_event_avg import FunctionEventAvg
 from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.events.torch_rules import MemRecordsAcc
-from pytest_opprof.profiler import enabled as _enabled
 from pytest_opprof.profiler.activities import ProfilerActivity
 from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
-from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start
-from pytest_opprof.profiler.enabled import run_on_profiler_stop as _run_on_profiler_stop
+from pytest_opprof.profiler.enabled import SharingModule
 from pytest_opprof.profiler.enabled import set_is_profiler_enabled as _set_is_profiler_enabled
 from pytest_opprof.profiler.handlers import warn_of_python_export
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
+from pytest_opprof.traces.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
 from pytest_opprof.units import NS_IN_S, NS_IN_US
 
 if TYPE_CHECKING:
     _is_profiler_enabled: bool
+    _run_on_profiler_start: Callable[[], None]
+    _run_on_profiler_stop: Callable[[], None]
+sys.modules[__name__].__class__ = SharingModule
 
 __all__ = [
+    "EnforceUnique",
     "EventList",
     "FunctionEvent",
     "KinetoStepTracker",
@@ -45,6 +49,8 @@ __all__ = [
     "_set_is_profiler_enabled",
     "emit_itt",
     "emit_nvtx",
+    "load_nvprof",
+    "parse_nvprof_trace",
     "profile",
     "record_function",
 ]
@@ -55,12 +61,6 @@ _DEVICES: Final = {
     "mtia": ProfilerActivity.MTIA,
     "hpu": ProfilerActivity.HPU,
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name == "_is_profiler_enabled":
-        return _enabled.is_profiler_enabled()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @dataclass
@@ -80,6 +80,13 @@ class _ProfilerStats:
     function_events_build_tree_call_duration_us: int = 0
     dropped_events: int = 0  # events for which there was no room
     truncated: bool = False  # the byte budget or the disk ended the recording early
+
+
+def _of_inner(name: str) -> Any:
+    """An argument as an attribute, which may be set until the profile is entered."""
+    return property(
+        lambda self: getattr(self._profile, name), lambda self, value: setattr(self._profile, name, value)
+    )
 
 
 class profile(Averaged):  # noqa: N801  # torch's name
@@ -112,6 +119,17 @@ class profile(Averaged):  # noqa: N801  # torch's name
         AssertionError: The CPU is left out without ``use_kineto``, or nothing is left to record.
         ValueError: The timeout is negative.
     """
+
+    record_shapes = _of_inner("record_shapes")
+    with_flops = _of_inner("with_flops")
+    profile_memory = _of_inner("profile_memory")
+    with_stack = _of_inner("with_stack")
+    with_modules = _of_inner("with_modules")
+    experimental_config = _of_inner("experimental_config")
+    acc_events = _of_inner("acc_events")
+    custom_trace_id_callback = _of_inner("custom_trace_id_callback")
+    post_processing_timeout_s = _of_inner("post_processing_timeout_s")
+    activity_filters = _of_inner("activity_filters")
 
     def __init__(
         self,
@@ -149,7 +167,6 @@ class profile(Averaged):  # noqa: N801  # torch's name
             )
         self.use_cpu = use_cpu
         self.use_device = _available_device(use_device, use_cuda=use_cuda)
-        self.with_stack = with_stack
         self._profile = KinetoProfile(
             activities=_activities(self.use_device, use_cpu=use_cpu, filters=activity_filters),
             record_shapes=record_shapes,
@@ -191,9 +208,9 @@ class profile(Averaged):  # noqa: N801  # torch's name
             return
         self._synchronize()
         self.profiling_end_time_ns = time.perf_counter_ns()
+        self._finished = True  # also if stop_trace() raises, which a warning may
         self._profile.stop_trace()
         ended = time.perf_counter_ns()
-        self._finished = True
         recording = self._profile.cycles[-1].recording
         stats = self._stats
         stats.profiler_disable_call_duration_us = (ended - self.profiling_end_time_ns) // NS_IN_US
@@ -310,7 +327,8 @@ class profile(Averaged):  # noqa: N801  # torch's name
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[object]) -> None:  # noqa: FBT001  # torch's
         """Switch collection off, or on again; see `KinetoProfile.toggle_collection_dynamic`."""
-        self._profile.toggle_collection_dynamic(enabled, activities)
+        if self.enabled:
+            self._profile.toggle_collection_dynamic(enabled, activities)
 
 
 def _available_device(use_device: str | None, *, use_cuda: bool) -> str | None:

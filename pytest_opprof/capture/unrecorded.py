@@ -65,15 +65,15 @@ class RecordFunctionFast(record_function):
     """A range that counts as an op.
 
     Args:
-        inputs: Values whose shapes a recording would keep.
-        kwargs: Named values that a recording would keep.
+        input_values: Values whose shapes a recording would keep.
+        keyword_values: Named values that a recording would keep.
     """
 
     def __init__(
         self,
         name: str,
-        inputs: Sequence[object] | None = None,  # noqa: ARG002  # nothing is recorded
-        kwargs: Mapping[str, object] | None = None,  # noqa: ARG002
+        input_values: Sequence[object] | None = None,  # noqa: ARG002  # nothing is recorded
+        keyword_values: Mapping[str, object] | None = None,  # noqa: ARG002
     ) -> None:
         super().__init__(name)
 

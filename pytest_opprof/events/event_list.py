@@ -324,13 +324,19 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
             return ""
         if self._recorded is None or options.compat == "torch":
             return build_table(self._torch_events(), options)
-        # The layout depends only on distinct names and shapes, so it needs no object for each event.
+        # The layout depends on names, shapes and columns, so it needs no object for each event.
         forests = self._recorded.forests
+        recordings = [forest.recording for forest in forests]
         has_stacks = any(EventKind.PYTHON_CALL in bytes(forest.recording.kind) for forest in forests)
         depth = _WHOLE_STACKS if has_stacks else 0
-        facts = survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False)))
+        facts = replace(
+            survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False))),
+            has_overloads=any(map(_has_overloads, recordings)),
+            # Of single events, because sums are larger, or 0 where memory was given back.
+            has_device_memory=any(used > 0 for one in recordings for used in one.self_device_memory),
+            smallest_flops=min((each for one in recordings for each in one.flops if each > 0), default=None),
+        )
         if has_stacks:  # averages name a Python call without its line, which this table shows
-            recordings = [forest.recording for forest in forests]
             names = {recording.name(row) for recording in recordings for row in range(len(recording))}
             facts = replace(facts, name_length=max(len(summed_name(name)) for name in names))
         return build_table(self._recorded, options, facts=facts, notes=losses_of(forests))
@@ -361,3 +367,9 @@ def _chrome_pieces(events: Iterable[FunctionEvent], *, device: str | None) -> It
                 f'"id": {next(arrows)}, "cat": "{category}", "args": {{}}}}'
             )
     yield "]" if before == ", " else "[]"
+
+
+def _has_overloads(recording: RecordingView) -> bool:
+    groups = recording.parted_groups(by_inputs=False, by_overload=True, stack_depth=0)
+    rows = range(len(recording)) if groups is None else (group.first_event for group in groups)
+    return any(recording.overload_name(row) for row in rows)

@@ -1,9 +1,13 @@
 """Whether a profiler is on: a flag that other libraries check before they do work only for profilers.
 
-The two hooks are torch's. A library that wants to be called replaces them, and calls the previous ones.
+The two hooks are torch's. A library that wants to be called replaces them in `pytest_opprof.autograd`, as it
+does in torch.autograd.profiler, and calls the previous ones.
 """
 
 from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
 
 _is_profiler_enabled = False
 
@@ -27,3 +31,21 @@ def run_on_profiler_start() -> None:
 def run_on_profiler_stop() -> None:
     """Clear the flag when a recording ends."""
     set_is_profiler_enabled(False)
+
+
+def _shared(name: str) -> property:
+    def get(_module: ModuleType) -> Any:
+        return globals()[name]
+
+    def assign(_module: ModuleType, value: Any) -> None:
+        globals()[name] = value
+
+    return property(get, assign)
+
+
+class SharingModule(ModuleType):
+    """A module that has the flag and the hooks under torch's names, also for assignments."""
+
+    _is_profiler_enabled = _shared("_is_profiler_enabled")
+    _run_on_profiler_start = _shared("run_on_profiler_start")
+    _run_on_profiler_stop = _shared("run_on_profiler_stop")

@@ -62,12 +62,9 @@ class ExperimentalConfig:
 def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfig:
     """Read a profiler's ``experimental_config``, and warn of settings without effect.
 
-    It is ours, torch's (only its readable attributes count), or None. Stacks turn ``trace_only`` off.
+    It is ours, torch's, or None. Stacks turn ``trace_only`` off.
     """
-    given: dict[str, Any] = {
-        one.name: getattr(config, one.name, one.default) for one in fields(ExperimentalConfig)
-    }
-    settings = config if isinstance(config, ExperimentalConfig) else ExperimentalConfig(**given)
+    settings = read_config(config)
     check_counters(settings.performance_events)
     if settings.without_meaning:
         warnings.warn(
@@ -82,3 +79,27 @@ def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfi
         )
         settings = replace(settings, trace_only=False)
     return settings
+
+
+def read_config(config: object | None) -> ExperimentalConfig:
+    """A profiler's ``experimental_config``, from ours, torch's, or None.
+
+    Torch's tells its fields only to pickle, in the order of its arguments, but some releases put
+    ``performance_events`` last, and older ones lack later fields. So each value goes to the next field of its
+    type.
+    """
+    if isinstance(config, ExperimentalConfig):
+        return config
+    given: dict[str, Any] = {}
+    state = () if config is None else config.__getstate__()
+    for value in state if isinstance(state, tuple) else ():
+        kind = tuple if isinstance(value, list) else type(value)
+        of_kind = (one.name for one in fields(ExperimentalConfig) if type(one.default) is kind)
+        name = next((name for name in of_kind if name not in given), None)
+        if name is not None:  # else it is a field of a newer torch
+            given[name] = tuple(map(_text, value)) if kind is tuple else value
+    return ExperimentalConfig(**given)
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name

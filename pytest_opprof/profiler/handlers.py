@@ -13,7 +13,7 @@ from typing import Protocol
 class ExportsTrace(Protocol):
     """The part of a profiler that a handler needs to write a trace."""
 
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+    def export_chrome_trace(self, path: str) -> None:
         """Write the finished cycle."""
 
 
@@ -47,7 +47,8 @@ def tensorboard_trace_handler(
 
             worker_name = f"{socket.gethostname()}_{os.getpid()}"
         suffix = ".pt.trace.json.gz" if use_gzip else ".pt.trace.json"
-        profiler.export_chrome_trace(directory / f"{worker_name}.{time.time_ns()}{suffix}")
+        # Torch's own profile, and a class written for it, need a string.
+        profiler.export_chrome_trace(str(directory / f"{worker_name}.{time.time_ns()}{suffix}"))
 
     return handler
 

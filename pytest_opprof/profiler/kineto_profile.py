@@ -33,7 +33,7 @@ from pytest_opprof.profiler.activities import (
     warn_of_missing,
 )
 from pytest_opprof.profiler.cycle import Cycle
-from pytest_opprof.profiler.experimental import settings_of
+from pytest_opprof.profiler.experimental import read_config, settings_of
 from pytest_opprof.profiler.handlers import warn_of_python_export
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, WindowObserver, sources_of
 
@@ -106,28 +106,34 @@ class KinetoProfile(Averaged):
         self.experimental_config = settings_of(experimental_config, with_stack=bool(with_stack))
         self.execution_trace_observer = execution_trace_observer
         self.post_processing_timeout_s = post_processing_timeout_s
-        stacks = stack_sources(with_stack, where=f"{type(self).__name__}()")
+        self._requested = activities
+        self._keep_cycles = keep_cycles
+        self._sampling = parse_sampling(sampling, where=f"{type(self).__name__}()")
         self._recorder = CycleRecorder(
-            RecorderOptions(
-                sources=sources_of(
-                    (DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY)
-                    | cuda_source(activities, self.activities),
-                    stacks=stacks,
-                    # Torch's Python tracer names the calls of modules whether or not it is asked to.
-                    with_modules=with_modules or "python" in stacks,
-                ),
-                record_shapes=record_shapes,
-                profile_memory=profile_memory,
-                with_flops=with_flops,
-                keep_cycles=keep_cycles,
-                observer=execution_trace_observer,
-                sampling=parse_sampling(sampling, where=f"{type(self).__name__}()"),
-                collections=self.experimental_config.record_python_gc_info,
-                overloads=self.experimental_config.capture_overload_names,
-                counters=tuple(self.experimental_config.performance_events),
+            self._options(), on_cycle=self._trace_ready, trace_id_callback=custom_trace_id_callback
+        )
+
+    def _options(self) -> RecorderOptions:
+        """What the attributes ask for now: as in torch, they may be set until a cycle is prepared."""
+        stacks = stack_sources(self.with_stack, where=f"{type(self).__name__}()")
+        config = read_config(self.experimental_config)
+        return RecorderOptions(
+            sources=sources_of(
+                (DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY)
+                | cuda_source(self._requested, self.activities),
+                stacks=stacks,
+                # Torch's Python tracer names the calls of modules whether or not it is asked to.
+                with_modules=self.with_modules or "python" in stacks,
             ),
-            on_cycle=self._trace_ready,
-            trace_id_callback=custom_trace_id_callback,
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            keep_cycles=self._keep_cycles,
+            observer=self.execution_trace_observer,
+            sampling=self._sampling,
+            collections=config.record_python_gc_info,
+            overloads=config.capture_overload_names,
+            counters=tuple(config.performance_events),
         )
 
     def __enter__(self) -> Self:
@@ -158,7 +164,7 @@ class KinetoProfile(Averaged):
 
     def prepare_trace(self) -> None:
         """Prepare whatever would otherwise cost time in the recording, and name the next cycle."""
-        self._recorder.prepare()
+        self._recorder.prepare(self._options())
 
     def start_trace(self) -> None:
         """Start recording.
@@ -326,12 +332,16 @@ class KinetoProfile(Averaged):
 
     @property
     def custom_trace_id_callback(self) -> Callable[[], str] | None:
-        """The function that names the next cycles; None for our own names."""
+        """The function that names the next cycles; None for our own names. It may be set."""
         return self._recorder.trace_id_callback
+
+    @custom_trace_id_callback.setter
+    def custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        self._recorder.trace_id_callback = callback
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
         """Set the function that names the next cycles; None restores our own names."""
-        self._recorder.trace_id_callback = callback
+        self.custom_trace_id_callback = callback
 
     def get_trace_id(self) -> str | None:
         """The name of the cycle being recorded, or of the last one; None before the first."""
@@ -341,7 +351,7 @@ class KinetoProfile(Averaged):
         """Called when a finished cycle has been added to `cycles`."""
 
     def _refuse_if_trace_only(self, call: str) -> None:
-        if self.experimental_config.trace_only:
+        if read_config(self.experimental_config).trace_only:
             raise RuntimeError(
                 f"{call} is not available when trace_only=True in ExperimentalConfig. "
                 "Use export_chrome_trace() instead."

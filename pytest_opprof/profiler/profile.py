@@ -12,9 +12,9 @@ from pytest_opprof.profiler.activities import supported_activities, without_or_w
 from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.recorder import WindowObserver
-from pytest_opprof.profiler.schedule import ProfilerAction, record_always
+from pytest_opprof.profiler.schedule import ProfilerAction, action_of, record_always
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
-from pytest_opprof.profiler.stepper import Stepper
+from pytest_opprof.profiler.stepper import Move, Stepper
 
 _STEPS: Final = "ProfilerStep"  # our name in the step tracker, which is torch's too
 _ENDS_EMPTY: Final = (
@@ -26,9 +26,9 @@ _ENDS_EMPTY: Final = (
 class profile(KinetoProfile):  # noqa: N801  # torch's name
     """Record ops, with the arguments and the meaning of ``torch.profiler.profile``.
 
-    Unlike torch's, it sees the ops of all threads, keeps every cycle, can be used again, and can be stopped
-    twice. A second profiler that starts while this one records gets an error, and this one loses nothing.
-    `_KinetoProfile` explains the other arguments.
+    Unlike torch's, it sees the ops of all threads, keeps every cycle, can be used again, from step 0 on, and
+    can be stopped twice. A second profiler that starts while this one records gets an error, and this one
+    loses nothing. `_KinetoProfile` explains the other arguments.
 
     Args:
         activities: What to record (default: the CPU, and CUDA if torch or this process has it). A warning
@@ -85,8 +85,17 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         )
         self.on_trace_ready = on_trace_ready
         self.schedule = schedule or record_always
-        self.record_steps = schedule is not None
-        self._stepper = Stepper(self.schedule, self._recorder, named_steps=self.record_steps)
+        self._stepper = Stepper(
+            lambda step: self.schedule(step),  # noqa: PLW0108  # it may be set
+            self._recorder,
+            named_steps=schedule is not None,
+            # A subclass may replace these.
+            moves={
+                Move.PREPARE: self.prepare_trace,
+                Move.START: self.start_trace,
+                Move.STOP: self.stop_trace,
+            },
+        )
         KinetoStepTracker.init_step_count(_STEPS)
 
     def __exit__(
@@ -123,15 +132,36 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         if warms_up and has_cycles:
             warnings.warn(_ENDS_EMPTY, stacklevel=3)
 
+    def stop_trace(self) -> None:
+        """Stop recording, without a call of `on_trace_ready`; does nothing if it has stopped."""
+        self._recorder.stop()
+
     @property
     def step_num(self) -> int:
-        """The number of the current step; within `on_trace_ready`, of the next step."""
+        """The number of the current step; within `on_trace_ready`, of the next step. It may be set."""
         return self._stepper.step_num
+
+    @step_num.setter
+    def step_num(self, number: int) -> None:
+        self._stepper.step_num = number
 
     @property
     def current_action(self) -> ProfilerAction:
-        """The action of the current step."""
+        """The action of the current step. It may be set."""
         return self._stepper.action
+
+    @current_action.setter
+    def current_action(self, action: object) -> None:
+        self._stepper.action = action_of(action, step=self.step_num)
+
+    @property
+    def record_steps(self) -> bool:
+        """Whether each step is a range in the recording. It may be set."""
+        return self._stepper.named_steps
+
+    @record_steps.setter
+    def record_steps(self, wanted: bool) -> None:
+        self._stepper.named_steps = wanted
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:

@@ -14,6 +14,7 @@ from uuid import uuid4
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sources import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
@@ -103,6 +104,7 @@ class CycleRecorder:
         self._leave_step: Callable[..., None] | None = None
         self._collection: record_function | None = None
         self._told: set[str] = set()
+        self._losses: list[str] = []
         self.metadata = TraceMetadata()
         self.cycles: deque[Cycle] = deque(maxlen=options.keep_cycles)
         self.latest: Cycle | None = None
@@ -114,8 +116,9 @@ class CycleRecorder:
         """Whether a window of this process is open; a forked child does not have its parent's."""
         return self._process == getpid()
 
-    def prepare(self) -> None:
-        """Open the collector, and name the next cycle."""
+    def prepare(self, options: RecorderOptions | None = None) -> None:
+        """Open the collector, and name the next cycle, which is recorded with other options if given."""
+        self._options = options or self._options
         self._open_collector()
         self.trace_id = self.trace_id_callback() if self.trace_id_callback else uuid4().hex.upper()
 
@@ -134,34 +137,47 @@ class CycleRecorder:
             sampling=self._options.sampling,
             counters=self._options.counters,
         )
-        self._tell("counters", "counters: {}")
-        self._tell(CUDA, "CUDA is not recorded: {}")
         self._process = getpid()
         if self._options.collections:
             gc.callbacks.append(self._note_collection)
-        enabled.run_on_profiler_start()
-        if isinstance(observer, ExecutionTraceObserver):
-            observer.join_window()
-        elif observer is not None:
-            observer.start()
+        try:
+            enabled.run_on_profiler_start()
+            if isinstance(observer, ExecutionTraceObserver):
+                observer.join_window()
+            elif observer is not None:
+                observer.start()
+            self._tell("counters", "counters: {}")
+            self._tell(CUDA, "CUDA is not recorded: {}")
+        except BaseException:
+            self.stop()  # nobody else will, if a hook, an observer or a warning raised
+            raise
 
     def stop(self) -> None:
         """Close the window, if it is open."""
         if not self.is_open:
             return
         self._process = None
-        if self._options.collections:
+        if self._note_collection in gc.callbacks:
             gc.callbacks.remove(self._note_collection)
-        enabled.run_on_profiler_stop()
-        recording = self._collector.stop(most_events=self._options.keep_events)
-        self._tell(CUDA, "CUDA was not recorded, or only in part: {}")
-        for reason in set(self._collector.lapses.values()) if self._options.tells else ():
-            warnings.warn(reason, stacklevel=6)
+        try:
+            enabled.run_on_profiler_stop()
+        finally:
+            recording = self._collector.stop(most_events=self._options.keep_events)
+            self._keep(recording)
+        observer = self._options.observer
+        if isinstance(observer, ExecutionTraceObserver):
+            observer.take(recording)
+        elif observer is not None:
+            observer.stop()
+
+    def _keep(self, recording: Recording) -> None:
+        self._losses = self._untold(CUDA, "CUDA was not recorded, or only in part: {}")
+        if self._options.tells:
+            self._losses += set(self._collector.lapses.values())
         if recording.stats.uncounted_threads:
-            warnings.warn(
+            self._losses.append(
                 f"counters: {recording.stats.uncounted_threads} threads could not open their counters: "
-                "raise the limit of open files (ulimit -n)",
-                stacklevel=6,
+                "raise the limit of open files (ulimit -n)"
             )
         sampling = recording.stats.sampling
         self.latest = self._undelivered = Cycle(
@@ -173,11 +189,6 @@ class CycleRecorder:
             with_flops=self._options.with_flops,
             roles=self._roles(),
         )
-        observer = self._options.observer
-        if isinstance(observer, ExecutionTraceObserver):
-            observer.take(recording)
-        elif observer is not None:
-            observer.stop()
 
     def _roles(self) -> TensorRoles | None:
         """The roles of living tensors, if a memory timeline can be made."""
@@ -187,11 +198,17 @@ class CycleRecorder:
         return tensor_roles(torch) if wanted and torch is not None else None
 
     def deliver(self) -> None:
-        """Add the recorded cycle to `cycles`, and tell the profiler."""
+        """Add the recorded cycle to `cycles`, tell the profiler, and warn of what the cycle lacks.
+
+        The warnings come last, because under `-W error` they raise.
+        """
         cycle, self._undelivered = self._undelivered, None
+        losses, self._losses = self._losses, []
         if cycle is not None:
             self.cycles.append(cycle)
             self._on_cycle()
+        for loss in losses:
+            warnings.warn(loss, stacklevel=6)
 
     def begin_step(self, number: int) -> None:
         """Begin a step and the range that shows it.
@@ -232,8 +249,13 @@ class CycleRecorder:
             self._tell(source, f"{source} are not recorded: {{}}")
 
     def _tell(self, part: str, sentence: str) -> None:
-        """Warn once if the collector cannot record a part."""
+        for problem in self._untold(part, sentence):
+            warnings.warn(problem, stacklevel=7)
+
+    def _untold(self, part: str, sentence: str) -> list[str]:
+        """The sentence that the collector cannot record a part, the first time."""
         problem = self._collector.problems.get(part)
-        if problem is not None and part not in self._told and self._options.tells:
-            self._told.add(part)
-            warnings.warn(sentence.format(problem), stacklevel=7)
+        if problem is None or part in self._told or not self._options.tells:
+            return []
+        self._told.add(part)
+        return [sentence.format(problem)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of
@@ -66,21 +66,34 @@ class Stepper:
 
     Args:
         schedule: Maps a step's number to its action.
-        named_steps: Whether each step begins where the last one ends; otherwise `begin_step` begins it.
+        moves: What makes some of the moves instead of the recorder.
 
     Attributes:
-        step_num: The number of the current step, from 0 on for each start.
-        action: The current step's action.
+        named_steps: Whether each step begins where the last one ends; otherwise `begin_step` begins it.
+        step_num: The number of the current step. It may be set. A second start begins at 0 again.
+        action: The current step's action; it may be set.
         is_running: Whether it is between `start` and `stop`.
         was_started: Whether `start` ever succeeded.
     """
 
     def __init__(
-        self, schedule: Callable[[int], object], recorder: CycleRecorder, *, named_steps: bool
+        self,
+        schedule: Callable[[int], object],
+        recorder: CycleRecorder,
+        *,
+        named_steps: bool,
+        moves: Mapping[Move, Callable[[], None]] | None = None,
     ) -> None:
         self._schedule = schedule
         self._recorder = recorder
-        self._named_steps = named_steps
+        self._moves = {
+            Move.PREPARE: recorder.prepare,
+            Move.START: recorder.start,
+            Move.STOP: recorder.stop,
+            Move.DELIVER: recorder.deliver,
+            **(moves or {}),
+        }
+        self.named_steps = named_steps
         self.is_running = False
         self.was_started = False
         self.step_num = 0
@@ -90,8 +103,9 @@ class Stepper:
         """Begin step 0; a `UsageError` if the profiler is running."""
         if self.is_running:
             raise UsageError("this profiler is running already; stop() it before you start it again")
-        self.step_num = 0
-        self.action = self._action(0)
+        if self.was_started:
+            self.step_num = 0
+            self.action = self._action(0)
         try:
             self._transit(ProfilerAction.NONE, self.action)
         except BaseException:
@@ -99,7 +113,7 @@ class Stepper:
             self._recorder.stop()
             raise
         self.is_running = self.was_started = True
-        if self._named_steps:
+        if self.named_steps:
             self.begin_step()
 
     def begin_step(self) -> None:
@@ -126,7 +140,7 @@ class Stepper:
             if not self._recorder.is_open:
                 self.action = ProfilerAction.NONE
             raise
-        if self._named_steps:
+        if self.named_steps:
             self.begin_step()
 
     def stop(self) -> None:
@@ -142,17 +156,8 @@ class Stepper:
 
     def _transit(self, previous: ProfilerAction, following: ProfilerAction | None) -> None:
         for move in TRANSITIONS[previous, following]:
-            match move:
-                case Move.PREPARE:
-                    self._recorder.prepare()
-                case Move.START:
-                    self._recorder.start()
-                case Move.STOP:
-                    self._recorder.stop()
-                case Move.DELIVER:
-                    self._recorder.deliver()
-                case Move.WARN:
-                    after = "the end" if following is None else following.name
-                    warnings.warn(f"Incorrect schedule: {previous.name} followed by {after}", stacklevel=4)
-                case _:
-                    assert_never(move)
+            if move is Move.WARN:
+                after = "the end" if following is None else following.name
+                warnings.warn(f"Incorrect schedule: {previous.name} followed by {after}", stacklevel=4)
+            else:
+                self._moves[move]()

@@ -2,6 +2,8 @@
 
 import gc
 import json
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -10,8 +12,16 @@ from typing import Any
 import pytest
 
 import pytest_opprof
-from pytest_opprof import ProfilerActivity, _ExperimentalConfig, _KinetoProfile, autograd, record_function
+from pytest_opprof import (
+    ProfilerActivity,
+    _ExperimentalConfig,
+    _KinetoProfile,
+    autograd,
+    profile,
+    record_function,
+)
 from pytest_opprof.errors import CaptureBusyError, UsageError
+from pytest_opprof.profiler.experimental import ExperimentalConfig, read_config
 
 
 def work() -> None:
@@ -38,6 +48,25 @@ def test_events_are_there_after_the_block(tmp_path: Path) -> None:
         prof.export_chrome_trace(tmp_path / "trace.json", {"said": '"by the user"'})
     trace = json.loads((tmp_path / "trace.json").read_text())
     assert (trace["said"], trace["trace_id"]) == ("by the user", prof.trace_id)
+
+
+def test_arguments_are_attributes_that_may_be_set() -> None:
+    prof = autograd.profile(with_flops=True)
+    assert (prof.record_shapes, prof.with_flops) == (True, True)
+    assert {prof.with_stack, prof.with_modules, prof.profile_memory, prof.acc_events} == {False}
+    assert prof.experimental_config == ExperimentalConfig()
+    prof.with_stack = True
+    with prof:
+        work()
+    assert any("work" in name for event in prof.function_events for name in event.stack or ())
+
+
+def test_torchs_names_are_all_there() -> None:
+    program = "import pytest_opprof; print(pytest_opprof.itt.mark.__name__, pytest_opprof.autograd.profile.__name__)"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert told == "mark profile\n"
+    torch = pytest.importorskip("torch")
+    assert set(torch.autograd.profiler.__all__) <= set(autograd.__all__)
 
 
 def test_stats_report_the_recording() -> None:
@@ -76,6 +105,7 @@ def test_disabled_profile_has_empty_results() -> None:
     with prof as entered:
         work()
     assert entered is None
+    prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
     assert list(prof.key_averages()) == []
     assert prof.table() == ""
     assert prof.self_cpu_time_total == 0
@@ -115,11 +145,26 @@ def test_flag_says_whether_a_profiler_is_on() -> None:
 
 def test_hooks_are_called_around_a_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[str] = []
-    monkeypatch.setattr("pytest_opprof.profiler.enabled.run_on_profiler_start", lambda: heard.append("start"))
-    monkeypatch.setattr("pytest_opprof.profiler.enabled.run_on_profiler_stop", lambda: heard.append("stop"))
+    monkeypatch.setattr(autograd, "_run_on_profiler_start", lambda: heard.append("start"))
+    monkeypatch.setattr(autograd, "_run_on_profiler_stop", lambda: heard.append("stop"))
     with autograd.profile():
         assert heard == ["start"]
     assert heard == ["start", "stop"]
+
+
+def test_a_hook_that_fails_loses_no_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise KeyError("hook")
+
+    monkeypatch.setattr(autograd, "_run_on_profiler_stop", fail)
+    prof = autograd.profile()
+    with pytest.raises(KeyError, match="hook"), prof:
+        work()
+    assert len(prof.function_events) == 2
+    autograd._set_is_profiler_enabled(False)
+    monkeypatch.undo()
+    with profile():
+        pass
 
 
 # ---- _KinetoProfile ----
@@ -220,6 +265,30 @@ def test_settings_of_kineto_are_named_in_a_warning(setting: str, value: object) 
     config = _ExperimentalConfig(**given)
     with pytest.warns(UserWarning, match=f"experimental_config: {setting}: accepted, but has no effect"):
         _KinetoProfile(experimental_config=config)
+
+
+class OldConfig:
+    """What torch 2.6 to 2.9 gave to pickle: ``performance_events`` last, and fewer fields."""
+
+    def __getstate__(self) -> tuple[object, ...]:
+        switches = (False, True, True, False, False, True, True, True)
+        return ([b"sm__cycles"], *switches, "text", ["cycles"])
+
+
+def test_configs_of_older_torches_are_read() -> None:
+    read = read_config(OldConfig())
+    expected = ExperimentalConfig(
+        profiler_metrics=("sm__cycles",),
+        verbose=True,
+        performance_events=("cycles",),
+        enable_cuda_sync_events=True,
+        profile_all_threads=True,
+        capture_overload_names=True,
+        record_python_gc_info=True,
+        custom_profiler_config="text",
+    )
+    assert read == expected
+    assert read_config(None) == ExperimentalConfig()
 
 
 @pytest.mark.parametrize("setting", ["verbose", "profile_all_threads"])

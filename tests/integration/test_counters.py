@@ -7,12 +7,21 @@ import json
 import mmap
 import resource
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_opprof import _ExperimentalConfig, profile, range_pop, range_push, record_function
+from pytest_opprof import (
+    _ExperimentalConfig,
+    _KinetoProfile,
+    autograd,
+    profile,
+    range_pop,
+    range_push,
+    record_function,
+)
 from pytest_opprof.capture import counters
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.cli.main import main
@@ -193,6 +202,36 @@ def test_threads_without_descriptors_are_reported() -> None:
     with pytest.warns(UserWarning, match="1 threads could not open their counters"):
         prof.stop()
     assert [(event.name, event.counters) for event in prof.events()] == [("range", {})]
+
+
+@counts
+def test_a_warning_that_is_an_error_loses_no_recording() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    ready: list[int] = []
+    prof = counting("task-clock", on_trace_ready=lambda prof: ready.append(len(prof.events())))
+    prof.start()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    with record_function("range"):
+        pass
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with pytest.raises(UserWarning, match="could not open their counters"):
+        prof.stop()
+    assert (ready, len(prof.cycles), prof.events()[0].name) == ([1], 1, "range")
+
+
+@pytest.mark.parametrize("make", [profile, _KinetoProfile, autograd.profile])
+def test_a_warning_that_is_an_error_leaves_no_window_open(
+    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counters, "refusal", lambda _name: "refused by the test")
+    prof = make(experimental_config=_ExperimentalConfig(performance_events=["task-clock"]))
+    with pytest.raises(UserWarning, match="counters: task-clock: refused by the test"):
+        prof.__enter__()
+    assert not Collector.instance().recording
+    assert not autograd._is_profiler_enabled
+    with profile() as later, record_function("range"):
+        pass
+    assert len(later.events()) == 1
 
 
 @pytest.mark.parametrize("name", HARDWARE)

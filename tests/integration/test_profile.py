@@ -13,6 +13,7 @@ from pytest_opprof import (
     ProfilerActivity,
     _ExperimentalConfig,
     _init_for_cuda_graphs,
+    _KinetoProfile,
     profile,
     record_function,
     schedule,
@@ -178,7 +179,8 @@ def test_observer_is_told_of_windows() -> None:
     assert told == ["start", "stop", "cleanup"]
 
 
-def test_observer_that_fails_leaves_no_window_open() -> None:
+@pytest.mark.parametrize("make", [profile, _KinetoProfile])
+def test_observer_that_fails_leaves_no_window_open(make: Callable[..., Any]) -> None:
     class Broken:
         def start(self) -> None:
             raise KeyError("observer")
@@ -188,7 +190,7 @@ def test_observer_that_fails_leaves_no_window_open() -> None:
         def cleanup(self) -> None: ...
 
     with pytest.raises(KeyError, match="observer"):
-        profile(execution_trace_observer=Broken()).start()
+        make(execution_trace_observer=Broken()).start()
     assert not Collector.instance().recording
 
 

@@ -69,6 +69,19 @@ def test_strings_match_torchs(tool: Path, tmp_path: Path) -> None:
     assert ours == theirs
 
 
+def test_launch_ranges_need_a_profile_around(tool: Path, tmp_path: Path) -> None:
+    def launched(around: str) -> int:
+        after = f"""
+    with {around}, emit_itt():
+        torch.ones(2)
+        with torch._C._profiler._RecordFunctionFast("launch"):
+            torch.ones(2)
+"""
+        return heard(tool, tmp_path / "heard", BY_US, after=after).count(("begin", "launch"))
+
+    assert (launched("open('/dev/null')"), launched("profile()")) == (0, 1)
+
+
 @pytest.mark.slow
 def test_shapes_follow_torchs_names(tool: Path, tmp_path: Path) -> None:
     theirs = heard(tool, tmp_path / "theirs", BY_TORCH)

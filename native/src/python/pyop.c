@@ -23,7 +23,7 @@ static int set_given(op_pyop *op, PyObject *name, PyObject *inputs, PyObject *va
         return -1;
     PyObject *items = NULL, *dict = NULL;
     if (inputs && inputs != Py_None &&
-        !(items = PySequence_Fast(inputs, "inputs: a list or tuple is needed")))
+        !(items = PySequence_Fast(inputs, "input_values: a list or tuple is needed")))
         return -1;
     if (values && values != Py_None) {
         dict = PyDict_Check(values) ? Py_NewRef(values) : PyDict_New();
@@ -45,7 +45,7 @@ static int set_given(op_pyop *op, PyObject *name, PyObject *inputs, PyObject *va
 }
 
 static int Op_init(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *keywords[] = {"name", "inputs", "kwargs", NULL};
+    static char *keywords[] = {"name", "input_values", "keyword_values", NULL};
     PyObject *name, *inputs = NULL, *values = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:_RecordFunctionFast", keywords, &name, &inputs,
                                      &values))
@@ -85,18 +85,31 @@ static void Op_dealloc(PyObject *self) {
 
 PyDoc_STRVAR(
     Op_doc,
-    "RecordFunctionFast(name, inputs=None, kwargs=None)\n--\n\n"
+    "RecordFunctionFast(name, input_values=None, keyword_values=None)\n--\n\n"
     "A range that counts as an op, not as a user's annotation, such as torch.compile's code "
     "launches.\n\n"
     "Args:\n"
     "    name: The op's name.\n"
-    "    inputs: The op's inputs. Numbers, and the shapes and types of arrays and tensors, are\n"
-    "        recorded.\n"
-    "    kwargs: Named values to record: numbers, strings, and lists of strings.\n"
+    "    input_values: The op's inputs. Numbers, and the shapes and types of arrays and tensors,\n"
+    "        are recorded.\n"
+    "    keyword_values: Named values to record: numbers, strings, and lists of strings.\n"
     "        Others are left out, with a warning.");
 
-static PyType_Slot Op_slots[] = {{Py_tp_doc, (void *)Op_doc},   {Py_tp_init, Op_init},
-                                 {Py_tp_traverse, Op_traverse}, {Py_tp_clear, Op_clear},
-                                 {Py_tp_dealloc, Op_dealloc},   {0, NULL}};
+/* Torch's cannot be copied either: the inputs would be held twice. */
+static PyObject *Op_getstate(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return PyErr_Format(PyExc_TypeError, "cannot pickle '%.50s' object", Py_TYPE(self)->tp_name);
+}
+
+static PyMethodDef Op_methods[] = {{"__getstate__", Op_getstate, METH_NOARGS, NULL},
+                                   {NULL, NULL, 0, NULL}};
+
+static PyType_Slot Op_slots[] = {{Py_tp_doc, (void *)Op_doc},
+                                 {Py_tp_init, Op_init},
+                                 {Py_tp_traverse, Op_traverse},
+                                 {Py_tp_clear, Op_clear},
+                                 {Py_tp_dealloc, Op_dealloc},
+                                 {Py_tp_methods, Op_methods},
+                                 {0, NULL}};
 PyType_Spec op_pyop_spec = {"pytest_opprof.capture.ranges.RecordFunctionFast", sizeof(op_pyop), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, Op_slots};

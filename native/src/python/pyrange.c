@@ -8,8 +8,6 @@
 #include "python/pydecorated.h"
 #include "python/range_parts.h"
 
-#include <structmember.h>
-
 static op_pyrange_entry *entry_at(op_pyrange *r, uint32_t i) {
     return i == 0 ? &r->first : &r->more[i - 1];
 }
@@ -206,7 +204,20 @@ static PyObject *Range_repr(PyObject *self) {
     return PyUnicode_FromFormat("record_function(%R)", ((op_pyrange *)self)->name);
 }
 
+/* A copy has the name, the args and a subclass's attributes, in the form of an object with slots. It is
+ * not open, as a copy of torch's is not. */
+static PyObject *Range_getstate(PyObject *self, PyObject *unused) {
+    (void)unused;
+    op_pyrange *r = (op_pyrange *)self;
+    PyObject *dict = PyObject_GenericGetDict(self, NULL);
+    if (!dict)
+        PyErr_Clear();
+    return Py_BuildValue("(N{sOsO})", dict ? dict : Py_NewRef(Py_None), "name", r->name, "args",
+                         r->args ? r->args : Py_None);
+}
+
 static PyMethodDef Range_methods[] = {
+    {"__getstate__", Range_getstate, METH_NOARGS, NULL},
     {"__enter__", Range_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))Range_exit, METH_FASTCALL, NULL},
     {"_call_end_callbacks_on_future", Range_end_with, METH_O,
@@ -215,10 +226,29 @@ static PyMethodDef Range_methods[] = {
      "Raises RuntimeError when it is called twice, or outside of the range."},
     {NULL, NULL, 0, NULL}};
 
-static PyMemberDef Range_members[] = {
-    {"name", T_OBJECT_EX, offsetof(op_pyrange, name), READONLY, "The range's name."},
-    {"args", T_OBJECT, offsetof(op_pyrange, args), READONLY, "Text kept with the range, or None."},
-    {NULL, 0, 0, 0, NULL}};
+static PyObject *Range_name(PyObject *self, void *unused) {
+    (void)unused;
+    return Py_NewRef(((op_pyrange *)self)->name);
+}
+
+static PyObject *Range_args(PyObject *self, void *unused) {
+    (void)unused;
+    PyObject *args = ((op_pyrange *)self)->args;
+    return Py_NewRef(args ? args : Py_None);
+}
+
+/* Set, they count from the next enter on, as in torch's class. */
+static int Range_set_name(PyObject *self, PyObject *name, void *unused) {
+    (void)unused;
+    op_pyrange *r = (op_pyrange *)self;
+    return op_pyrange_set(r, name ? name : Py_None, r->args);
+}
+
+static int Range_set_args(PyObject *self, PyObject *args, void *unused) {
+    (void)unused;
+    op_pyrange *r = (op_pyrange *)self;
+    return op_pyrange_set(r, r->name, args);
+}
 
 static PyObject *Range_ends_at_exit(PyObject *self, void *unused) {
     (void)unused;
@@ -228,9 +258,12 @@ static PyObject *Range_ends_at_exit(PyObject *self, void *unused) {
     return PyBool_FromLong(!latest || !latest->is_handed_over);
 }
 
-static PyGetSetDef Range_getters[] = {{"run_callbacks_on_exit", Range_ends_at_exit, NULL,
-                                       "Whether the exit ends the range; a future may.", NULL},
-                                      {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef Range_getters[] = {
+    {"name", Range_name, Range_set_name, "The range's name.", NULL},
+    {"args", Range_args, Range_set_args, "Text kept with the range, or None.", NULL},
+    {"run_callbacks_on_exit", Range_ends_at_exit, NULL,
+     "Whether the exit ends the range; a future may.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
 
 PyDoc_STRVAR(Range_doc,
              "record_function(name, args=None)\n--\n\n"
@@ -238,10 +271,14 @@ PyDoc_STRVAR(Range_doc,
              "generators. Recorded while a profile is open; otherwise it costs a few nanoseconds.\n"
              "One object may be entered again while it is open, and from any thread.");
 
-static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc}, {Py_tp_new, Range_new},
-                                    {Py_tp_init, Range_init},       {Py_tp_dealloc, op_pyrange_dealloc},
-                                    {Py_tp_methods, Range_methods}, {Py_tp_members, Range_members},
-                                    {Py_tp_getset, Range_getters},  {Py_tp_call, Range_call},
-                                    {Py_tp_repr, Range_repr},       {0, NULL}};
+static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc},
+                                    {Py_tp_new, Range_new},
+                                    {Py_tp_init, Range_init},
+                                    {Py_tp_dealloc, op_pyrange_dealloc},
+                                    {Py_tp_methods, Range_methods},
+                                    {Py_tp_getset, Range_getters},
+                                    {Py_tp_call, Range_call},
+                                    {Py_tp_repr, Range_repr},
+                                    {0, NULL}};
 PyType_Spec op_pyrange_spec = {"pytest_opprof.record_function", sizeof(op_pyrange), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, Range_slots};

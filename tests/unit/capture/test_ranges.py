@@ -1,7 +1,10 @@
 """record_function, range_push and range_pop: their arguments, and what they leave behind."""
 
+import copy
 import gc
+import pickle
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +15,14 @@ from pytest_opprof import range_pop, range_push, record_function
 LONGEST_NAME = 8192  # bytes: OP_NAME_MAX_BYTES
 KEPT = LONGEST_NAME - 17  # before the digest of a longer one
 LONGEST_ARGS = 1024  # bytes: TEXT_MAX in range_parts.c
+
+
+class Numbered(record_function):
+    """A range with an argument and an attribute of its own."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"layer {number}")
+        self.number = number
 
 
 # ---- names and arguments ----
@@ -108,20 +119,39 @@ def test_unknown_keyword_is_refused() -> None:
         record_function("x", nme="y")  # type: ignore[call-arg]  # that is what is refused
 
 
-def test_name_is_read_only() -> None:
+def test_a_renamed_range_begins_under_its_new_name() -> None:
     scope = record_function("x")
-    with pytest.raises(AttributeError):
-        scope.name = "y"
-    assert repr(scope) == "record_function('x')"
+    with Window() as window:
+        with scope:
+            scope.name = "y"
+        scope.args = "text"
+        with scope:
+            pass
+    assert names(window.recording) == ["x", "y"]
+    for attribute in ("name", "args"):
+        with pytest.raises(TypeError, match=f"argument '{attribute}' must be str"):
+            setattr(scope, attribute, 3)
+    assert (repr(scope), scope.args) == ("record_function('y')", "text")
+    del scope.args
+    assert scope.args is None
+
+
+def copied_by_pickle(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  # our own
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, copied_by_pickle])
+def test_a_range_can_be_copied(copied: Callable[[Any], Any]) -> None:
+    with Window() as window, record_function("x", "text") as scope:
+        again, layer = copied(scope), copied(Numbered(3))
+        with again, layer:
+            pass
+    assert (again.name, again.args, layer.name, layer.number) == ("x", "text", "layer 3", 3)
+    assert names(window.recording) == ["x", "x", "layer 3"]
 
 
 def test_subclass_has_arguments_of_its_own() -> None:
-    class Layer(record_function):
-        def __init__(self, number: int) -> None:
-            super().__init__(f"layer {number}")
-            self.number = number
-
-    with Window() as window, Layer(3) as layer:
+    with Window() as window, Numbered(3) as layer:
         assert layer.number == 3
     assert names(window.recording) == ["layer 3"]
 

@@ -1,5 +1,6 @@
 """_RecordFunctionFast: an op with values, under torch's private name."""
 
+import copy
 import gc
 import json
 import weakref
@@ -39,12 +40,12 @@ def test_named_values_are_kept(tmp_path: Path) -> None:
         "kernel_file": 'a "quoted"/é.py',
         "backends": ["triton", "ünï"],
     }
-    args = recorded(_RecordFunctionFast("triton", kwargs=values), tmp_path)
+    args = recorded(_RecordFunctionFast("triton", keyword_values=values), tmp_path)
     assert {key: args[key] for key in values} == values | {"wide": float(2**80)}
 
 
 def test_inputs_are_kept(tmp_path: Path) -> None:
-    op = _RecordFunctionFast("triton", [np.zeros((2, 3), np.float32), 4, "text"])
+    op = _RecordFunctionFast("triton", input_values=[np.zeros((2, 3), np.float32), 4, "text"])
     args = recorded(op, tmp_path)
     assert args["Input Dims"] == [[2, 3], [], []]
     assert args["Input type"] == ["float32", "Scalar", ""]
@@ -110,7 +111,7 @@ def test_long_lists_are_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "error"),
-    [((), "name"), ((1,), "must be str, not int"), (("x", 3), "inputs: a list or tuple is needed")],
+    [((), "name"), ((1,), "must be str, not int"), (("x", 3), "input_values: a list or tuple is needed")],
 )
 def test_none_arguments_are_accepted(given: tuple[Any, ...], error: str) -> None:
     with pytest.raises(TypeError, match=error):
@@ -120,6 +121,11 @@ def test_none_arguments_are_accepted(given: tuple[Any, ...], error: str) -> None
 def test_a_subclass_may_have_arguments_of_its_own(tmp_path: Path) -> None:
     class Launch(_RecordFunctionFast):
         def __init__(self, grid: int) -> None:
-            super().__init__("launch", kwargs={"grid": grid})
+            super().__init__("launch", keyword_values={"grid": grid})
 
     assert recorded(Launch(7), tmp_path)["grid"] == 7
+
+
+def test_a_copy_is_refused() -> None:
+    with pytest.raises(TypeError, match="cannot pickle"):
+        copy.deepcopy(_RecordFunctionFast("triton", [1]))

@@ -11,10 +11,11 @@ from pytest_opprof.profiler.handlers import tensorboard_trace_handler
 
 
 class Exporter:
-    """Writes the given name into the file of that name."""
+    """Writes the given name into the file of that name; like torch's, it takes only a string."""
 
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        Path(path).write_text(str(path), encoding="utf-8")
+    def export_chrome_trace(self, path: str) -> None:
+        assert not path.endswith("/")
+        Path(path).write_text(path, encoding="utf-8")
 
 
 def test_file_carries_worker_and_time(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_opprof.errors import CaptureBusyError, UsageError
 from pytest_opprof.profiler.schedule import ProfilerAction
-from pytest_opprof.profiler.stepper import Stepper
+from pytest_opprof.profiler.stepper import Move, Stepper
 
 ACTIONS = {
     "N": ProfilerAction.NONE,
@@ -183,6 +183,23 @@ def test_second_use_begins_at_step_0() -> None:
         stepper.step()
         stepper.stop()
     assert recorder.log == ["P", "T", "(1", "1)", "X", "C"] * 2
+
+
+def test_first_start_begins_at_the_step_that_was_set() -> None:
+    stepper, recorder = stepper_of("R")
+    stepper.step_num = 5
+    stepper.start()
+    stepper.stop()
+    assert recorder.log == ["P", "T", "(5", "5)", "X", "C"]
+
+
+def test_some_moves_may_be_made_elsewhere() -> None:
+    recorder = LoggingRecorder()
+    moves = {Move.PREPARE: lambda: recorder.log.append("mine")}
+    stepper = Stepper(plan("S"), recorder, named_steps=False, moves=moves)  # type: ignore[arg-type]  # as above
+    stepper.start()
+    stepper.stop()
+    assert recorder.log == ["mine", "T", "X", "C"]
 
 
 def test_step_while_stopped_only_counts() -> None:
