@@ -22,15 +22,11 @@ _STORE: Final = "dir:.opprof"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """The project that a command runs in.
+    """The project that a command runs in."""
 
-    Attributes:
-        root: The folder of pytest's configuration, which is its root folder; without one, the current folder.
-        where: The configuration's file, for errors.
-    """
-
+    # The folder of pytest's configuration, which is its root folder; without one, the current folder.
     root: Path
-    where: str = ""
+    where: str = ""  # the configuration's file, for errors
     values: dict[str, Any]
 
     @classmethod

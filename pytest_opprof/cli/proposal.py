@@ -26,17 +26,11 @@ _RAN: Final = (0, 1)  # pytest's exit codes if tests ran: all passed, or some fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """A test after two runs.
+    """A test after two runs."""
 
-    Attributes:
-        node_id: Without parameters.
-        step_ns: The longest active step, nanoseconds.
-        refusal: Why it is not worth a mark; empty if it is.
-    """
-
-    node_id: str
-    step_ns: int
-    refusal: str
+    node_id: str  # without parameters
+    step_ns: int  # the longest active step, nanoseconds
+    refusal: str  # why it is not worth a mark; empty if it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,16 +43,11 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The state before a recording, which the recorded code may change.
+    """The state before a recording, which the recorded code may change."""
 
-    Attributes:
-        folder: The current folder, which the paths of files are relative to.
-        commit: The checked-out commit; None without one, or if no file or comparison needs it.
-    """
-
-    folder: Path
+    folder: Path  # the current folder, which the paths of files are relative to
     time: datetime
-    commit: Commit | None
+    commit: Commit | None  # the checked-out commit; None without one, or if no file or comparison needs it
 
     @classmethod
     def now(cls, args: argparse.Namespace) -> Start:

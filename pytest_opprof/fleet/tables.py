@@ -21,13 +21,9 @@ _MANIFEST: Final = "ranks/part-0.parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """One window of a job: a night, or a cycle of the profiler's schedule.
+    """One window of a job: a night, or a cycle of the profiler's schedule."""
 
-    Attributes:
-        root: The path or fsspec address of all jobs' tables.
-    """
-
-    root: str
+    root: str  # the path or fsspec address of all jobs' tables
     job: str
     window: str
 

@@ -16,26 +16,17 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHubJob:
-    """A job of GitHub Actions.
-
-    Attributes:
-        token: The API token; empty without one.
-        event: The event's JSON file.
-        run: The number of the workflow's run.
-        page: The address of the run's page; None if unknown.
-        server: The address of GitHub itself; empty if unknown.
-        summary: The file of the job summary; None without one.
-        commit: The commit that the workflow runs for, such as a pull request's merge; None if unknown.
-    """
+    """A job of GitHub Actions."""
 
     api_url: str
-    token: str
-    event: Path
-    run: int
+    token: str  # the API token; empty without one
+    event: Path  # the event's JSON file
+    run: int  # the number of the workflow's run
     attempt: int
-    page: str | None
-    server: str
-    summary: Path | None
+    page: str | None  # the address of the run's page; None if unknown
+    server: str  # the address of GitHub itself; empty if unknown
+    summary: Path | None  # the file of the job summary; None without one
+    # The commit that the workflow runs for, such as a pull request's merge; None if unknown.
     commit: str | None
 
     @classmethod
@@ -78,28 +69,19 @@ class GitHubJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitLabJob:
-    """A job of GitLab CI.
-
-    Attributes:
-        token: The request header with the API token; empty without one.
-        project: The number of the merge request's target project.
-        merge_request: Its number in that project; None in another kind of pipeline.
-        run: The number of the pipeline.
-        attempt: The number of the job; a retry has a higher one.
-        page: The address of the job's page; None if unknown.
-        commit: The commit that the pipeline runs for, such as a merge request's merge; None if unknown.
-        urls: The addresses of the source project, which has `head`, and of the pipeline's own.
-    """
+    """A job of GitLab CI."""
 
     api_url: str
-    token: Mapping[str, str]
-    project: int
-    merge_request: int | None
+    token: Mapping[str, str]  # the request header with the API token; empty without one
+    project: int  # the number of the merge request's target project
+    merge_request: int | None  # its number in that project; None in another kind of pipeline
     head: str
-    run: int
-    attempt: int
-    page: str | None
+    run: int  # the number of the pipeline
+    attempt: int  # the number of the job; a retry has a higher one
+    page: str | None  # the address of the job's page; None if unknown
+    # The commit that the pipeline runs for, such as a merge request's merge; None if unknown.
     commit: str | None
+    # The addresses of the source project, which has `head`, and of the pipeline's own.
     urls: tuple[str | None, str | None]
 
     @classmethod

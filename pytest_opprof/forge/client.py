@@ -32,18 +32,12 @@ _LONGEST_QUOTE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An API's answer.
-
-    Attributes:
-        headers: Names in lower case.
-        body: Not compressed.
-        asked: The request, as errors name it.
-    """
+    """An API's answer."""
 
     status: int
-    headers: Mapping[str, str]
-    body: bytes
-    asked: str
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes  # not compressed
+    asked: str  # the request, as errors name it
 
     @property
     def fields(self) -> Fields:

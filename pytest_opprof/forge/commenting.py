@@ -38,33 +38,23 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """How to comment.
+    """How to comment."""
 
-    Attributes:
-        configuration: What was measured, such as ``cuda``; each configuration has its own comment.
-        author: The token's user name; None to ask the forge.
-        folder: The folder in which pytest was started, as seen from the repository's top; empty at the top.
-        is_dry_run: Write nothing, and return the comment.
-    """
-
+    # What was measured, such as ``cuda``; each configuration has its own comment.
     configuration: str = DEFAULT_CONFIGURATION
     when: When = When.ALWAYS
-    author: str | None = None
+    author: str | None = None  # the token's user name; None to ask the forge
+    # The folder in which pytest was started, as seen from the repository's top; empty at the top.
     folder: str = ""
-    is_dry_run: bool = False
+    is_dry_run: bool = False  # write nothing, and return the comment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The outcome.
+    """The outcome."""
 
-    Attributes:
-        told: A sentence, or the comment in a dry run.
-        exit_code: Not 0 if an artifact was refused.
-    """
-
-    told: str
-    exit_code: int = 0
+    told: str  # a sentence, or the comment in a dry run
+    exit_code: int = 0  # not 0 if an artifact was refused
 
 
 def comment_text(judged: Judged, wish: Wish, *, is_gitlab: bool) -> str:

@@ -35,39 +35,22 @@ class Comment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """A forge's paths and field names.
+    """A forge's paths and field names."""
 
-    Attributes:
-        request: The path of the pull request.
-        head: The place of the head commit in its answer.
-        comments: The path of the list of comments, and of new ones.
-        comment: The path of a comment, without its number.
-        query: Parameters of the list.
-        update: The HTTP method that replaces a comment's text.
-        gone: Statuses that mean the comment no longer exists.
-        token: The path that gives the token's user.
-        token_user: The place of the user in its answer.
-        fallback: The token's user if it may not ask; None if every token may.
-        user: A comment's field for its author.
-        name: A user's field for the name.
-        reads: A clause for errors: the permission needed to read.
-        writes: The same for writing.
-    """
-
-    request: str
-    head: tuple[str, ...]
-    comments: str
-    comment: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    update: str
-    gone: frozenset[int]
-    token: str
-    token_user: tuple[str, ...] = ()
-    fallback: Author | None = None
-    user: str
-    name: str
-    reads: str
-    writes: str
+    request: str  # the path of the pull request
+    head: tuple[str, ...]  # the place of the head commit in its answer
+    comments: str  # the path of the list of comments, and of new ones
+    comment: str  # the path of a comment, without its number
+    query: Mapping[str, str] = field(default_factory=dict)  # parameters of the list
+    update: str  # the HTTP method that replaces a comment's text
+    gone: frozenset[int]  # statuses that mean the comment no longer exists
+    token: str  # the path that gives the token's user
+    token_user: tuple[str, ...] = ()  # the place of the user in its answer
+    fallback: Author | None = None  # the token's user if it may not ask; None if every token may
+    user: str  # a comment's field for its author
+    name: str  # a user's field for the name
+    reads: str  # a clause for errors: the permission needed to read
+    writes: str  # the same for writing
 
 
 class Conversation:

@@ -42,47 +42,32 @@ _SHORT = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baselines:
-    """What to compare with, from the command line and the checkout.
-
-    Attributes:
-        name: The baseline's name; None for the target branch's.
-        root: A folder of the checkout.
-        policy: Rules beside the baseline's markers, and accepted rises, as on the default branch. The rises
-            that the pull request itself accepts are for its review.
-    """
+    """What to compare with, from the command line and the checkout."""
 
     store: Archive
-    name: str | None
-    root: Path
+    name: str | None  # the baseline's name; None for the target branch's
+    root: Path  # a folder of the checkout
+    # Rules beside the baseline's markers, and accepted rises, as on the default branch. The rises that the
+    # pull request itself accepts are for its review.
     policy: Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A comparison of the uploaded run.
-
-    Attributes:
-        has_traces: Whether the run uploaded traces too; they are not read.
-    """
+    """A comparison of the uploaded run."""
 
     pull_request: PullRequest
     comparison: Comparison
-    has_traces: bool
+    has_traces: bool  # whether the run uploaded traces too; they are not read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoResult:
-    """Why there is nothing to compare.
+    """Why there is nothing to compare."""
 
-    Attributes:
-        reason: A sentence; it may quote a refused artifact.
-        pull_request: The measured pull request; None if unknown.
-        is_refused: Whether there was an artifact that cannot be used.
-    """
-
-    reason: str
-    pull_request: PullRequest | None = None
-    is_refused: bool = False
+    reason: str  # a sentence; it may quote a refused artifact
+    pull_request: PullRequest | None = None  # the measured pull request; None if unknown
+    is_refused: bool = False  # whether there was an artifact that cannot be used
 
 
 def compare_uploaded(

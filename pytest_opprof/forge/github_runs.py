@@ -15,21 +15,14 @@ _READS_CODE = "the workflow needs `permissions: contents: read`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
-    """An open pull request.
-
-    Attributes:
-        head: Its current commit.
-        head_repository: That commit's repository; empty if it was deleted.
-        base_repository: The target repository.
-        base: The target branch's commit, as of GitHub's last check.
-    """
+    """An open pull request."""
 
     number: int
-    head: str
-    head_repository: str
-    base_repository: str
+    head: str  # its current commit
+    head_repository: str  # that commit's repository; empty if it was deleted
+    base_repository: str  # the target repository
     base_branch: str
-    base: str
+    base: str  # the target branch's commit, as of GitHub's last check
 
 
 def open_pull_requests(api: Api, repository: str, *, owner: str, branch: str) -> tuple[PullRequest, ...]:
@@ -56,17 +49,12 @@ def open_pull_requests(api: Api, repository: str, *, owner: str, branch: str) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """An upload of a workflow's run.
-
-    Attributes:
-        size: Compressed bytes.
-        head: The run's commit.
-    """
+    """An upload of a workflow's run."""
 
     number: int
-    size: int
+    size: int  # compressed bytes
     run: int
-    head: str
+    head: str  # the run's commit
 
 
 def newest_artifact(api: Api, repository: str, *, run: int, name: str) -> Artifact | None:

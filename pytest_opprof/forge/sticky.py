@@ -26,17 +26,11 @@ _MOST_LOOKS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What a comment is about, and how new it is.
+    """What a comment is about, and how new it is."""
 
-    Attributes:
-        key: The comment's subject, sixteen hex digits (`sticky_key`).
-        head: The measured commit.
-        run: The number of the CI's run; a later run has a higher one.
-    """
-
-    key: str
-    head: str
-    run: int
+    key: str  # the comment's subject, sixteen hex digits (`sticky_key`)
+    head: str  # the measured commit
+    run: int  # the number of the CI's run; a later run has a higher one
     attempt: int
 
     @property

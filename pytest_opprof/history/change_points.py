@@ -32,15 +32,10 @@ _MAD_IN_SIGMA = 0.6745
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifts:
-    """Where the level shifts.
+    """Where the level shifts."""
 
-    Attributes:
-        at: The first index of each new level.
-        problem: Why shifts could not be looked for; empty if they were.
-    """
-
-    at: tuple[int, ...] = ()
-    problem: str = ""
+    at: tuple[int, ...] = ()  # the first index of each new level
+    problem: str = ""  # why shifts could not be looked for; empty if they were
 
 
 def shifts(values: Sequence[float]) -> Shifts:

@@ -52,17 +52,11 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The entries of a segment from some offset on.
+    """The entries of a segment from some offset on."""
 
-    Attributes:
-        entries: In the order in which they were written.
-        damaged: The number of lines that are not entries.
-        end: The offset of the next line, after which half a line may follow.
-    """
-
-    entries: tuple[DefinitionEntry | RunEntry, ...]
-    damaged: int
-    end: int
+    entries: tuple[DefinitionEntry | RunEntry, ...]  # in the order in which they were written
+    damaged: int  # the number of lines that are not entries
+    end: int  # the offset of the next line, after which half a line may follow
 
 
 def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> Chunk:

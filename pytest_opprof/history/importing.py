@@ -20,19 +20,12 @@ _SUFFIXES = (".json", ".json.gz")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The runs that were found.
+    """The runs that were found."""
 
-    Attributes:
-        records: Records of the runs that the history lacks, oldest first.
-        known: The ids of the runs that it already has.
-        runs: The runs of the records, in the same order.
-        notes: A sentence for each file without a run.
-    """
-
-    records: tuple[RunRecord, ...]
-    known: frozenset[str]
-    runs: tuple[Run, ...]
-    notes: tuple[str, ...] = ()
+    records: tuple[RunRecord, ...]  # records of the runs that the history lacks, oldest first
+    known: frozenset[str]  # the ids of the runs that it already has
+    runs: tuple[Run, ...]  # the runs of the records, in the same order
+    notes: tuple[str, ...] = ()  # a sentence for each file without a run
 
 
 def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Found:

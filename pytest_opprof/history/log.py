@@ -55,14 +55,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """The result of a compaction.
+    """The result of a compaction."""
 
-    Attributes:
-        runs: How many runs were written.
-        kept: Segments that were left alone, because a line or a result in them cannot be read.
-    """
-
-    runs: int
+    runs: int  # how many runs were written
+    # Segments that were left alone, because a line or a result in them cannot be read.
     kept: tuple[Path, ...] = ()
 
 

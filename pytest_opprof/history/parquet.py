@@ -81,14 +81,10 @@ NEEDED_BY: Final = "opprof history --tables"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldRun:
-    """A run to be added to the tables.
-
-    Attributes:
-        times: Rows of the table ``times``; none for a run from a log.
-    """
+    """A run to be added to the tables."""
 
     record: RunRecord
-    times: tuple[tuple[Any, ...], ...] = ()
+    times: tuple[tuple[Any, ...], ...] = ()  # rows of the table ``times``; none for a run from a log
 
 
 def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:

@@ -68,19 +68,14 @@ _Head: TypeAlias = tuple[RunHead, Environment]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a test's metric from one run to the next (`trend.is_change`).
-
-    Attributes:
-        run: A run with the new value, usually the first.
-        because: Fingerprint fields that the metric depends on and that changed too, in words.
-    """
+    """A change of a test's metric from one run to the next (`trend.is_change`)."""
 
     repo: str
     node_id: str
-    run: RunHead
+    run: RunHead  # a run with the new value, usually the first
     before: Samples
     after: Samples
-    because: tuple[str, ...]
+    because: tuple[str, ...]  # fingerprint fields that the metric depends on and that changed too, in words
 
 
 class HistoryTables:

@@ -27,23 +27,16 @@ _EXACT_OF_OPS = frozenset(name for name, metric in OP_METRICS.items() if metric.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The exact metrics of a test, which usually stay the same from run to run.
-
-    Attributes:
-        steps: The number of active steps.
-        sources: The sources of ops that were recorded.
-        totals: The exact totals, per step.
-        ops: The exact metrics by op and metric, without zeros.
-        ops_omitted: Whether some ops were not kept, so that a missing one may have run.
-        measured: The varying totals (times, peaks), in the order of their values in a run's record.
-    """
+    """The exact metrics of a test, which usually stay the same from run to run."""
 
     node_id: str
-    steps: int
-    sources: tuple[str, ...] = ()
-    totals: Mapping[str, Samples] = field(default_factory=dict)
+    steps: int  # the number of active steps
+    sources: tuple[str, ...] = ()  # the sources of ops that were recorded
+    totals: Mapping[str, Samples] = field(default_factory=dict)  # the exact totals, per step
+    # The exact metrics by op and metric, without zeros.
     ops: Mapping[str, Mapping[str, Samples]] = field(default_factory=dict)
-    ops_omitted: bool = False
+    ops_omitted: bool = False  # whether some ops were not kept, so that a missing one may have run
+    # The varying totals (times, peaks), in the order of their values in a run's record.
     measured: tuple[str, ...] = ()
 
 
@@ -63,20 +56,13 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHead:
-    """A run without its tests.
-
-    Attributes:
-        created: When it was measured.
-        committed: When its commit was made; None if git was not asked or does not know.
-        commit: The measured commit; None outside a repository.
-        name: The name it was saved under, if any.
-    """
+    """A run without its tests."""
 
     run_id: str
-    created: datetime
-    committed: datetime | None
-    commit: Commit | None
-    name: str | None
+    created: datetime  # when it was measured
+    committed: datetime | None  # when its commit was made; None if git was not asked or does not know
+    commit: Commit | None  # the measured commit; None outside a repository
+    name: str | None  # the name it was saved under, if any
 
     @property
     def at(self) -> datetime:
@@ -91,15 +77,11 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run in the history.
-
-    Attributes:
-        environment: The definition of its fingerprint.
-        tests: Each test's counts, and the values of `Counts.measured`.
-    """
+    """One run in the history."""
 
     head: RunHead
-    environment: Definition
+    environment: Definition  # the definition of its fingerprint
+    # Each test's counts, and the values of `Counts.measured`.
     tests: tuple[tuple[Definition, tuple[int, ...]], ...]
 
 

@@ -36,36 +36,25 @@ _FEWEST_POINTS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A metric in one run.
-
-    Attributes:
-        samples: The metric; None if unknown.
-        because: Fingerprint fields that the metric depends on and that differ from the run before, in words.
-    """
+    """A metric in one run."""
 
     result: Result
-    samples: Samples | None
+    samples: Samples | None  # the metric; None if unknown
     is_change: bool = False
+    # Fingerprint fields that the metric depends on and that differ from the run before, in words.
     because: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A metric of a test over time, oldest commit first.
-
-    Attributes:
-        results: The test's results, one per run.
-        samples: The metric in each run; None if unknown.
-        changes: The indices of the runs in which it changed.
-        note: Why change points could not be looked for; empty otherwise.
-    """
+    """A metric of a test over time, oldest commit first."""
 
     node_id: str
     path: MetricPath
-    results: Results
-    samples: Sequence[Samples | None]
-    changes: frozenset[int]
-    note: str = ""
+    results: Results  # the test's results, one per run
+    samples: Sequence[Samples | None]  # the metric in each run; None if unknown
+    changes: frozenset[int]  # the indices of the runs in which it changed
+    note: str = ""  # why change points could not be looked for; empty otherwise
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -31,23 +31,14 @@ _HOST_AND_BACK: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a rule may look at.
+    """What a rule may look at."""
 
-    Attributes:
-        risen: How many more calls a step, by op that rose.
-        roots: Those that no other op of the cause calls, the clearest first.
-        before: The most calls of a step before, by op of the test.
-        now: The same now.
-        recorded: Ops that add to autograd's graph only now.
-        text: The source line of the cause; empty if unknown.
-    """
-
-    risen: Mapping[str, int]
-    roots: Sequence[str]
-    before: Mapping[str, int]
-    now: Mapping[str, int]
-    recorded: frozenset[str]
-    text: str
+    risen: Mapping[str, int]  # how many more calls a step, by op that rose
+    roots: Sequence[str]  # those that no other op of the cause calls, the clearest first
+    before: Mapping[str, int]  # the most calls of a step before, by op of the test
+    now: Mapping[str, int]  # the same now
+    recorded: frozenset[str]  # ops that add to autograd's graph only now
+    text: str  # the source line of the cause; empty if unknown
 
     def more(self, op: str) -> int:
         """How much more often an op runs than before."""
@@ -56,17 +47,11 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """An anti-pattern.
+    """An anti-pattern."""
 
-    Attributes:
-        code: Its name in docs/rules.md, which never changes.
-        title: The pattern's name on its page.
-        sentence: What it costs, and what to write instead.
-    """
-
-    code: str
-    title: str
-    sentence: str
+    code: str  # its name in docs/rules.md, which never changes
+    title: str  # the pattern's name on its page
+    sentence: str  # what it costs, and what to write instead
     applies: Callable[[Facts], bool]
 
 

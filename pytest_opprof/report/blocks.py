@@ -34,14 +34,10 @@ _ONE_OF_SEVERAL = "other lines that were changed may be the cause as well"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockRow:
-    """An op of a block, or a total.
-
-    Attributes:
-        depth: How many rows of the block enclose it.
-    """
+    """An op of a block, or a total."""
 
     change: Change
-    depth: int
+    depth: int  # how many rows of the block enclose it
 
     @property
     def name(self) -> str:
@@ -61,17 +57,11 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The changes of one cause.
+    """The changes of one cause."""
 
-    Attributes:
-        line: The line that calls the ops; None if unknown.
-        place: The origin in words if no line is known; empty if that is unknown too.
-        rows: The ops, callers first.
-    """
-
-    line: CallLine | None
-    place: str
-    rows: tuple[BlockRow, ...]
+    line: CallLine | None  # the line that calls the ops; None if unknown
+    place: str  # the origin in words if no line is known; empty if that is unknown too
+    rows: tuple[BlockRow, ...]  # the ops, callers first
 
 
 def is_in_a_block(change: Change) -> bool:

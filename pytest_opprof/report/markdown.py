@@ -48,18 +48,12 @@ _SELF_REPORTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """The renderer's addresses that a page links to; None for missing ones.
+    """The renderer's addresses that a page links to; None for missing ones."""
 
-    Attributes:
-        summary: The page of the job.
-        traces: The traces of tests that regressed.
-        source: The address below which the head's files lie.
-    """
-
-    summary: str | None = None
+    summary: str | None = None  # the page of the job
     document: str | None = None
-    traces: str | None = None
-    source: str | None = None
+    traces: str | None = None  # the traces of tests that regressed
+    source: str | None = None  # the address below which the head's files lie
 
 
 _NO_LINKS = Links()

@@ -33,20 +33,13 @@ _NUMBERS = ("base", "head", "change")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """A part of a page that can be left out, or cut.
+    """A part of a page that can be left out, or cut."""
 
-    Attributes:
-        title: HTML.
-        head: Lines that it always has.
-        rows: Table lines under them, made one by one: there may be a million and room for ten.
-        tail: Lines under the table.
-    """
-
-    title: str
-    head: Sequence[str]
+    title: str  # HTML
+    head: Sequence[str]  # lines that it always has
     count: int
-    rows: Iterable[str]
-    tail: Sequence[str] = ()
+    rows: Iterable[str]  # table lines under them, made one by one: there may be a million and room for ten
+    tail: Sequence[str] = ()  # lines under the table
 
     def within(self, room: int) -> tuple[list[str], int]:
         """Its lines, none if not even one row fits, and how many rows are missing."""

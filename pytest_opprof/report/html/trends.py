@@ -9,31 +9,19 @@ from pytest_opprof.units import Unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendPoint:
-    """A metric in one run.
+    """A metric in one run."""
 
-    Attributes:
-        title: The run's date and commit.
-        value: Of a step, in the metric's unit; None if unknown.
-        is_change: Whether the trend changes here.
-        because: What changed in the environment since the run before, in words.
-    """
-
-    title: str
-    value: float | None
-    is_change: bool = False
-    because: str = ""
+    title: str  # the run's date and commit
+    value: float | None  # of a step, in the metric's unit; None if unknown
+    is_change: bool = False  # whether the trend changes here
+    because: str = ""  # what changed in the environment since the run before, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricTrend:
-    """A metric of a test over the runs of a history, oldest first.
-
-    Attributes:
-        points: One per run.
-        note: Why expected change points are missing; empty otherwise.
-    """
+    """A metric of a test over the runs of a history, oldest first."""
 
     label: str
     unit: Unit
-    points: tuple[TrendPoint, ...]
-    note: str = ""
+    points: tuple[TrendPoint, ...]  # one per run
+    note: str = ""  # why expected change points are missing; empty otherwise
