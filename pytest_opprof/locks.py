@@ -39,13 +39,8 @@ def opened(path: Path, *, mode: int = 0o666) -> int:
 def hold(descriptor: int, *, shared: bool = False, limit_s: float = LONGEST_S) -> None:
     """Lock a file against other processes until its descriptor is closed.
 
-    Args:
-        shared: Allow other shared holders. Windows has no such locks and takes an exclusive one.
-        limit_s: How long to wait for the current holder, in seconds. A stopped process never lets go.
-
-    Raises:
-        TimeoutError: Another process holds it; the message says which, as far as the system tells.
-        OSError: The file system has no locks.
+    Windows has no shared locks and takes an exclusive one. A stopped process never lets go: after `limit_s` a
+    TimeoutError says which process holds the lock, as far as the system tells.
     """
     deadline = time.monotonic() + limit_s
     while not _is_held(descriptor, shared=shared):

@@ -89,11 +89,7 @@ def _add_moving(actions: Actions) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen action.
-
-    Raises:
-        OpprofError: There is no such baseline or run, or the store cannot be read or written.
-    """
+    """Run the chosen action."""
     args.act(store_of(args.store), args)
     return 0
 

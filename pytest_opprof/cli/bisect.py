@@ -56,11 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Search, and print each measurement and the answer.
-
-    Raises:
-        OpprofError: An argument is invalid, or the metric cannot be measured.
-    """
+    """Search, and print each measurement and the answer."""
     from pytest_opprof.experiment.bisect import Bisection, question_of
 
     here = Path.cwd()

@@ -31,11 +31,7 @@ def add_capture_options(parser: argparse.ArgumentParser, *, stack: bool) -> None
 
 
 def capture_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The chosen options as arguments of `profile`.
-
-    Raises:
-        UsageError: The share of ops to record is invalid.
-    """
+    """The chosen options as arguments of `profile`."""
     from pytest_opprof.capture.sampling import parse_sampling  # needs no command else
 
     return {

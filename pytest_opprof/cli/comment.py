@@ -63,11 +63,7 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Comment, and say what was done.
-
-    Raises:
-        OpprofError: A file or a baseline cannot be read, or the forge refuses the comment.
-    """
+    """Comment, and say what was done."""
     from pytest_opprof.baselines.git import Git
     from pytest_opprof.forge.commenting import When, Wish
 

@@ -92,11 +92,7 @@ def _add_ingest(actions: Actions) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen action.
-
-    Raises:
-        OpprofError: The extra is not installed, or files, tables or a query are invalid.
-    """
+    """Run the chosen action."""
     return int(args.act(args))
 
 

@@ -63,11 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Import runs or compact the history, then print the trend of a test if one is named.
-
-    Raises:
-        OpprofError: No such test or metric, or the history cannot be read or written.
-    """
+    """Import runs or compact the history, then print the trend of a test if one is named."""
     if args.tables is not None:
         from pytest_opprof.cli.history_tables import run_on_tables
 
@@ -117,17 +113,7 @@ def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
 def trends_of(
     log: HistoryLog, test: str, *, metric: str | None, name: str | None
 ) -> tuple[list[Trend], tuple[str, ...]]:
-    """The trends of a test, and notes on the skipped parts of the history.
-
-    Args:
-        test: The test's id, or a part that no other test has.
-        metric: As the user wrote it; None for the number of ops and the CPU time of a step.
-        name: Use only runs saved under this name.
-
-    Raises:
-        UsageError: No such test or metric, or no run of that name.
-        StoreError: The history cannot be read.
-    """
+    """The trends of the test with this id, or part of an id, and notes on skipped parts of the history."""
     from pytest_opprof.history.reader import HistoryReader
     from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics
 

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_on_tables(args: argparse.Namespace) -> list[Trend]:
-    """Import runs, compact the tables or print a metric's changes; return the named test's trends, if any.
-
-    Raises:
-        OpprofError: No such test or metric, or the tables cannot be read or written.
-    """
+    """Import runs, compact the tables or print a metric's changes; return the named test's trends, if any."""
     if args.sources:
         print("\n".join(_imported(args.tables, args.sources, repo=args.repo)))
     elif args.repo:

@@ -1,7 +1,8 @@
 """The command line: run a command, and print its error as a sentence.
 
 A command is a module of this package with ``HELP``, ``EXAMPLE``, ``add_arguments(parser)`` and ``run(args) ->
-int``. Its name in `GROUPS` registers it. Only the requested command is imported.
+int``, which may raise any `OpprofError`. Its name in `GROUPS` registers it. Only the requested command is
+imported.
 """
 
 from __future__ import annotations
@@ -40,11 +41,7 @@ _SIGPIPE = 13  # Windows does not name it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``opprof``; return 0 if passed, 1 if a gate failed, 2 on usage, 3 and up on trouble (see `errors`).
-
-    Args:
-        argv: The arguments after the program's name (default: those of this process).
-    """
+    """Run ``opprof``; return 0 if passed, 1 if a gate failed, 2 on usage, 3 and up on trouble (`errors`)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         _make_usable()
@@ -196,15 +193,12 @@ def _say(message: str) -> None:
 
 
 def _make_usable() -> None:
-    """Print escapes for characters that the terminal lacks, instead of failing; stand in for closed streams.
-
-    Raises:
-        StoreError: Standard output is closed: the next file that is opened would get what is printed.
-    """
+    """Print escapes for characters that the terminal lacks, rather than fail; stand in for closed streams."""
     # Python has None for a closed stream.
     sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115  # it stays
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115  # it stays
     if not sys.stdout:
+        # The next file that is opened would get what is printed.
         raise StoreError("standard output is closed. To print nothing, send it to /dev/null")
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

@@ -29,11 +29,7 @@ _READS: Final = ToolAnnotations(
 
 
 def server(store: str | None) -> MCPServer[Any]:
-    """The server of the project around the current folder.
-
-    Args:
-        store: The URI of ``--store``; None for the project's own.
-    """
+    """The server of the project around the current folder, with the project's own store by default."""
     made = _Server(DISTRIBUTION, version=version(), instructions=_INSTRUCTIONS, log_level="ERROR")
     tools = Tools(store)
     for tool in (tools.list_runs, tools.show_run, tools.compare_runs, tools.show_history):

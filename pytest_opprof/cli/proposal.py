@@ -42,11 +42,7 @@ class _Part:
 
 
 def try_tests(folder: Path, pytest_args: Sequence[str]) -> list[Tried]:
-    """Run a project's tests twice, all of them marked, in a new process each time.
-
-    Raises:
-        UsageError: Pytest ran no tests, or nothing can be measured here.
-    """
+    """Run a project's tests twice, all of them marked, in a new process each time."""
     runs = [_run(folder, pytest_args) for _ in range(_RUNS)]
     results = defaultdict(list)
     for run in runs:

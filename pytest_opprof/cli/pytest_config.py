@@ -48,12 +48,7 @@ class Section:
         return {key: value for key, value in values.items() if key not in self.values}
 
     def extend(self, values: Mapping[str, Value]) -> None:
-        """Set the missing values, under the section's title.
-
-        Raises:
-            UsageError: The section cannot be extended line by line.
-            StoreError: The file cannot be written; it is unchanged.
-        """
+        """Set the missing values under the section's title; UsageError if that is not safe."""
         lines = "".join(f"{key} = {self._written(value)}\n" for key, value in self.missing(values).items())
         text, header = self.text, rf"^\[{re.escape(self.title)}\][ \t]*(?:[#;].*)?(?:\r?\n|\Z)"
         if not self.exists:
@@ -82,11 +77,7 @@ class Section:
 
 
 def pytest_section(folder: Path) -> Section:
-    """The section that pytest reads in a folder, or a new one in pyproject.toml, else in a new pytest.ini.
-
-    Raises:
-        UsageError: A file cannot be read, or is not valid TOML or INI.
-    """
+    """The section that pytest reads in a folder, or a new one in pyproject.toml, else in a new pytest.ini."""
     return (
         _found_in(folder)
         or _read_file(folder / "pyproject.toml")
@@ -95,11 +86,7 @@ def pytest_section(folder: Path) -> Section:
 
 
 def enclosing_section(folder: Path) -> Section | None:
-    """The section that pytest reads when started in a folder: from there, or the nearest folder above.
-
-    Raises:
-        UsageError: A file cannot be read, or is not valid TOML or INI.
-    """
+    """The section that pytest reads when started in a folder: from there, or the nearest folder above."""
     folder = folder.resolve()
     found = (_found_in(each) for each in (folder, *folder.parents))
     return next((section for section in found if section is not None), None)

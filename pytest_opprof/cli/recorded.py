@@ -51,11 +51,7 @@ class Start:
 
     @classmethod
     def now(cls, args: argparse.Namespace) -> Start:
-        """Check the options of `add_recording_options`, and take the current state.
-
-        Raises:
-            OpprofError: The sort key is unknown, or there is no such run to compare with.
-        """
+        """Check the options of `add_recording_options`, and take the current state."""
         from pytest_opprof.events.function_event_avg import FunctionEventAvg
         from pytest_opprof.events.table import sort_rows
 
@@ -73,12 +69,7 @@ class Start:
 
 
 def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> list[Line | str]:
-    """The table under its title, and a warning if it has no ops of torch.
-
-    Args:
-        args: The options of `add_recording_options`.
-        recorded: A profile of one cycle.
-    """
+    """The table of a profile's only cycle under its title, and a warning if it has no ops of torch."""
     from pytest_opprof.capture.collector import Collector
     from pytest_opprof.report.trace_tables import recording_title
 
@@ -102,17 +93,9 @@ def write_and_compare(
     start: Start,
     told: list[Line | str],
 ) -> Comparison | None:
-    """Write the requested files, and return the comparison if one was requested.
+    """Write the requested files, add a line on each to `told`, and return the requested comparison.
 
-    Args:
-        args: The options of `add_recording_options`.
-        recorded: A profile of one cycle.
-        name: The name of the run's test.
-        passed: Whether the code succeeded; otherwise its numbers are not judged.
-        told: Gets a line for each file.
-
-    Raises:
-        OpprofError: A file cannot be written, or the runs cannot be compared.
+    The numbers are not judged unless the code has `passed`.
     """
     with contextlib.chdir(start.folder):
         if args.trace is not None:

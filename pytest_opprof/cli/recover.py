@@ -44,11 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Report each dead process that was in a test or recorded something.
-
-    Raises:
-        OpprofError: A trace cannot be written, or there is no such folder.
-    """
+    """Report each dead process that was in a test or recorded something."""
     from pytest_opprof.recovery.death_report import told
     from pytest_opprof.recovery.deaths import death_of, write_trace
     from pytest_opprof.recovery.sessions import left_sessions, remove

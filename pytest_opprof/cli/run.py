@@ -38,12 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program, then write and print the recording.
-
-    Raises:
-        SystemExit: The program raised it with a code other than 0.
-        OpprofError: There is no such program or baseline, or nothing can be recorded or written.
-    """
+    """Run the program, write and print the recording; end with the program's own exit code if not 0."""
     from pytest_opprof.profiler.program import Program, run_program
 
     if not args.program:

@@ -53,11 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen action.
-
-    Raises:
-        OpprofError: A trace cannot be read, or the run cannot be written.
-    """
+    """Run the chosen action."""
     args.act(args)
     return 0
 

@@ -16,12 +16,7 @@ _MEMORY: Final = "900MB"
 
 
 class Database:
-    """Views of windows: ``ranks`` of all files, ``ops``, ``collectives`` and ``steps`` of the good ones.
-
-    Raises:
-        UsageError: No window has a rank that was read.
-        StoreError: A part cannot be read.
-    """
+    """Views of windows: ``ranks`` of all files, ``ops``, ``collectives`` and ``steps`` of the good ones."""
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self._duckdb = needed("duckdb")
@@ -78,12 +73,7 @@ class Database:
         ]
 
     def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows.
-
-        Raises:
-            UsageError: DuckDB refuses the statement.
-            StoreError: A part cannot be read.
-        """
+        """Run a statement and return its rows."""
         return self.rows(text, *values)[1]
 
     def rows(self, text: str, *values: object) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -52,20 +52,9 @@ def ingest(
 ) -> list[RankFile]:
     """Read a trace per rank into the tables of a job, replacing an earlier window of the same name.
 
-    Args:
-        source: A folder, a pattern or an address of traces.
-        tables: The path or address of all jobs' tables.
-        window: The name of this part of the job, such as a night or a cycle.
-        executor: Runs the tasks: threads, processes, a Dask client's `get_executor()`.
-        progress: Called with the number of files done and of all files.
-        is_alive: Asked now and then whether the executor can still answer.
-
-    Returns:
-        The manifest: each file by rank, with its status.
-
-    Raises:
-        UsageError: There are no traces, or `tables` would be read as a pattern.
-        StoreError: Traces cannot be listed, or the manifest cannot be written.
+    Source and tables are paths or addresses. `progress` gets the number of files done and of all files, and
+    `is_alive` says whether the executor can still answer. The answer is the manifest: each file by rank, with
+    its status.
     """
     if any(letter in tables for letter in "*?["):
         raise UsageError(f"{tables}: tables cannot be read there: choose a path without *, ? and [")
@@ -188,11 +177,7 @@ def _told(error: BaseException) -> str:
 
 
 def map_batch(batch: Batch) -> list[RankFile]:
-    """Read a batch's files and write their rows as one part; runs in a worker.
-
-    Raises:
-        StoreError: The part cannot be written.
-    """
+    """Read a batch's files and write their rows as one part; runs in a worker."""
     read: list[RankFile] = []
     rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
     for number, file in batch.files:

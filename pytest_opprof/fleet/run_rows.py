@@ -39,11 +39,7 @@ def with_run(one: RankFile, run: Run) -> RankFile:
 
 
 def run_rows(run: Run, *, rank: int, file: int) -> RankRows:
-    """A run's rows for each table.
-
-    Raises:
-        DocumentError: No test was measured, or a test that ran was not, so the rank cannot be judged.
-    """
+    """A run's rows for each table; DocumentError if none of its tests, or not each that ran, was measured."""
     tests = sorted(filter(_is_measured, run.tests), key=lambda test: test.node_id)
     if not tests:
         raise DocumentError("no test was measured")

@@ -24,15 +24,7 @@ _NUMBER: Final = re.compile(r"(\d{1,7})")
 
 
 def list_files(source: str) -> list[SourceFile]:
-    """The traces in a folder and its subfolders, or those that match a pattern, by rank.
-
-    Args:
-        source: A path, or an address such as ``s3://bucket/traces``; with ``*``, ``?`` or ``[`` a pattern.
-
-    Raises:
-        UsageError: There are none.
-        StoreError: They cannot be listed.
-    """
+    """The traces below a folder or an address such as ``s3://bucket``, or that match a pattern, by rank."""
     files, path = needed("fsspec.core").url_to_fs(source)
     try:
         found = [_file(files, info) for info in _listed(files, path)]
@@ -69,12 +61,7 @@ def _named_rank(path: str) -> int:
 
 
 def read_file(file: SourceFile) -> TraceFile | Run:
-    """Read a trace, streamed from wherever it is, or a run.
-
-    Raises:
-        OSError: It cannot be read.
-        DocumentError: It is neither, or it is damaged.
-    """
+    """Read a trace, streamed from wherever it is, or a run; DocumentError if it is neither."""
     where = file.path.removeprefix("file://")
     pieces = _pieces(file.path)
     first = list(itertools.islice(pieces, 2))  # without gzip the first piece is two bytes

@@ -31,11 +31,7 @@ class GitHubJob:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitHubJob:
-        """Read a job from environment variables.
-
-        Raises:
-            UsageError: One is missing or malformed, as outside of GitHub Actions.
-        """
+        """Read a job from environment variables; UsageError outside of GitHub Actions."""
         server, repository, run, summary = (
             environment.get(f"GITHUB_{name}")
             for name in ("SERVER_URL", "REPOSITORY", "RUN_ID", "STEP_SUMMARY")
@@ -57,11 +53,7 @@ class GitHubJob:
         return f"{self.server}/{repository}/blob/{commit}/" if self.server and repository and commit else None
 
     def checked_token(self) -> str:
-        """The token.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """The token; UsageError if there is none."""
         if not self.token:
             raise UsageError("there is no token: set GITHUB_TOKEN in the step's env to ${{ github.token }}")
         return self.token
@@ -86,12 +78,7 @@ class GitLabJob:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitLabJob:
-        """Read a job from environment variables.
-
-        Raises:
-            UsageError: One is missing or malformed, as outside of GitLab CI.
-            ForgeError: The commit's id is malformed.
-        """
+        """Read a job from environment variables; UsageError outside of GitLab CI."""
         whose = "GitLab CI"
         # A fork's merge request runs in the fork's project, but belongs to its target project.
         project = "CI_MERGE_REQUEST_PROJECT_ID"
@@ -126,11 +113,7 @@ class GitLabJob:
         return JOB_TOKEN in self.token
 
     def checked_token(self) -> Mapping[str, str]:
-        """The header with the token.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """The header with the token; UsageError if there is none."""
         if not self.token:
             raise UsageError(
                 "there is no token: set the CI/CD variable GITLAB_TOKEN to a project access token (scope api)"

@@ -64,13 +64,7 @@ def comment_text(judged: Judged, wish: Wish, *, is_gitlab: bool) -> str:
 
 
 def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
-    """Comment on this job's pull request.
-
-    Raises:
-        ForgeError: GitHub does not answer, or refuses; the summary is written.
-        UsageError: The job's event is ``workflow_run``, or there is no token.
-        DocumentError: Another commit was measured.
-    """
+    """Comment on this job's pull request."""
     event = read_event(job.event)
     if isinstance(event, Completed):
         raise UsageError("this job runs for another workflow's run (workflow_run): add --from-event")
@@ -90,13 +84,7 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
 
 
 def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
-    """Comment on this job's merge request.
-
-    Raises:
-        ForgeError: GitLab does not answer, or refuses.
-        UsageError: There is no token.
-        DocumentError: Another commit was measured.
-    """
+    """Comment on this job's merge request."""
     if job.merge_request is None:
         return Done(told=_NOWHERE.replace("pull request", "merge request"))
     _refuse_other_commit(judged, job.head, job.commit)
@@ -120,16 +108,7 @@ def comment_from_event(
     output: Path | None,
     now: datetime,
 ) -> Done:
-    """Comment on the pull request whose own job uploaded a run.
-
-    Args:
-        job: A job of a ``workflow_run`` workflow.
-        output: The file for the comparison; None for none.
-
-    Raises:
-        ForgeError: GitHub does not answer, or refuses; the summary is written.
-        OpprofError: Our own store or baseline cannot be read, or the comparison cannot be written.
-    """
+    """Comment, in a job of ``workflow_run``, on the pull request whose own job uploaded a run."""
     event = read_event(job.event)
     if not isinstance(event, Completed):
         raise UsageError("--from-event is for workflows that run on workflow_run, and this one does not")

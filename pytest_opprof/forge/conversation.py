@@ -62,20 +62,12 @@ class Conversation:
         self._author = author
 
     def head(self) -> str:
-        """The pull request's current commit.
-
-        Raises:
-            ForgeError: The forge does not give it.
-        """
+        """The pull request's current commit."""
         answer = self._api.ask("GET", self._places.request, needs=self._places.reads)
         return answer.fields.text(*self._places.head)
 
     def author(self) -> Author:
-        """The token's user, or the fallback if the token may not ask.
-
-        Raises:
-            ForgeError: The forge does not answer.
-        """
+        """The token's user, or the fallback if the token may not ask."""
         if self._author is not None:
             return Author(name=self._author)
         try:
@@ -87,11 +79,7 @@ class Conversation:
         return self._user(answer.fields.inside(*self._places.token_user))
 
     def comments(self) -> Sequence[Comment]:
-        """All comments, on all pages.
-
-        Raises:
-            ForgeError: The forge does not list them.
-        """
+        """All comments, on all pages."""
         places = self._places
         pages = self._api.pages(places.comments, needs=places.reads, params=places.query)
         # Comments by the forge itself, and by deleted accounts, are skipped.
@@ -99,21 +87,13 @@ class Conversation:
         return [self._comment(item) for item in said if item.has(places.user)]
 
     def create(self, body: str) -> Comment:
-        """Write a new comment.
-
-        Raises:
-            ForgeError: The forge does not take it.
-        """
+        """Write a new comment."""
         places = self._places
         answer = self._api.ask("POST", places.comments, needs=places.writes, content={"body": body})
         return self._comment(answer.fields)
 
     def update(self, number: int, body: str) -> bool:
-        """Replace a comment's text; False if the comment no longer exists.
-
-        Raises:
-            ForgeError: The forge does not take it.
-        """
+        """Replace a comment's text; False if the comment no longer exists."""
         places = self._places
         path = f"{places.comment}/{number}"
         answer = self._api.ask(
@@ -122,11 +102,7 @@ class Conversation:
         return answer.status not in places.gone
 
     def delete(self, number: int) -> None:
-        """Remove a comment if it still exists.
-
-        Raises:
-            ForgeError: The forge does not remove it.
-        """
+        """Remove a comment if it still exists."""
         places = self._places
         self._api.ask("DELETE", f"{places.comment}/{number}", needs=places.writes, also=places.gone)
 

@@ -39,12 +39,7 @@ class Completed:
 
 
 def read_event(path: Path) -> Opened | Completed | None:
-    """Read an event; None if it is neither a pull request's nor the end of a workflow's run.
-
-    Raises:
-        StoreError: The file cannot be read.
-        ForgeError: It is not an event of GitHub.
-    """
+    """Read an event; None if it is neither a pull request's nor the end of a workflow's run."""
     where = shown(path)
     try:
         event = Fields(parse(read_bytes(path), where=where), where=where)

@@ -73,12 +73,7 @@ class NoResult:
 def compare_uploaded(
     api: Api, event: Completed, *, baselines: Baselines, now: datetime
 ) -> Compared | NoResult:
-    """Compare the run that a workflow uploaded; `now` is for the baseline's age.
-
-    Raises:
-        ForgeError: GitHub does not answer, or not as expected.
-        OpprofError: Our own store, baseline or list of accepted values cannot be read.
-    """
+    """Compare the run that a workflow uploaded; `now` is for the baseline's age."""
     if event.cause != _PULL_REQUEST:
         return NoResult(reason=f"the finished run was for the event {event.cause}, not for a pull request")
     pull_request = _pull_request_of(api, event)

@@ -29,12 +29,7 @@ class RetryPolicy:
     draw: Callable[[], float] = random.random
 
     def pause(self, tried: int, headers: Mapping[str, str]) -> float:
-        """Seconds to wait before the next try: as the API asks, else twice as long each time.
-
-        Args:
-            tried: The attempts so far, at least 1.
-            headers: The answer's, with names in lower case; empty without an answer.
-        """
+        """Seconds to wait before the next try: as the API asks, else twice as long each time."""
         asked = _seconds(headers.get("retry-after"))
         if asked is None and headers.get("x-ratelimit-remaining") == "0":
             reset = _seconds(headers.get("x-ratelimit-reset"))

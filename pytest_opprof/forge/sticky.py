@@ -59,14 +59,9 @@ def sticky_key(repository: str, pull_request: int, configuration: str) -> str:
 
 
 def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str:
-    """Make this our only comment with its key on the pull request, and say what was done.
+    """Make this our only comment with its marker's key on the pull request, and say what was done.
 
-    Args:
-        body: The comment; it begins with its marker.
-        creates: Whether to write it if there is none yet.
-
-    Raises:
-        ForgeError: The forge does not answer, or refuses.
+    If there is none yet, it is written only if `creates`.
     """
     marker = Marker.of(body)
     assert marker is not None, "who renders a comment begins with its marker"

@@ -60,11 +60,7 @@ class Chunk:
 
 
 def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> Chunk:
-    """Read the entries of a segment from an offset on, without definitions whose digests are known.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
+    """Read the entries of a segment from an offset on, without definitions whose digests are known."""
     with store_errors(path, "cannot be read"), open_regular(path) as file:
         file.seek(start)
         data = file.read()

@@ -29,16 +29,7 @@ class Found:
 
 
 def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Found:
-    """Read runs.
-
-    Args:
-        paths: Run files, or folders to search for them.
-        known: The ids of the history's runs.
-
-    Raises:
-        StoreError: A path cannot be read.
-        DocumentError: A named file is not a run.
-    """
+    """Read the runs in files and below folders; DocumentError if a file that is named is not a run."""
     notes: list[str] = []
     runs: dict[str, Run] = {}
     passed_over = set()
@@ -60,16 +51,7 @@ def find_for_tables(
 ) -> tuple[list[ToldRun], int, tuple[str, ...]]:
     """Find runs for the tables: in run files, which have the times of ops, and else in logs.
 
-    Args:
-        paths: Run files, or folders to search for them and for logs.
-        known: The ids of the tables' runs.
-
-    Returns:
-        The runs that the tables lack, how many they already have, and sentences on files without a run.
-
-    Raises:
-        StoreError: A path cannot be read.
-        DocumentError: A named file is not a run.
+    The answer: the runs that the tables lack, how many they have already, sentences on files without a run.
     """
     found = find_runs(paths, known=known, git=git)
     both = zip(found.records, found.runs, strict=True)

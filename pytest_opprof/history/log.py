@@ -63,21 +63,13 @@ class Compacted:
 
 
 class HistoryLog:
-    """The log of one store.
-
-    Attributes:
-        folder: The folder of its segments; it need not exist.
-    """
+    """The log of one store; the folder of its segments need not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def segments(self) -> tuple[Segment, ...]:
-        """The files of the log, by name.
-
-        Raises:
-            StoreError: The folder cannot be read.
-        """
+        """The files of the log, by name."""
         with store_errors(self.folder, "cannot be read"):
             found = [(path, path.stat()) for path in sorted(self.folder.glob(f"*{SUFFIX}"))]
         return tuple(
@@ -85,11 +77,7 @@ class HistoryLog:
         )
 
     def records(self) -> Iterator[RunRecord]:
-        """The runs of all segments, each once.
-
-        Raises:
-            StoreError: A segment cannot be read.
-        """
+        """The runs of all segments, each once."""
         contents = _Contents(self.segments())
         seen = set()
         for record in contents.records(contents.segments):
@@ -98,11 +86,7 @@ class HistoryLog:
                 yield record
 
     def append(self, records: Iterable[RunRecord]) -> int:
-        """Add the runs that have tests, and count them.
-
-        Raises:
-            StoreError: The log cannot be written; it is unchanged.
-        """
+        """Add the runs that have tests, and count them; after a StoreError the log is unchanged."""
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             return self._write(records, to=self._current())
 
@@ -111,9 +95,6 @@ class HistoryLog:
 
         If every CI job begins a segment, there are soon many, each with its own definitions. A damaged one
         stays, because what cannot be read in it may be repaired from a copy.
-
-        Raises:
-            StoreError: The log cannot be read or written; it is unchanged.
         """
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             contents = _Contents(self.segments())

@@ -100,11 +100,7 @@ def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
 
 
 def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
-    """Write the runs that have tests and that the tables lack, one part for each month, and count them.
-
-    Raises:
-        StoreError: They cannot be written.
-    """
+    """Write the runs that have tests and that the tables lack, one part for each month, and count them."""
     months: defaultdict[str, list[ToldRun]] = defaultdict(list)
     for one in told:
         if one.record.tests:
@@ -115,11 +111,7 @@ def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
 
 
 def run_ids(root: str, repo: str) -> set[str]:
-    """The ids of a repository's runs in the tables.
-
-    Raises:
-        StoreError: They cannot be read.
-    """
+    """The ids of a repository's runs in the tables."""
     files, path = needed("fsspec.core", by=NEEDED_BY).url_to_fs(root)
     found = set[str]()
     try:
@@ -137,9 +129,6 @@ def compact(root: str) -> tuple[int, int]:
 
     If this is killed before the last part is removed, some runs are there twice: readers count them once, and
     the next call removes the rest.
-
-    Raises:
-        StoreError: A part cannot be read or written; no run is lost.
     """
     files, path = needed("fsspec.core", by=NEEDED_BY).url_to_fs(root)
     path = path.rstrip("/")

@@ -81,12 +81,7 @@ class Change:
 class HistoryTables:
     """The history's tables at a path or an fsspec address.
 
-    Args:
-        where: An SQL condition that selects runs; numbers in text compare as numbers.
-
-    Raises:
-        UsageError: There are no tables, DuckDB refuses the condition, or no run meets it.
-        StoreError: They cannot be read.
+    An SQL condition may select runs; in it numbers in text compare as numbers.
     """
 
     def __init__(self, root: str, *, where: str | None = None) -> None:
@@ -184,9 +179,6 @@ class HistoryTables:
 
         The first selected run is compared with the last run before it. So if a condition selects a release of
         torch, a change that came with that release is found.
-
-        Raises:
-            UsageError: The metric is a time.
         """
         if path.metric.family is not Family.EXACT:
             raise UsageError(f"{path} differs in every run: name one test to see its trend")

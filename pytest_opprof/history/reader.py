@@ -32,24 +32,13 @@ class Result:
     measured: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Results:
-    """A test's results, oldest commit first; kept by column, because there may be 100,000.
+    """A test's results, oldest commit first; kept by column, because there may be 100,000."""
 
-    Args:
-        head_of: Gives the run and environment of a result by its index.
-        counts: The exact metrics of each.
-        measured: The varying values of each.
-    """
-
-    def __init__(
-        self,
-        head_of: Callable[[int], tuple[RunHead, Environment]],
-        counts: Sequence[Counts],
-        measured: Sequence[Sequence[int]],
-    ) -> None:
-        self.head_of = head_of
-        self.counts = counts
-        self.measured = measured
+    head_of: Callable[[int], tuple[RunHead, Environment]]  # gives a result's run by its index
+    counts: Sequence[Counts]
+    measured: Sequence[Sequence[int]]  # the varying values of each
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -65,11 +54,7 @@ class Results:
 
 
 class HistoryReader:
-    """The content of a log, whose folder need not exist, read once.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
+    """The content of a log, whose folder need not exist, read once."""
 
     def __init__(self, log: HistoryLog) -> None:
         self._folder = log.folder

@@ -121,11 +121,7 @@ def counts_definition(counts: Counts) -> Definition:
 
 
 def counts_from(document: Mapping[str, Any]) -> Counts:
-    """Parse what `counts_definition` wrote.
-
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError: It is something else.
-    """
+    """Parse what `counts_definition` wrote; KeyError, TypeError, ValueError, AttributeError for others."""
     steps = _number(document["steps"])
     return Counts(
         node_id=str(document["node_id"]),

@@ -77,11 +77,7 @@ class Trend:
 
 
 def find_test(text: str, tests: Sequence[str], *, where: str = "the history") -> str:
-    """Find the test with this node id, or the only one whose node id contains this text.
-
-    Raises:
-        UsageError: None or several match; it names them, or the nearest.
-    """
+    """Find the test with this node id, or the only one whose id contains it; else UsageError."""
     if text in tests:
         return text
     found = [test for test in tests if text in test]
@@ -104,14 +100,9 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
 def wanted_metrics(
     metric: str | None, results: Results, *, has_times_of_ops: bool = False
 ) -> tuple[MetricPath, ...]:
-    """The metrics to show.
+    """The metric that the user wrote; without one, the number of ops (else ranges) per step and their time.
 
-    Args:
-        metric: As the user wrote it; None for the number of ops (else ranges) per step and their time.
-        has_times_of_ops: Whether the results are from tables, which have times of ops.
-
-    Raises:
-        UsageError: The metric does not exist, or the history does not keep it.
+    Only tables have times of ops.
     """
     if metric is None:
         has_ops = any(OPS_COUNT.name in counts.totals for counts in results.counts)

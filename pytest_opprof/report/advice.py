@@ -165,12 +165,7 @@ RULES: Final = (
 def advice(
     changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], text: str
 ) -> Rule | None:
-    """The anti-pattern of a cause; None if none is known.
-
-    Args:
-        roots: See `Facts`; at least one.
-        text: See `Facts`.
-    """
+    """The anti-pattern of a cause, whose `roots` and `text` are those of `Facts`; None if none is known."""
     risen: dict[str, int] = {}
     recorded = set()
     for change in changes:

@@ -89,11 +89,7 @@ def blocks_of(test: TestComparison) -> list[Block]:
 
 
 def blocks_in_lines(test: TestComparison, *, width: int, show: str | None) -> list[list[str]]:
-    """The blocks of a test as text: names, lines and numbers are never cut.
-
-    Args:
-        show: See `section.failure_section`.
-    """
+    """The blocks of a test as text: names, lines and numbers are never cut."""
     blocks = blocks_of(test)
     kept = blocks if show == "" else blocks[:_MOST_BLOCKS]
     told = [
@@ -115,11 +111,7 @@ def left_out(number: int, noun: str, show: str | None) -> str:
 
 
 def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[str]:
-    """Changes as ``NAME base -> head +n words``, in columns if they fit.
-
-    Args:
-        rows: Each change with its indented name, and the words after it.
-    """
+    """Indented names, changes and words as ``NAME base -> head +n words``, in columns if they fit."""
     cells = [(escaped(name), *numbers_of(change).values(), words) for name, change, words in rows]
     before, after, rise = (max((len(cell[at]) for cell in cells), default=0) for at in (1, 2, 3))
     numbers = before + after + rise + len(" -> ") + 2

@@ -32,12 +32,7 @@ _IDLE: Final = (
 def collective_lines(
     found: Sequence[Collective], numbers: Sequence[int], *, rows: int, width: int
 ) -> list[str]:
-    """A line for each collective.
-
-    Args:
-        numbers: The numbers of the steps.
-        rows: How many collectives; all if negative.
-    """
+    """A line for each collective, or the first `rows`; `numbers` are those of the steps."""
     if not found:
         return ["no collectives: the trace has no kernels of NCCL or RCCL"]
     shown = found if rows < 0 else found[:rows]
@@ -68,11 +63,7 @@ def collective_lines(
 def overlap_lines(
     times: Sequence[tuple[int, Sequence[DeviceTime]]], numbers: Sequence[int], *, width: int
 ) -> list[str]:
-    """A line for each device and step: computing, communicating, and both at once.
-
-    Args:
-        numbers: The numbers of the steps; none if the trace has no steps.
-    """
+    """A line for each device and step: computing, communicating, and both at once."""
     return _of_devices(_OVERLAP, times, numbers, _overlap, width=width)
 
 
@@ -87,11 +78,7 @@ def _overlap(one: DeviceTime) -> list[str]:
 def idle_lines(
     times: Sequence[tuple[int, Sequence[DeviceTime]]], numbers: Sequence[int], *, width: int
 ) -> list[str]:
-    """A line for each device and step: how long nothing ran, and why.
-
-    Args:
-        numbers: The numbers of the steps; none if the trace has no steps.
-    """
+    """A line for each device and step: how long nothing ran, and why."""
     return _of_devices(_IDLE, times, numbers, _idle, width=width)
 
 

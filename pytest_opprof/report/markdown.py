@@ -69,13 +69,9 @@ def markdown_comment(
     links: Links = _NO_LINKS,
     self_reported: bool = False,
 ) -> str:
-    """The comment of a pull request.
+    """The comment of a pull request, in at most `limit` bytes; its marker, the first line, identifies it.
 
-    Args:
-        comparison: With times or without.
-        marker: The caller's HTML comment, which identifies this one; it is the first line.
-        limit: The page's most bytes.
-        self_reported: Say that the pull request's own code produced the numbers.
+    `self_reported` says that the pull request's own code produced the numbers.
     """
     rest = _linked("the job summary", links.summary)
     return _page(comparison, limit=limit, rest=rest, links=links, marker=marker, self_reported=self_reported)
@@ -134,11 +130,7 @@ def _page(
 def _causes(
     summary: Summary, names: Mapping[str, str], *, source: str | None, room: int
 ) -> tuple[list[str], set[str]]:
-    """The causes of failures, each with the command that accepts it, numbered as everywhere.
-
-    Returns:
-        The lines of the causes that fit, and the node ids of their tests.
-    """
+    """The causes that fit, each with the command that accepts it, and the node ids of their tests."""
     causes = common_causes(summary.exact)
     lines: list[str] = []
     told: set[str] = set()
@@ -186,11 +178,8 @@ def _headline(summary: Summary) -> list[str]:
 def _ordered(summary: Summary, *, told: Container[str]) -> tuple[list[Row], list[Row]]:
     """The rows of the first table, and the failing rows beyond it.
 
-    Each failing test has a row there, however many fail, unless its cause is above. If few do, the table has
-    their other rows and other changes too, until it is as long as can be read at a glance.
-
-    Args:
-        told: Node ids of the tests with causes above; all their rows are beyond the table.
+    Each failing test has a row there, however many fail, unless its cause is above (it is in `told`). If few
+    do, the table has their other rows and other changes too, until it is as long as can be read at a glance.
     """
     known = [row for test in summary.tests if test.node_id in told for row in test.failing_rows]
     failing = [test.failing_rows for test in summary.tests if test.is_failing and test.node_id not in told]

@@ -36,10 +36,7 @@ def cause_in_markdown(
 ) -> list[str]:
     """A cause: the block of its first test, its tests, and the command that accepts it.
 
-    Args:
-        names: See `causes.names_of`.
-        accept: See `causes.acceptance`.
-        source: The address below which the head's files lie; None for no links to lines.
+    Lines are links if `source` is the address below which the head's files lie.
     """
     lines = []
     first = cause.tests[0]

@@ -56,11 +56,7 @@ class Fold:
 
 
 def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
-    """All folds, the most useful first.
-
-    Args:
-        shown: The rows that the page has already.
-    """
+    """All folds, the most useful first, without the rows that are shown already."""
     known = set(map(id, shown))
     for test in summary.tests:
         if test.is_failing:

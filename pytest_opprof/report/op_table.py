@@ -158,13 +158,8 @@ def op_table(
 ) -> list[str]:
     """The key averages over all active steps as torch.profiler prints them, line by line.
 
-    Args:
-        sort_by: One of `SORT_KEYS`; the largest first, names in alphabetical order.
-        rows: How many rows; all if negative.
-        columns: The titles to show, of `COLUMNS`; None for all that have values. The name is always there.
-
-    Raises:
-        UsageError: The key or column is unknown.
+    All rows if negative. Columns are titles of `COLUMNS`, by default those that have values; the name is
+    always there. UsageError if a title, or the key of `SORT_KEYS`, is unknown.
     """
     shown = _shown(columns, test.ops)
     ordered = sorted_ops(test.ops, sort_by)
@@ -205,11 +200,7 @@ def _notes(test: TestResult, whole: _Whole) -> Iterator[str]:
 
 
 def sorted_ops(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
-    """Rows in the order of a table: the largest first, names in alphabetical order.
-
-    Raises:
-        UsageError: No such key.
-    """
+    """Rows in the order of a table: the largest first, names in alphabetical order."""
     if sort_by not in SORT_KEYS:
         raise UsageError(f"unknown sort key {sort_by!r} ({did_you_mean(sort_by, SORT_KEYS)})")
     by_name = sorted(ops, key=lambda row: row.key)

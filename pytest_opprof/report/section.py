@@ -40,12 +40,9 @@ def failure_section(
 ) -> list[str]:
     """A test's section, line by line.
 
-    Args:
-        baseline: The baseline's name, for the command that records it anew; None without one.
-        intended: What to do about an intended rise, such as the command that accepts it; None if no command
-            knows this comparison.
-        show: The command that prints what is left out of a long section; None if there is none, empty to
-            leave nothing out.
+    The name of a baseline is for the command that records it anew. `intended` says what to do about an
+    intended rise, such as the command that accepts it. `show` is the command that prints what is left out of
+    a long section; if it is empty, nothing is left out.
     """
     label = test.verdict.label if test.verdict else "advisory"
     lines = wrapped(f"{label}: {test.reason}" if test.reason else label, width=width)
@@ -62,11 +59,7 @@ def failure_section(
 
 
 def change_lines(test: TestComparison, *, width: int, show: str | None = None) -> list[str]:
-    """A test's changes: its regressions by cause, a table of the others, and the totals.
-
-    Args:
-        show: See `failure_section`.
-    """
+    """A test's changes: its regressions by cause, a table of the others, and the totals."""
     shown = [row for row in change_rows(test) if row.source is not None]
     has_failed = any(row.verdict is Verdict.REGRESSED for row in shown)
     told = [row.change for block in blocks_of(test) for row in block.rows]

@@ -68,11 +68,7 @@ def step_lines(trace: TraceFile, *, width: int) -> list[str]:
 
 
 def difference_lines(found: TraceDifference, *, rows: int, width: int) -> Iterator[Line | str]:
-    """The changes between two traces, the largest change of time first.
-
-    Args:
-        rows: How many ops; all if negative.
-    """
+    """The changes between two traces, the largest change of time first; all `rows` if negative."""
     changed = [op for op in found.ops if op.base != op.head]
     shown = changed if rows < 0 else changed[:rows]
     if found.base_steps:

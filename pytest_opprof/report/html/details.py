@@ -25,12 +25,7 @@ from pytest_opprof.results.run import TestResult
 def test_details(
     test: TestSummary, summary: Summary, *, times: Mapping[str, Any] | None, trends: Sequence[MetricTrend]
 ) -> dict[str, Any]:
-    """Everything that a page shows of a test once it is opened.
-
-    Args:
-        times: Its times in an A/B's document; None without one.
-        trends: Its metrics over the runs of a history.
-    """
+    """Everything that a page shows of a test once it is opened; `times` are those of an A/B's document."""
     exact = test.exact
     return {
         "node_id": test.node_id,

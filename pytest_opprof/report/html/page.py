@@ -28,15 +28,7 @@ _SCRIPTS = "dom units data table boxes tree flame charts ops causes test list pa
 
 
 def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTrend]] | None = None) -> str:
-    """A comparison as a page.
-
-    Args:
-        comparison: Of two runs, of one run alone, or an A/B.
-        history: The metrics of tests over earlier runs, by node id.
-
-    Raises:
-        UsageError: Jinja2 is not installed.
-    """
+    """A comparison as a page, with the metrics of tests over earlier runs by node id."""
     summary = Summary.of(comparison)
     text: str = _template().render(
         **_heading(summary),
