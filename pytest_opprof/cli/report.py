@@ -87,7 +87,7 @@ def _fleet_page(args: argparse.Namespace) -> str | None:
 
 
 def _page_with_history(comparison: Judged, args: argparse.Namespace) -> str:
-    from pytest_opprof.history.page import page_trends
+    from pytest_opprof.history.lines import page_trends
     from pytest_opprof.history.reader import HistoryReader
     from pytest_opprof.report.html.page import html_report
     from pytest_opprof.report.summary import Summary

@@ -14,7 +14,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_INSTALL = "change points of times need ruptures: pip install 'pytest-opprof[stats]'"
 # More points take seconds, and an old change does not matter.
 MOST_POINTS = 2_000
 # The fewest runs of a level: a shorter one is an excursion of the machine.
@@ -43,7 +42,7 @@ def shifts(values: Sequence[float]) -> Shifts:
     try:
         import ruptures  # noqa: PLC0415 - of the extra [stats], and slow to import
     except ImportError:
-        return Shifts(problem=_INSTALL)
+        return Shifts(problem="change points of times need ruptures: pip install 'pytest-opprof[stats]'")
     skipped = max(len(values) - MOST_POINTS, 0)
     logs = [math.log(value + 1) for value in values[skipped:]]
     if len(logs) < 2 * _SHORTEST:

@@ -45,15 +45,6 @@ _DEFINED = re.compile(rb'^\{"define":"([0-9a-f]{16})"', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """A file of the log, with what changes when it does."""
-
-    path: Path
-    size: int
-    modified_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
     """The result of a compaction."""
 
@@ -68,13 +59,10 @@ class HistoryLog:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def segments(self) -> tuple[Segment, ...]:
+    def segments(self) -> tuple[Path, ...]:
         """The files of the log, by name."""
         with store_errors(self.folder, "cannot be read"):
-            found = [(path, path.stat()) for path in sorted(self.folder.glob(f"*{SUFFIX}"))]
-        return tuple(
-            Segment(path=path, size=known.st_size, modified_ns=known.st_mtime_ns) for path, known in found
-        )
+            return tuple(sorted(self.folder.glob(f"*{SUFFIX}")))
 
     def records(self) -> Iterator[RunRecord]:
         """The runs of all segments, each once."""
@@ -103,8 +91,8 @@ class HistoryLog:
             written = self._write(contents.records(whole), to=self._new_segment()) if whole else 0
             for segment in whole:
                 with contextlib.suppress(FileNotFoundError):
-                    segment.path.unlink()
-            kept = tuple(segment.path for segment in contents.segments if not contents.is_whole(segment))
+                    segment.unlink()
+            kept = tuple(segment for segment in contents.segments if segment not in whole)
         return Compacted(runs=written, kept=kept)
 
     def _write(self, records: Iterable[RunRecord], *, to: Path) -> int:
@@ -171,35 +159,35 @@ class HistoryLog:
 class _Contents:
     """What segments define and need, read before their runs."""
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, segments: Sequence[Path]) -> None:
         self.segments = segments
         self._known: dict[str, Definition] = {}
         self._named: dict[Path, set[str]] = {}
         self._damaged: set[Path] = set()
         self._needed: dict[Path, set[str]] = {}
         for segment in segments:
-            chunk = read_entries(segment.path)
+            chunk = read_entries(segment)
             if chunk.damaged:
-                self._damaged.add(segment.path)
+                self._damaged.add(segment)
             self._known.update(definitions_of(chunk.entries))
             runs = [entry for entry in chunk.entries if isinstance(entry, RunEntry)]
-            self._named[segment.path] = {run.head.run_id for run in runs if run.head.name is not None}
-            self._needed[segment.path] = {digest for run in runs for digest in (run.environment, *run.tests)}
+            self._named[segment] = {run.head.run_id for run in runs if run.head.name is not None}
+            self._needed[segment] = {digest for run in runs for digest in (run.environment, *run.tests)}
 
-    def is_whole(self, segment: Segment) -> bool:
+    def is_whole(self, segment: Path) -> bool:
         """Whether each line is read, and all results are defined somewhere.
 
         Half a line at the end is a run that was never added.
         """
-        return segment.path not in self._damaged and self._needed[segment.path] <= self._known.keys()
+        return segment not in self._damaged and self._needed[segment] <= self._known.keys()
 
-    def records(self, segments: Sequence[Segment]) -> Iterator[RunRecord]:
+    def records(self, segments: Sequence[Path]) -> Iterator[RunRecord]:
         """The runs of segments, once for each name that a run was saved under."""
         # A run that is in a segment without its name, because it was saved later.
-        named = set[str]().union(*(self._named[each.path] for each in segments if self.is_whole(each)))
+        named = set[str]().union(*(self._named[each] for each in segments if self.is_whole(each)))
         seen = set()
         for segment in segments:
-            for record in records_of(read_entries(segment.path).entries, self._known):
+            for record in records_of(read_entries(segment).entries, self._known):
                 head = record.head
                 is_renamed = head.name is None and head.run_id in named
                 if not is_renamed and (head.run_id, head.name) not in seen:
@@ -232,7 +220,14 @@ class _Writer:
             if definition.digest not in self._defined:
                 self._defined.add(definition.digest)
                 self._put(f'{{"define":"{definition.digest}","as":{definition.text}}}\n')
-        self._put(_run_line(record))
+        head = to_members(record.head)
+        document = {
+            "run": head.pop("run_id"),
+            **head,
+            "environment": record.environment.digest,
+            "tests": {definition.digest: list(values) for definition, values in record.tests},
+        }
+        self._put(json.dumps(document, separators=(",", ":")) + "\n")
 
     def flush(self) -> None:
         """Append the added lines: all or, as far as the system allows, none."""
@@ -263,14 +258,3 @@ def _append(descriptor: int, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, before)
         raise
-
-
-def _run_line(record: RunRecord) -> str:
-    head = to_members(record.head)
-    document = {
-        "run": head.pop("run_id"),
-        **head,
-        "environment": record.environment.digest,
-        "tests": {definition.digest: list(values) for definition, values in record.tests},
-    }
-    return json.dumps(document, separators=(",", ":")) + "\n"

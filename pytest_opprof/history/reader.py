@@ -10,10 +10,11 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from pytest_opprof.history.entries import DefinitionEntry, RunEntry, read_entries
-from pytest_opprof.history.log import HistoryLog, Segment
+from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.record import Counts, RunHead
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.gc_paused import gc_paused
@@ -111,12 +112,11 @@ class HistoryReader:
             [latest[run][1] for run in runs],
         )
 
-    def _take(self, segment: Segment) -> None:
+    def _take(self, segment: Path) -> None:
         known = self._targets.keys() | self._environments.keys()
-        chunk = read_entries(segment.path, known=known)
-        # Half a line at the end is damaged too.
-        if damaged := chunk.damaged + (segment.size > chunk.end):
-            self._damaged.append((segment.path.name, damaged))
+        chunk = read_entries(segment, known=known)
+        if damaged := chunk.damaged + chunk.is_torn:
+            self._damaged.append((segment.name, damaged))
         # Definitions first, because the lines of a damaged segment may be in any order.
         for entry in chunk.entries:
             if isinstance(entry, DefinitionEntry):

@@ -92,20 +92,20 @@ def digest_of(text: str) -> str:
 
 def record_of(run: Run, *, committed: datetime | None) -> RunRecord:
     """The record of a run, without failed, incompletely measured and carried-over tests."""
-    told = [test for test in run.tests if _tells_all(test) and test.carried_from is None]
+    told = [
+        test
+        for test in run.tests
+        if test.is_usable and test.capture.is_complete and not test.capture.is_sampled
+        if test.steps > 0 and test.carried_from is None
+    ]
     head = RunHead(
         run_id=run.run_id, created=run.created, committed=committed, commit=run.commit, name=run.name
     )
     return RunRecord(
         head=head,
-        environment=environment_definition(run.environment.fingerprint),
+        environment=Definition.of({"fingerprint": dict(run.environment.fingerprint)}),
         tests=tuple(_test_record(test) for test in told),
     )
-
-
-def environment_definition(fingerprint: Mapping[str, str]) -> Definition:
-    """The definition of a fingerprint."""
-    return Definition.of({"fingerprint": dict(fingerprint)})
 
 
 def counts_definition(counts: Counts) -> Definition:
@@ -134,10 +134,6 @@ def counts_from(document: Mapping[str, Any]) -> Counts:
     )
 
 
-def _tells_all(test: TestResult) -> bool:
-    return test.is_usable and test.capture.is_complete and not test.capture.is_sampled and test.steps > 0
-
-
 def _test_record(test: TestResult) -> tuple[Definition, tuple[int, ...]]:
     known = {name: samples for name, samples in test.totals.items() if name in TOTALS}
     exact = {name: samples for name, samples in known.items() if TOTALS[name].family is Family.EXACT}
@@ -151,7 +147,11 @@ def _test_record(test: TestResult) -> tuple[Definition, tuple[int, ...]]:
         ops_omitted=test.ops_omitted > 0 or len(test.ops) > _MAX_OPS,
         measured=measured,
     )
-    return counts_definition(counts), tuple(_told(known[name], unit=TOTALS[name].unit) for name in measured)
+    # The least time of any step, as in the summary; the mean of anything else.
+    values = (
+        known[name].low if TOTALS[name].unit is Unit.NS else round(known[name].mean) for name in measured
+    )
+    return counts_definition(counts), tuple(values)
 
 
 def _ops(test: TestResult) -> dict[str, dict[str, Samples]]:
@@ -166,11 +166,6 @@ def _ops(test: TestResult) -> dict[str, dict[str, Samples]]:
                 known = metrics.get(name)
                 metrics[name] = samples.plus(known) if known else samples
     return found
-
-
-def _told(samples: Samples, *, unit: Unit) -> int:
-    """The least time of any step, as in the summary; the mean of anything else."""
-    return samples.low if unit is Unit.NS else round(samples.mean)
 
 
 def _op_to_json(metrics: Mapping[str, Samples]) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
 from pytest_opprof.compare.phrases import name_of
@@ -15,15 +14,17 @@ from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.html.causes import block_data
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
-from pytest_opprof.report.html.trends import MetricTrend
 from pytest_opprof.report.rows import means_of, numbers_of, unit_of, value_text
 from pytest_opprof.report.summary import Summary, TestSummary
 from pytest_opprof.results.document import result_to_document
 from pytest_opprof.results.run import TestResult
 
+# A metric over the runs of a history, as `history.lines.page_trends` makes it.
+Trend: TypeAlias = Mapping[str, Any]
+
 
 def test_details(
-    test: TestSummary, summary: Summary, *, times: Mapping[str, Any] | None, trends: Sequence[MetricTrend]
+    test: TestSummary, summary: Summary, *, times: Mapping[str, Any] | None, trends: Sequence[Trend]
 ) -> dict[str, Any]:
     """Everything that a page shows of a test once it is opened; `times` are those of an A/B's document."""
     exact = test.exact
@@ -40,7 +41,7 @@ def test_details(
         "base": _side(exact.base if exact else None),
         "head": _side(exact.head if exact else None),
         "times": times,
-        "trends": list(map(asdict, trends)),
+        "trends": trends,
     }
 
 

@@ -14,11 +14,10 @@ from typing import Any
 
 from pytest_opprof.compare.timing.document import time_comparison_to_document
 from pytest_opprof.extras import needed
-from pytest_opprof.report.html.details import test_details
+from pytest_opprof.report.html.details import Trend, test_details
 from pytest_opprof.report.html.index import page_index
 from pytest_opprof.report.html.packing import packed_json, script_json
 from pytest_opprof.report.html.policy import policy, script_text, style_text
-from pytest_opprof.report.html.trends import MetricTrend
 from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.report.terminal import VERDICT_STYLES
 from pytest_opprof.report.text import Style, escaped
@@ -27,7 +26,7 @@ from pytest_opprof.report.text import Style, escaped
 _SCRIPTS = "dom units data table boxes tree flame charts ops causes test list page"
 
 
-def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTrend]] | None = None) -> str:
+def html_report(comparison: Judged, *, history: Mapping[str, Sequence[Trend]] | None = None) -> str:
     """A comparison as a page, with the metrics of tests over earlier runs by node id."""
     summary = Summary.of(comparison)
     text: str = _template().render(
@@ -67,7 +66,7 @@ def _template() -> Any:
     return environment.from_string(source)
 
 
-def _packed(summary: Summary, history: Mapping[str, Sequence[MetricTrend]]) -> Iterator[str]:
+def _packed(summary: Summary, history: Mapping[str, Sequence[Trend]]) -> Iterator[str]:
     times = {}
     if summary.times is not None:
         document = time_comparison_to_document(summary.times)
