@@ -45,7 +45,9 @@ def hold(descriptor: int, *, shared: bool = False, limit_s: float = LONGEST_S) -
     deadline = time.monotonic() + limit_s
     while not _is_held(descriptor, shared=shared):
         if time.monotonic() >= deadline:
-            raise TimeoutError(errno.ETIMEDOUT, _too_long(descriptor, limit_s))
+            held = f"{_holder(descriptor) or 'another process'} still holds it"
+            waited = f" after {limit_s:g} s" if limit_s else ""
+            raise TimeoutError(errno.ETIMEDOUT, f"{held}{waited}: end it, or let it finish")
         time.sleep(_POLL_S)
 
 
@@ -58,11 +60,6 @@ def _is_held(descriptor: int, *, shared: bool) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     return True
-
-
-def _too_long(descriptor: int, limit_s: float) -> str:
-    waited = f" after {limit_s:g} s" if limit_s else ""
-    return f"{_holder(descriptor) or 'another process'} still holds it{waited}: end it, or let it finish"
 
 
 def _holder(descriptor: int) -> str:

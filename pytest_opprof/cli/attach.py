@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_opprof.cli.capture_options import add_capture_options, capture_options
+from pytest_opprof.cli.recorded import add_capture_options, capture_options
 from pytest_opprof.errors import CollectorError
 
 HELP = "record a process that listens, and write its trace"

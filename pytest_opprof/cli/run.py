@@ -9,10 +9,15 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_opprof.cli.capture_options import capture_options
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import Project
-from pytest_opprof.cli.recorded import Start, add_recording_options, table_lines, write_and_compare
+from pytest_opprof.cli.recorded import (
+    Start,
+    add_recording_options,
+    capture_options,
+    table_lines,
+    write_and_compare,
+)
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:

@@ -90,7 +90,7 @@ def _mapped(
     # A lost worker fails all of its tasks. So each of their files is read again, one at a time: the file that
     # loses its worker again is named.
     for batch, problem in lost:
-        for single in _singles(batch):
+        for single in (replace(batch, files=(file,)) for file in batch.files):
             if not is_alive():
                 read += _failed(single, problem)
                 continue
@@ -114,7 +114,10 @@ def _together(
     lost: list[tuple[Batch, str]] = []
     waiting: dict[Future[list[RankFile]], Batch] = {}
     for batch in batches:
-        read += _submit(executor, batch, waiting)
+        try:
+            waiting[executor.submit(map_batch, batch)] = batch
+        except Exception as error:  # noqa: BLE001 - each engine has its own for a pool that is broken or closed
+            read += _failed(batch, f"no worker takes it: {_told(error)}")
     while waiting:
         progress(len(read))
         done, _ = wait(waiting, timeout=_POLL_S, return_when=FIRST_COMPLETED)
@@ -133,14 +136,6 @@ def _together(
     return read, lost
 
 
-def _submit(executor: Executor, batch: Batch, waiting: dict[Future[list[RankFile]], Batch]) -> list[RankFile]:
-    try:
-        waiting[executor.submit(map_batch, batch)] = batch
-    except Exception as error:  # noqa: BLE001 - each engine has its own for a pool that is broken or closed
-        return _failed(batch, f"no worker takes it: {_told(error)}")
-    return []
-
-
 def _problem(future: Future[list[RankFile]]) -> str | None:
     try:
         error = future.exception()
@@ -149,12 +144,6 @@ def _problem(future: Future[list[RankFile]]) -> str | None:
     if error is None:
         return None
     return f"reading it killed its worker, or the worker was lost: {_told(error)}"
-
-
-def _singles(batch: Batch) -> list[Batch]:
-    if len(batch.files) == 1:
-        return [batch]
-    return [replace(batch, files=(file,)) for file in batch.files]
 
 
 def _failed(batch: Batch, problem: str) -> list[RankFile]:
@@ -220,20 +209,15 @@ def _read(number: int, file: SourceFile, rows: dict[str, list[tuple[Any, ...]]])
 
 
 def _with_trace(one: RankFile, trace: TraceFile) -> RankFile:
+    info = trace.metadata.get("distributedInfo")
+    told = info if isinstance(info, dict) else {}
     return replace(
         one,
         rank=one.rank if trace.rank is None else trace.rank,
         world_size=trace.world_size or 0,
-        job_key=_job_key(trace),
+        job_key=json.dumps([told.get("backend"), told.get("world_size"), told.get("nccl_version")]),
         host=as_utf8(str(trace.metadata.get("hostname", ""))),
         trace_start_ns=trace.recording.trace_start_ns,
         duration_ns=trace.recording.trace_end_ns,
         events=len(trace.recording),
     )
-
-
-def _job_key(trace: TraceFile) -> str:
-    """Equal for all ranks of one program: its back end, world size and NCCL version."""
-    info = trace.metadata.get("distributedInfo")
-    told = info if isinstance(info, dict) else {}
-    return json.dumps([told.get("backend"), told.get("world_size"), told.get("nccl_version")])

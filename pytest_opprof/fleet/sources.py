@@ -44,20 +44,16 @@ def _listed(files: Any, path: str) -> list[dict[str, Any]]:
 
 def _file(files: Any, info: dict[str, Any]) -> SourceFile:
     path = str(info["name"])
+    # ``rank7.json`` and ``worker-7.pt.trace.json.gz`` are of rank 7; else the first number counts.
+    name = path.rpartition("/")[2]
+    told = _RANK.search(name) or _NUMBER.search(name)
     etag = info.get("ETag") or info.get("etag") or info.get("mtime") or ""
     return SourceFile(
         path=files.unstrip_protocol(path),
         etag=str(etag).strip('"'),
         nbytes=int(info.get("size") or 0),
-        named_rank=_named_rank(path),
+        named_rank=int(told[1]) if told else -1,
     )
-
-
-def _named_rank(path: str) -> int:
-    """``rank7.json`` and ``worker-7.pt.trace.json.gz`` are of rank 7; else the first number counts."""
-    name = path.rpartition("/")[2]
-    told = _RANK.search(name) or _NUMBER.search(name)
-    return int(told[1]) if told else -1
 
 
 def read_file(file: SourceFile) -> TraceFile | Run:

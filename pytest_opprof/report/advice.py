@@ -55,24 +55,12 @@ class Rule:
     applies: Callable[[Facts], bool]
 
 
-def _goes_to_the_host_and_back(facts: Facts) -> bool:
-    return _HOST_AND_BACK.search(facts.text) is not None
-
-
 def _loops_over_rows(facts: Facts) -> bool:
     return any(
         op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
         for op, rise in facts.risen.items()
         if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
     )
-
-
-def _allocates(facts: Facts) -> bool:
-    return any(facts.more(op) == -facts.more(f"{op}_") > 0 for op in facts.roots)
-
-
-def _is_compiled_again(facts: Facts) -> bool:
-    return any(_COMPILED_AGAIN.fullmatch(op) and op not in facts.before for op in facts.risen)
 
 
 def _records_a_graph(facts: Facts) -> bool:
@@ -85,74 +73,60 @@ RULES: Final = (
     Rule(
         code="OP107",
         title="A function is compiled again",
-        sentence=(
-            "torch.compile compiled a function again, because one of its guards failed. Keep the shapes, "
-            "dtypes and Python values of its arguments the same, or mark a size with "
-            "torch._dynamo.mark_dynamic."
+        sentence="torch.compile compiled a function again, because one of its guards failed. Keep the "
+        "shapes, dtypes and Python values of its arguments the same, or mark a size with "
+        "torch._dynamo.mark_dynamic.",
+        applies=lambda facts: any(
+            _COMPILED_AGAIN.fullmatch(op) and op not in facts.before for op in facts.risen
         ),
-        applies=_is_compiled_again,
     ),
     Rule(
         code="OP102",
         title="A copy to the host and back",
-        sentence=(
-            "This copies to the host and back, and waits for the device twice. Use torch ops on the "
-            "device instead."
-        ),
-        applies=_goes_to_the_host_and_back,
+        sentence="This copies to the host and back, and waits for the device twice. Use torch ops on the "
+        "device instead.",
+        applies=lambda facts: _HOST_AND_BACK.search(facts.text) is not None,
     ),
     Rule(
         code="OP101",
         title="A value is read from a tensor",
-        sentence=(
-            "This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
-            "done. Keep the value in a tensor, or read it once after the loop."
-        ),
+        sentence="This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
+        "done. Keep the value in a tensor, or read it once after the loop.",
         applies=lambda facts: not _READS.isdisjoint(facts.roots),
     ),
     Rule(
         code="OP104",
         title="A Python loop over rows",
-        sentence=(
-            "A Python loop runs these ops once for each row. One op on the whole batch does the same "
-            "work in one call."
-        ),
+        sentence="A Python loop runs these ops once for each row. One op on the whole batch does the same "
+        "work in one call.",
         applies=_loops_over_rows,
     ),
     Rule(
         code="OP105",
         title="A graph that nobody asked for",
-        sentence=(
-            "Autograd now records these ops, and keeps their inputs for a backward pass. Run them under "
-            "torch.no_grad() or torch.inference_mode(), unless they are trained."
-        ),
+        sentence="Autograd now records these ops, and keeps their inputs for a backward pass. Run them under "
+        "torch.no_grad() or torch.inference_mode(), unless they are trained.",
         applies=_records_a_graph,
     ),
     Rule(
         code="OP106",
         title="An in-place op became one that allocates",
-        sentence=(
-            "This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
-            "name ends in _ again, unless autograd needs the old values."
-        ),
-        applies=_allocates,
+        sentence="This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
+        "name ends in _ again, unless autograd needs the old values.",
+        applies=lambda facts: any(facts.more(op) == -facts.more(f"{op}_") > 0 for op in facts.roots),
     ),
     Rule(
         code="OP103",
         title="A copy that is new",
-        sentence=(
-            "This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
-            "needs this memory layout."
-        ),
+        sentence="This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
+        "needs this memory layout.",
         applies=lambda facts: facts.roots[0] in {"aten::clone", "aten::contiguous"},
     ),
     Rule(
         code="OP108",
         title="Conversions between dtypes",
-        sentence=(
-            "This converts a tensor to another dtype or device, which copies it. Keep one dtype from end "
-            "to end, or convert once outside of the step."
-        ),
+        sentence="This converts a tensor to another dtype or device, which copies it. Keep one dtype from "
+        "end to end, or convert once outside of the step.",
         applies=lambda facts: (
             facts.roots[0] in {"aten::to", "aten::_to_copy"}
             and "aten::_to_copy" in facts.risen

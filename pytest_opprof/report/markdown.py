@@ -184,17 +184,18 @@ def _ordered(summary: Summary, *, told: Container[str]) -> tuple[list[Row], list
     known = [row for test in summary.tests if test.node_id in told for row in test.failing_rows]
     failing = [test.failing_rows for test in summary.tests if test.is_failing and test.node_id not in told]
     rest = list(itertools.chain.from_iterable(rows[1:] for rows in failing))
-    others = (row for test in summary.tests for row in test.rows if not test.is_failing and _is_telling(row))
+    others = (
+        row
+        for test in summary.tests
+        for row in (() if test.is_failing else test.rows)
+        if row.source is None or row.source.rise != 0 or row.source.rewrite is not None
+    )
     leads = [rows[0] for rows in failing]
     room = max(_MOST_ROWS - len(leads), 0)
     if len(rest) > room:
         return leads + rest[:room], rest[room:] + known
     all_of_them = list(itertools.chain.from_iterable(failing))
     return all_of_them + list(itertools.islice(others, room - len(rest))), known
-
-
-def _is_telling(row: Row) -> bool:
-    return row.source is None or row.source.rise != 0 or row.source.rewrite is not None
 
 
 def _table(

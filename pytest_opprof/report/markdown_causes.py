@@ -74,9 +74,9 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
         yield table_line([f"{_INDENT * row.depth}{name}", *numbers])
     if len(block.rows) > _MOST_ROWS:
         yield table_line([f"... and {len(block.rows) - _MOST_ROWS} more", "", "", ""])
-    if rule := advice_on(block, test):
+    if told := advice_on(block, test):
         yield ""
-        yield f"{rule.sentence} ({rule.code})"
+        yield told
 
 
 def _location(line: CallLine, *, source: str | None) -> str:

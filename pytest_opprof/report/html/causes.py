@@ -44,12 +44,11 @@ def block_data(test: TestComparison) -> list[dict[str, Any]]:
 
 
 def _block(block: Block, test: TestComparison) -> dict[str, Any]:
-    rule = advice_on(block, test)
     return {
         "title": title_of(block),
         "is_edited": block.line is not None and block.line.is_edited,
         "text": block.line.text if block.line is not None else "",
-        "advice": f"{rule.sentence} ({rule.code})" if rule else "",
+        "advice": advice_on(block, test),
         "rows": [_row(row) for row in block.rows],
     }
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 
 from pytest_opprof.report.fleet import fleet_lines
-from pytest_opprof.report.html.packing import columns, script_json
-from pytest_opprof.report.html.policy import policy, script_text, style_text
+from pytest_opprof.report.html.packing import columns, policy, script_json, script_text, style_text
 from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.results.fleet import Fleet, FleetSummary, fleet_to_document
 
