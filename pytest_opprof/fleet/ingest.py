@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.fleet.manifest import RankFile, SourceFile, Status, settled
-from pytest_opprof.fleet.rank_rows import TABLES, rank_rows
-from pytest_opprof.fleet.run_rows import run_rows, with_run
+from pytest_opprof.fleet.rank_rows import TABLES, rank_rows, run_rows, with_run
 from pytest_opprof.fleet.sources import list_files, read_file
 from pytest_opprof.fleet.tables import Window
 from pytest_opprof.parquet_files import as_utf8, checked_name

@@ -14,8 +14,7 @@ from typing import Any
 
 from pytest_opprof.compare.timing.document import time_comparison_to_document
 from pytest_opprof.extras import needed
-from pytest_opprof.report.html.details import Trend, test_details
-from pytest_opprof.report.html.index import page_index
+from pytest_opprof.report.html.data import Trend, page_index, test_details
 from pytest_opprof.report.html.packing import packed_json, policy, script_json, script_text, style_text
 from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.report.terminal import VERDICT_STYLES
