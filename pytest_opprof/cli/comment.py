@@ -39,10 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="with --from-event: write the comparison"
     )
-    _add_wishes(parser)
-
-
-def _add_wishes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--forge", choices=(_GITHUB, _GITLAB), help="default: gitlab in a job of GitLab CI, else github"
     )

@@ -1,4 +1,4 @@
-"""The server of `opprof mcp`: read-only tools with our commands' answers as JSON, and a sentence per error."""
+"""The server of `opprof mcp`: read-only tools with our commands' answers as JSON; a sentence per error."""
 
 from __future__ import annotations
 

@@ -58,22 +58,19 @@ class Section:
         elif found := re.search(header, text, re.MULTILINE):
             end = "" if found[0].endswith("\n") else "\n"
             text = f"{text[: found.end()]}{end}{lines}{text[found.end() :]}"
-        self._refuse_if_lost(text, values)
+        try:
+            extended: Mapping[str, Any] = _read(self.path, text).values
+        except UsageError:
+            extended = {}
+        if not values.keys() <= extended.keys():
+            lines = "; ".join(f"{key} = {value}" for key, value in self.missing(values).items())
+            raise UsageError(f"{self.path}: [{self.title}] cannot be extended safely: add by hand {lines}")
         write_bytes(self.path, text.encode("utf-8"))
 
     def _written(self, value: Value) -> str:
         if self.path.suffix == ".toml":
             return json.dumps(value, ensure_ascii=False)
         return value if isinstance(value, str) else "".join(f"\n    {line}" for line in value)
-
-    def _refuse_if_lost(self, text: str, values: Mapping[str, Value]) -> None:
-        try:
-            extended = _read(self.path, text)
-        except UsageError:
-            extended = None
-        if extended is None or not values.keys() <= extended.values.keys():
-            lines = "; ".join(f"{key} = {value}" for key, value in self.missing(values).items())
-            raise UsageError(f"{self.path}: [{self.title}] cannot be extended safely: add by hand {lines}")
 
 
 def pytest_section(folder: Path) -> Section:

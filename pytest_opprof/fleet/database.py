@@ -33,7 +33,13 @@ class Database:
         for table in TABLES:
             self._view(table)
         self.files = {window: self._checked(window) for window in windows}
-        self._view_ranks()
+        pa = needed("pyarrow")
+        rows = [
+            {"job": window.job, "window": window.window, **asdict(one)}
+            for window, files in self.files.items()
+            for one in files
+        ]
+        self._connection.register("ranks", pa.Table.from_pylist(rows))
 
     def _view(self, table: str) -> None:
         selects = []
@@ -49,16 +55,6 @@ class Database:
                     f"FROM read_parquet([{listed}], hive_partitioning=false){without}"
                 )
         self.query(f"CREATE OR REPLACE VIEW {table} AS {' UNION ALL '.join(selects)}")
-
-    def _view_ranks(self) -> None:
-        """Register the manifests' rows as the table ``ranks``."""
-        pa = needed("pyarrow")
-        rows = [
-            {"job": window.job, "window": window.window, **asdict(one)}
-            for window, files in self.files.items()
-            for one in files
-        ]
-        self._connection.register("ranks", pa.Table.from_pylist(rows))
 
     def _checked(self, window: Window) -> list[RankFile]:
         """The manifest, with files marked as lost if the tables lack some of their rows."""

@@ -82,12 +82,6 @@ def _of_device(title: str, cell: Callable[[OpRow, _Whole], str]) -> _Column:
     return _Column(title, cell, _any_of("device_time_total"))
 
 
-def _further(metric: Metric) -> _Column:
-    """A column that torch lacks, shown only on request."""
-    title = _TITLES.get(metric.name, f"{metric.label[0].upper()}{metric.label[1:]}")
-    return _Column(title, _total(metric), lambda _: False)
-
-
 def _value(row: OpRow, metric: Metric) -> str:
     samples = row.samples(metric.name)
     match metric.unit:
@@ -136,7 +130,11 @@ _COLUMNS = (
         lambda row, _: format_flops(row.samples("flops").total) if "flops" in row.metrics else "--",
         _any_of("flops"),
     ),
-    *(_further(metric) for metric in OP_METRICS.values() if metric not in _OF_TORCH),
+    *(  # those that torch lacks, shown only on request
+        _Column(_TITLES.get(name, f"{one.label[0].upper()}{one.label[1:]}"), _total(one), lambda _: False)
+        for name, one in OP_METRICS.items()
+        if one not in _OF_TORCH
+    ),
 )
 COLUMNS = tuple(column.title for column in _COLUMNS)
 

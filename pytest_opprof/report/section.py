@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_opprof.compare.comparison import Change, TestComparison
+from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import (
     blocks_in_lines,
@@ -76,16 +76,15 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
     parts = [
         *blocks_in_lines(test, width=width, show=show),
         _table(ops, width=width, show=show) if ops else [],
-        _functions([change for _, change, _ in totals], width=width),
+        [
+            line
+            for _, change, _ in totals
+            if change.line is not None  # the functions in which a total rose, never cut
+            for line in wrapped(f"{change.about.label} rose {change.cause}", width=width)
+        ],
         number_rows(totals, width=width),
     ]
     return [line for part in parts if part for line in ("", *part)][1:]
-
-
-def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
-    """The functions in which a total rose, never cut."""
-    told = [f"{change.about.label} rose {change.cause}" for change in totals if change.line is not None]
-    return [line for text in told for line in wrapped(text, width=width)]
 
 
 def _table(ops: Sequence[Row], *, width: int, show: str | None) -> list[str]:
