@@ -219,14 +219,11 @@ def parse_limit(limit: object, *, unit: Unit) -> Bound:
         comparator = Comparator("==" if match[1] == "=" else match[1] or "<=")
         value = parse_quantity(match[2], unit=unit)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{limit!r} is not a limit: give an integer, or text such as {_example(unit)!r}")
+        example = {Unit.NS: "<= 5 ms", Unit.BYTES: "<= 64 MiB", Unit.PPM: "<= 20 %"}.get(unit, "<= 12")
+        raise UsageError(f"{limit!r} is not a limit: give an integer, or text such as {example!r}")
     if value < 0:
         raise UsageError(f"{value} is not a limit: a limit is 0 or more")
     return Bound(comparator=comparator, value=value, unit=unit)
-
-
-def _example(unit: Unit) -> str:
-    return {Unit.NS: "<= 5 ms", Unit.BYTES: "<= 64 MiB", Unit.PPM: "<= 20 %"}.get(unit, "<= 12")
 
 
 def parts_per_million(share: float) -> int:

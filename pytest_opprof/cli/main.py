@@ -80,7 +80,9 @@ def _run(arguments: list[str]) -> int:
         return 0
     asked = arguments[0] if arguments[0] in COMMANDS else None
     if asked is None and not arguments[0].startswith("-"):
-        raise UsageError(_unknown(arguments[0]))
+        near = difflib.get_close_matches(arguments[0], COMMANDS, n=1)
+        hint = f" (did you mean 'opprof {near[0]}'?)" if near else ""
+        raise UsageError(f"unknown command {arguments[0]!r}{hint}. To list the commands: opprof --help")
     modules = {name: _module(name) for name in ([asked] if asked else COMMANDS)}
     parser = _parser(modules)
     args, others = parser.parse_known_args(arguments)
@@ -126,13 +128,6 @@ def _describe(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
         for action in command._actions:  # noqa: SLF001 - see above
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - see above
                 _describe(action)
-
-
-def _unknown(command: str) -> str:
-    """The error for an unknown command, with the nearest known one."""
-    near = difflib.get_close_matches(command, COMMANDS, n=1)
-    suggestion = f" (did you mean 'opprof {near[0]}'?)" if near else ""
-    return f"unknown command {command!r}{suggestion}. To list the commands: opprof --help"
 
 
 class _Grouped(argparse.HelpFormatter):

@@ -63,28 +63,7 @@ def ingest(
     batches = [
         Batch(window=to, files=tuple(numbered[at : at + size])) for at in range(0, len(numbered), size)
     ]
-    read = _mapped(batches, executor, progress=progress, is_alive=is_alive)
-    files = settled(read, opprof=version())
-    to.write_manifest(files)
-    to.remove_others(one.part for one in files if one.part)
-    return files
-
-
-def _batch_size(nbytes: Sequence[int]) -> int:
-    """How many files a task reads: few enough to keep many workers busy, but enough to be worth a task."""
-    files = len(nbytes)
-    small = files * _LEAST_BYTES // max(sum(nbytes), 1)
-    return max(1, min(_MOST_IN_BATCH, max(-(-files // _BATCHES), small), files // 16))
-
-
-def _mapped(
-    batches: Sequence[Batch],
-    executor: Executor,
-    *,
-    progress: Callable[[int, int], None],
-    is_alive: Callable[[], bool],
-) -> list[RankFile]:
-    total = sum(len(batch.files) for batch in batches)
+    total = len(numbered)
     read, lost = _together(batches, executor, is_alive=is_alive, progress=lambda done: progress(done, total))
     # A lost worker fails all of its tasks. So each of their files is read again, one at a time: the file that
     # loses its worker again is named.
@@ -98,7 +77,17 @@ def _mapped(
             for one, reason in lost_again:
                 read += _failed(one, reason)
             progress(len(read), total)
-    return read
+    files = settled(read, opprof=version())
+    to.write_manifest(files)
+    to.remove_others(one.part for one in files if one.part)
+    return files
+
+
+def _batch_size(nbytes: Sequence[int]) -> int:
+    """How many files a task reads: few enough to keep many workers busy, but enough to be worth a task."""
+    files = len(nbytes)
+    small = files * _LEAST_BYTES // max(sum(nbytes), 1)
+    return max(1, min(_MOST_IN_BATCH, max(-(-files // _BATCHES), small), files // 16))
 
 
 def _together(

@@ -97,8 +97,8 @@ class Api:
         """Make a request, and retry it while the API is busy.
 
         A request may take effect although its answer is lost, so a retry may create something twice: callers
-        must look for duplicates. If permission is denied, the error says who `needs` which. The error
-        statuses in `also` are returned; others are raised as ForgeError.
+        must look for duplicates. `needs` says, if permission is denied, who needs which. The error statuses
+        in `also` are returned; others are raised as ForgeError.
         """
         asked = f"{self.name}: {method} {path}"
         answer = self._patiently(

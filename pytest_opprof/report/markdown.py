@@ -219,25 +219,20 @@ def _table(
     around = fold(f"{counted(len(more), 'row')} of tests that fail", head) if more else []
     room -= size("\n".join([*head, *around])) + 2
     for widths in _WIDTHS:
-        lines = list(_lines_within(itertools.chain(lead, more), names=names, widths=widths, room=room))
+        lines: list[str] = []
+        left = room
+        for row in itertools.chain(lead, more):
+            line = _line(row, name=names[row.test], widths=widths)
+            left -= size(line) + 1
+            if left < 0:
+                break  # no others are made
+            lines.append(line)
         if len(lines) == len(lead) + len(more):
             break
     missing = len(lead) + len(more) - len(lines)
     first, others = lines[: len(lead)], lines[len(lead) :]
     folded = fold(f"{counted(len(others), 'row')} of tests that fail", [*head, *others]) if others else []
     return [*([*head, *first, ""] if first else []), *folded], missing
-
-
-def _lines_within(
-    rows: Iterable[Row], *, names: dict[str, str], widths: tuple[int, int], room: int
-) -> Iterator[str]:
-    """The lines of the rows that fit; no others are made."""
-    for row in rows:
-        line = _line(row, name=names[row.test], widths=widths)
-        room -= size(line) + 1
-        if room < 0:
-            return
-        yield line
 
 
 def _line(row: Row, *, name: str, widths: tuple[int, int]) -> str:
