@@ -92,7 +92,7 @@ class HistoryLog:
             for segment in whole:
                 with contextlib.suppress(FileNotFoundError):
                     segment.unlink()
-            kept = tuple(segment for segment in contents.segments if segment not in whole)
+            kept = tuple(segment for segment in contents.segments if not contents.is_whole(segment))
         return Compacted(runs=written, kept=kept)
 
     def _write(self, records: Iterable[RunRecord], *, to: Path) -> int:

@@ -54,21 +54,13 @@ def _column(values: list[Any]) -> Any:
     return values
 
 
-def style_text() -> str:
-    """The style of all pages."""
-    return importlib.resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
-
-
-def script_text(names: Sequence[str]) -> str:
-    """The scripts of a page as one; each uses those above it."""
+def style_and_script(scripts: Sequence[str]) -> dict[str, str]:
+    """A page's style, its scripts as one (each uses those above), and the policy that allows only these."""
     files = importlib.resources.files(__package__)
-    parts = [files.joinpath("scripts", f"{name}.js").read_text(encoding="utf-8") for name in names]
+    style = files.joinpath("page.css").read_text(encoding="utf-8")
+    parts = [files.joinpath("scripts", f"{name}.js").read_text(encoding="utf-8") for name in scripts]
     # Wrapped in a function, so that nothing is reachable from outside.
-    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
-
-
-def policy(*, script: str, style: str) -> str:
-    """The content security policy that allows only these two."""
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
     rules = (
         "default-src 'none'",
         f"script-src '{_hash(script)}'",
@@ -79,7 +71,7 @@ def policy(*, script: str, style: str) -> str:
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     )
-    return "; ".join(rules)
+    return {"style": style, "script": script, "policy": "; ".join(rules)}
 
 
 def _hash(text: str) -> str:
