@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import COUNT, MetricPath
 from pytest_opprof.units import EVERY_PPM, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_opprof.results.run import TestResult
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, assert_never
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from fractions import Fraction
 
 NS_IN_US = 1_000

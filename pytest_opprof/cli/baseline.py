@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +18,6 @@ from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.results.merge import Collected
     from pytest_opprof.results.run import Run

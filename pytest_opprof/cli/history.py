@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from pytest_opprof.cli.project import add_store, history_log
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_opprof.history.log import HistoryLog
     from pytest_opprof.history.parquet_query import HistoryTables
     from pytest_opprof.history.trend import Trend

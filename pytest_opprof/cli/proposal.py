@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,8 +16,6 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pytest_opprof.results.run import Run, TestResult
 
 _RUNS: Final = 2

@@ -6,6 +6,7 @@ import configparser
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.results.files import write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     Value = str | list[str]  # a string, or one entry per line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from pytest_opprof.report.text import escaped
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_opprof.capture.session_files import SessionFile
 
 HELP = "show where crashed processes died, and write the traces of what they recorded"

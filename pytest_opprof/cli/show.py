@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,8 +15,6 @@ from pytest_opprof.metrics import matches
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pytest_opprof.compare.comparison import TestComparison
     from pytest_opprof.compare.timing.comparison import TestTimes
     from pytest_opprof.report.summary import Judged

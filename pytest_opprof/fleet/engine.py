@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,6 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.extras import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
 _ADDRESS: Final = "dask:"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +19,6 @@ from pytest_opprof.release import version
 from pytest_opprof.results.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pytest_opprof.traces.kineto import TraceFile
 
 # A task costs milliseconds, a part costs its writer and readers some more, and a trace of hundreds of

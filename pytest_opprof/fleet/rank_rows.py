@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -21,8 +22,6 @@ from pytest_opprof.results.shards import RANK, WORLD_SIZE, is_number
 from pytest_opprof.units import NS_IN_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pytest_opprof.fleet.manifest import RankFile
     from pytest_opprof.results.run import Run, TestResult
     from pytest_opprof.results.samples import Samples

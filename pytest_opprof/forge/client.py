@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -16,7 +17,6 @@ from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.files import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
     from ssl import SSLContext
 
 _TIMEOUT_S = 30.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.report.text import Line, Style, escaped, table
@@ -9,8 +10,6 @@ from pytest_opprof.units import format_bytes, format_duration, format_share
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from pytest_opprof.analysis.collectives import Collective
     from pytest_opprof.analysis.device_time import DeviceTime
     from pytest_opprof.events.recording_view import RecordingView
