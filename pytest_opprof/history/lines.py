@@ -184,7 +184,8 @@ def _row(trends: Sequence[Trend], at: int) -> list[str]:
     told: dict[str, None] = {}
     for trend in trends:
         point = trend.point(at)
-        cells += [_value(trend, point), _change(trend, at)]
+        unit = trend.path.metric.unit
+        cells += ["?" if point.samples is None else range_text(point.samples, unit=unit), _change(trend, at)]
         if point.is_change:
             told |= dict.fromkeys([f"{_MARK} {trend_label(trend)} changed", *point.because])
     return [*cells, ", ".join(told)]
@@ -193,10 +194,6 @@ def _row(trends: Sequence[Trend], at: int) -> list[str]:
 def trend_label(trend: Trend) -> str:
     """A column's title: a total's label, or an op's metric as users write it."""
     return trend.path.metric.label if trend.path.op is None else str(trend.path)
-
-
-def _value(trend: Trend, point: Point) -> str:
-    return "?" if point.samples is None else range_text(point.samples, unit=trend.path.metric.unit)
 
 
 def _change(trend: Trend, at: int) -> str:

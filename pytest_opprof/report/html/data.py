@@ -12,7 +12,7 @@ from pytest_opprof.compare.timing.comparison import TestTimes
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.data_loss import calls_outside_tree, losses_of_test
 from pytest_opprof.metrics import OP_METRICS, TOTAL_SELF_CPU_TIME, TOTALS, Metric
-from pytest_opprof.report.blocks import Block, BlockRow, advice_on, blocks_of, title_of
+from pytest_opprof.report.blocks import BlockRow, advice_on, blocks_of, title_of
 from pytest_opprof.report.causes import (
     acceptance,
     accepting,
@@ -57,17 +57,16 @@ def page_causes(causes: Sequence[CommonCause], summary: Summary) -> list[dict[st
 
 def block_data(test: TestComparison) -> list[dict[str, Any]]:
     """The regressions of a test, by line."""
-    return [_block(block, test) for block in blocks_of(test)]
-
-
-def _block(block: Block, test: TestComparison) -> dict[str, Any]:
-    return {
-        "title": title_of(block),
-        "is_edited": block.line is not None and block.line.is_edited,
-        "text": block.line.text if block.line is not None else "",
-        "advice": advice_on(block, test),
-        "rows": [_block_row(row) for row in block.rows],
-    }
+    return [
+        {
+            "title": title_of(block),
+            "is_edited": block.line is not None and block.line.is_edited,
+            "text": block.line.text if block.line is not None else "",
+            "advice": advice_on(block, test),
+            "rows": [_block_row(row) for row in block.rows],
+        }
+        for block in blocks_of(test)
+    ]
 
 
 def _block_row(row: BlockRow) -> dict[str, Any]:
