@@ -27,19 +27,17 @@ def list_files(source: str) -> list[SourceFile]:
     """The traces below a folder or an address such as ``s3://bucket``, or that match a pattern, by rank."""
     files, path = needed("fsspec.core").url_to_fs(source)
     try:
-        found = [_file(files, info) for info in _listed(files, path)]
+        if any(letter in path for letter in "*?["):
+            infos = list(files.glob(path, detail=True).values())
+        else:
+            under = files.find(path, detail=True).values()
+            infos = [one for one in under if str(one["name"]).endswith(_SUFFIXES) or one["name"] == path]
+        found = [_file(files, info) for info in infos]
     except (OSError, ValueError) as error:
         raise StoreError(f"{source} cannot be listed: {error}") from error
     if not found:
         raise UsageError(f"{source} has no traces: files that end in .json or .json.gz")
     return sorted(found, key=lambda one: (one.named_rank < 0, one.named_rank, one.path))
-
-
-def _listed(files: Any, path: str) -> list[dict[str, Any]]:
-    if any(letter in path for letter in "*?["):
-        return list(files.glob(path, detail=True).values())
-    under = files.find(path, detail=True).values()
-    return [info for info in under if str(info["name"]).endswith(_SUFFIXES) or info["name"] == path]
 
 
 def _file(files: Any, info: dict[str, Any]) -> SourceFile:

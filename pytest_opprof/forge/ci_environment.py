@@ -87,9 +87,11 @@ class GitLabJob:
         built = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
         head = check_commit(built or _needed(environment, "CI_COMMIT_SHA", whose=whose), where=whose)
         url = environment.get("CI_PROJECT_URL")
+        known = {PRIVATE_TOKEN: environment.get("GITLAB_TOKEN"), JOB_TOKEN: environment.get("CI_JOB_TOKEN")}
+        tokens = ({header: token} for header, token in known.items() if token)
         return cls(
             api_url=_needed(environment, "CI_API_V4_URL", whose=whose),
-            token=_gitlab_token(environment),
+            token=next(tokens, {}),
             project=_number(
                 environment, project if environment.get(project) else "CI_PROJECT_ID", whose=whose
             ),
@@ -119,13 +121,6 @@ class GitLabJob:
                 "there is no token: set the CI/CD variable GITLAB_TOKEN to a project access token (scope api)"
             )
         return self.token
-
-
-def _gitlab_token(environment: Mapping[str, str]) -> Mapping[str, str]:
-    for variable, header in (("GITLAB_TOKEN", PRIVATE_TOKEN), ("CI_JOB_TOKEN", JOB_TOKEN)):
-        if environment.get(variable):
-            return {header: environment[variable]}
-    return {}
 
 
 def _needed(environment: Mapping[str, str], name: str, *, whose: str) -> str:

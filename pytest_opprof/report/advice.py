@@ -55,19 +55,6 @@ class Rule:
     applies: Callable[[Facts], bool]
 
 
-def _loops_over_rows(facts: Facts) -> bool:
-    return any(
-        op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
-        for op, rise in facts.risen.items()
-        if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
-    )
-
-
-def _records_a_graph(facts: Facts) -> bool:
-    is_called_as_often = all(rise == 0 for rise in facts.risen.values())
-    return is_called_as_often and facts.recorded.issuperset(facts.roots)
-
-
 # The first rule that applies is shown, so the clearest come first.
 RULES: Final = (
     Rule(
@@ -99,14 +86,19 @@ RULES: Final = (
         title="A Python loop over rows",
         sentence="A Python loop runs these ops once for each row. One op on the whole batch does the same "
         "work in one call.",
-        applies=_loops_over_rows,
+        applies=lambda facts: any(
+            op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
+            for op, rise in facts.risen.items()
+            if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
+        ),
     ),
     Rule(
         code="OP105",
         title="A graph that nobody asked for",
         sentence="Autograd now records these ops, and keeps their inputs for a backward pass. Run them under "
         "torch.no_grad() or torch.inference_mode(), unless they are trained.",
-        applies=_records_a_graph,
+        # They are called as often as before.
+        applies=lambda facts: not any(facts.risen.values()) and facts.recorded.issuperset(facts.roots),
     ),
     Rule(
         code="OP106",

@@ -67,13 +67,6 @@ def _average(metric: str) -> Callable[[OpRow, _Whole], str]:
     return lambda row, _: format_time(_average_ns(row, metric))
 
 
-def _cpu_share(row: OpRow, whole: _Whole) -> str:
-    # torch gives no share to events that overlap everything.
-    if row.is_async:
-        return "0"
-    return format_time_share(row.cpu_time_total_ns.total, whole.cpu_ns)
-
-
 def _any_of(metric: str) -> Callable[[Iterable[OpRow]], bool]:
     return lambda rows: any(row.samples(metric).high or row.samples(metric).low for row in rows)
 
@@ -112,7 +105,12 @@ _COLUMNS = (
         "Self CPU %", lambda row, whole: format_time_share(row.self_cpu_time_total_ns.total, whole.cpu_ns)
     ),
     _Column("Self CPU", _total(SELF_CPU_TIME_TOTAL)),
-    _Column("CPU total %", _cpu_share),
+    _Column(
+        "CPU total %",  # torch gives no share to events that overlap everything
+        lambda row, whole: (
+            "0" if row.is_async else format_time_share(row.cpu_time_total_ns.total, whole.cpu_ns)
+        ),
+    ),
     _Column("CPU total", _total(CPU_TIME_TOTAL)),
     _Column("CPU time avg", _average("cpu_time_total")),
     _of_device("Self CUDA", _total(SELF_DEVICE_TIME_TOTAL)),
