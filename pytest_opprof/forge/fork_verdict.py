@@ -86,7 +86,9 @@ def compare_uploaded(
     if head is None:
         reason = f"the finished run uploaded no artifact {ARTIFACT}: its log says why"
         return NoResult(reason=reason, pull_request=pull_request)
-    base, notes = _baseline(api, event, pull_request, baselines=baselines, here=head.environment, now=now)
+    start = merge_base(api, event.repository, base=pull_request.base, head=event.head) or pull_request.base
+    name = baselines.name or pull_request.base_branch
+    base, notes = _baseline(baselines, name, start=start, here=head.environment, now=now)
     head, held = _held_to(base, head)
     try:
         comparison = compare_runs(
@@ -159,32 +161,16 @@ def _uploaded_run(api: Api, event: Completed) -> Run | None:
 
 
 def _baseline(
-    api: Api,
-    event: Completed,
-    pull_request: PullRequest,
-    *,
-    baselines: Baselines,
-    here: Environment,
-    now: datetime,
+    baselines: Baselines, name: str, *, start: str, here: Environment, now: datetime
 ) -> tuple[Run | None, tuple[str, ...]]:
     """The run of the pull request's merge base, or of its nearest ancestor, and notes.
 
     GitHub's merge base decides. The environment that the artifact claims chooses only among a commit's runs:
     a different one makes verdicts INCONCLUSIVE, but cannot choose another commit.
     """
-    start = merge_base(api, event.repository, base=pull_request.base, head=event.head)
-    name = baselines.name or pull_request.base_branch
     try:
-        nearest = next(
-            candidates(
-                baselines.store,
-                name,
-                repository=baselines.root,
-                here=here,
-                start=start or pull_request.base,
-            )
-        )
-        found = resolved(nearest, store=baselines.store, now=now)
+        found_at = candidates(baselines.store, name, repository=baselines.root, here=here, start=start)
+        found = resolved(next(found_at), store=baselines.store, now=now)
     except MissingBaselineError as error:
         return None, (str(error),)
     return found.run, (f"compared with {found.label}", *found.notes)
