@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,8 +13,6 @@ from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.report.text import Line, Style, escaped
 
 if TYPE_CHECKING:
-    import argparse
-
     from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.results.run import Commit
