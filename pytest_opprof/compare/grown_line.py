@@ -12,7 +12,7 @@ from pytest_opprof.compare.call_sites import CallSites, line_at
 from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.compare.edited_line import edited_line
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import COUNT
+from pytest_opprof.metrics import COUNT, PYTHON_INSTRUCTIONS
 from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples
@@ -70,6 +70,22 @@ class GrownLines:
             return None
         found = self._outermost(self._edit_behind(origin), growth=growth)
         return replace(found, is_certain=found.is_certain and line.is_certain) if found.is_edited else None
+
+    def edit_that_ran(self) -> CallLine | None:
+        """An edit of a function that the test ran, for what no line is known to call; None if there is none.
+
+        Of several, none is certain: what is in a loop comes first, then what is called most often.
+        """
+        called = self._rows[1]
+        ran = {*self._sides[1].functions.get(PYTHON_INSTRUCTIONS.name, {}), *called}
+        edits = {line.place: line for place in sorted(ran) if (line := self._own_edit(place))}
+
+        def rank(line: CallLine) -> tuple[bool, int]:
+            is_in_a_loop = self._edited[line.file].share_a_loop(line.number)
+            return not is_in_a_loop, -_calls(called.get(f"{line.function}, {line.file}"))
+
+        first = min(edits.values(), key=rank, default=None)
+        return first and replace(first, is_certain=first.is_certain and len(edits) == 1)
 
     def _line_of(self, function: str, metric: str) -> CallLine | None:
         if self._is_called_more(function, metric):

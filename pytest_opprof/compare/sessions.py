@@ -11,7 +11,7 @@ from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.call_sites import CallSites
-from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
+from pytest_opprof.compare.comparison import CallLine, Change, Comparison, TestComparison
 from pytest_opprof.compare.edited_line import edited_line
 from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
@@ -161,11 +161,14 @@ def _with_edits(
     Of ops that a regression begins with, those of edited lines come first: if such a line calls a function
     once more, that runs all of its ops more often.
     """
-    if base.commit is None or all(change.line is None for change in changes):
+    risen = [change for change in changes if change.verdict is Verdict.REGRESSED and change.rise > 0]
+    if base.commit is None or not (risen or any(change.line for change in changes)):
         return changes
     edited = policy.edits(base.commit.id)
     regressed = {change.metric for change in changes if change.verdict is Verdict.REGRESSED}
     sites, grown = CallSites(before, test), GrownLines(before, test, edited)
+    if all(change.line is None for change in risen) and (line := grown.edit_that_ran()):
+        return tuple(_with_suspect(change, line) if change in risen else change for change in changes)
     told = [_with_edit(change, sites, grown, edited, regressed=regressed) for change in changes]
     told.sort(key=lambda change: change.op is not None and not _begins_in_an_edit(change))
     return tuple(_marked(change, sites, edited) for change in told)
@@ -180,6 +183,11 @@ def _marked(change: Change, sites: CallSites, edited: Mapping[str, EditedFile]) 
     heads = (file.decoration(line.function), file.cutting(line.function))
     is_edited = sites.is_edited(line, file.changed) or line.number in heads
     return replace(change, line=replace(line, is_edited=is_edited))
+
+
+def _with_suspect(change: Change, line: CallLine) -> Change:
+    place = f"in {line.place}" if line.is_certain else f"perhaps in {line.place}"
+    return replace(change, line=line, cause=f"{change.cause}; {place}" if change.cause else place)
 
 
 def _begins_in_an_edit(change: Change) -> bool:

@@ -60,7 +60,7 @@ class Block:
     """The changes of one cause."""
 
     line: CallLine | None  # the line that calls the ops; None if unknown
-    place: str  # the origin in words if no line is known; empty if that is unknown too
+    place: str  # the origin in words if no line is known, and why none is
     rows: tuple[BlockRow, ...]  # the ops, callers first
 
 
@@ -89,7 +89,7 @@ def blocks_of(test: TestComparison) -> list[Block]:
     for change in telling:
         if change.op is None and change.verdict is Verdict.REGRESSED and change.line and change.line.number:
             groups[change.line.place].append(change)
-    return [_block(changes) for changes in groups.values()]
+    return [_block(changes, test) for changes in groups.values()]
 
 
 def blocks_in_lines(test: TestComparison, *, width: int, show: str | None) -> list[list[str]]:
@@ -144,7 +144,7 @@ def _cause_of(change: Change, by_op: dict[str | None, Change]) -> Hashable:
     return (change.caller, change.cause)
 
 
-def _block(changes: Sequence[Change]) -> Block:
+def _block(changes: Sequence[Change], test: TestComparison) -> Block:
     """The changes of one cause, each below its caller."""
     here = {change.op for change in changes}
     inside: defaultdict[str, list[Change]] = defaultdict(list)
@@ -169,22 +169,34 @@ def _block(changes: Sequence[Change]) -> Block:
         add(inside.pop(next(iter(inside))), 0)
     first = rows[0].change
     line = first.line or next((change.line for change in changes if change.line), None)
-    place = first.cause.removeprefix("new").lstrip(", ") if line is None else ""
+    place = ""
+    if line is None:
+        origin = first.cause.removeprefix("new").lstrip(", ")
+        place = "; ".join(filter(None, (origin, f"no line is known: {_why_no_line(first, test)}")))
     return Block(line=line, place=place, rows=tuple(rows))
+
+
+def _why_no_line(change: Change, test: TestComparison) -> str:
+    rows = test.head.ops if test.head is not None else ()
+    if not any(row.places for row in rows):
+        return "call sites were not recorded"
+    if not any(row.places for row in rows if row.name == change.op):
+        return "no frame of your Python code was around the op, as on a thread of C++"
+    return "each line calls it as often as before"
 
 
 def title_of(block: Block) -> str:
     """``src/model.py:41 in Block.forward``; in words if no line is known."""
     if block.line is None:
-        place = block.place or "no line is known"
-        return place[:1].upper() + place[1:]
+        return block.place[:1].upper() + block.place[1:]
     return block.line.location if block.line.is_certain else f"perhaps {block.line.location}"
 
 
 def _title(block: Block, *, width: int) -> list[str]:
-    title, line = [escaped(title_of(block))], block.line
+    line = block.line
     if line is None:
-        return title
+        return wrapped(title_of(block), width=width, rest="  ")
+    title = [escaped(title_of(block))]
     if line.is_edited:
         space = width - columns(title[0]) - len(_EDITED)
         if space > 1:
@@ -209,7 +221,8 @@ def _rows(rows: Sequence[BlockRow], *, width: int, show: str | None) -> Iterator
         width=width,
     )
     for row in kept:
-        if row.change.op is None:
+        line = row.change.line
+        if row.change.op is None and not (line and line.place in row.change.cause):
             told = f"{row.change.about.label} rose {row.change.cause}"
             yield from wrapped(told, width=width, first="  ", rest="  ")
         if row.change.reason:

@@ -19,7 +19,7 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.blocks import Block, advice_on, blocks_of
 from pytest_opprof.report.causes import acceptance, accepting, again, cause_words, test_totals
-from pytest_opprof.report.markdown_folds import Fold, folds_of
+from pytest_opprof.report.markdown_folds import CHANGE_HEAD, Fold, change_line, folds_of
 from pytest_opprof.report.markdown_text import (
     fold,
     link,
@@ -44,8 +44,6 @@ NOTE_LIMIT = 500_000
 _MOST_ROWS = 10
 _MOST_NOTES = 5
 _MOST_CAUSES = 10
-_HEADERS = ("test", "verdict", "metric", "base", "head", "change", "why")
-_NUMBERS = ("base", "head", "change")
 _SELF_REPORTED = (
     "The pull request's own code measured these numbers. This repository judged them again, against its own "
     "baseline."
@@ -215,18 +213,11 @@ def _table(
     """The first table and its fold, in the widest rows that fit, and how many rows did not."""
     if not (lead or more):
         return [], 0
-    head = table_head(_HEADERS, right=_NUMBERS)
+    head = CHANGE_HEAD
     around = fold(f"{counted(len(more), 'row')} of tests that fail", head) if more else []
     room -= size("\n".join([*head, *around])) + 2
     for widths in _WIDTHS:
-        lines: list[str] = []
-        left = room
-        for row in itertools.chain(lead, more):
-            line = _line(row, name=names[row.test], widths=widths)
-            left -= size(line) + 1
-            if left < 0:
-                break  # no others are made
-            lines.append(line)
+        lines = list(_lines_within([lead, more], names=names, widths=widths, room=room))
         if len(lines) == len(lead) + len(more):
             break
     missing = len(lead) + len(more) - len(lines)
@@ -235,19 +226,19 @@ def _table(
     return [*([*head, *first, ""] if first else []), *folded], missing
 
 
-def _line(row: Row, *, name: str, widths: tuple[int, int]) -> str:
-    of_name, of_cause = widths
-    return table_line(
-        [
-            name_in_code(name, width=of_name),
-            f"**{row.verdict.label}**" if row.verdict else "",
-            " ".join(
-                filter(None, (name_in_code(row.what, width=of_name), "" if row.is_total else row.metric))
-            ),
-            *map(quantity, (row.base, row.head, row.change)),
-            sentence_in_code(row.why, width=of_cause) if of_cause else "",
-        ]
-    )
+def _lines_within(
+    tables: Iterable[Sequence[Row]], *, names: dict[str, str], widths: tuple[int, int], room: int
+) -> Iterator[str]:
+    """The lines of the rows that fit; no others are made."""
+    for rows in tables:
+        test = ""
+        for row in rows:
+            line = change_line(row, name=names[row.test] if row.test != test else "", widths=widths)
+            room -= size(line) + 1
+            if room < 0:
+                return
+            yield line
+            test = row.test
 
 
 def _fitting(folds: Iterable[Fold], *, room: int) -> tuple[list[str], int]:
@@ -295,7 +286,7 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
             yield ""
             yield f"> {sentence_in_code(block.line.text)}"
     else:
-        yield sentence_in_code(block.place or "no line is known")
+        yield sentence_in_code(block.place)
     yield ""
     yield from table_head(_HEADERS_OF_A_BLOCK, right=_HEADERS_OF_A_BLOCK[1:])
     for row in block.rows[:_MOST_ROWS_OF_A_BLOCK]:

@@ -14,6 +14,7 @@ from pytest_opprof.report.markdown_text import (
     quantity,
     sentence_in_code,
     size,
+    stacked,
     table_head,
     table_line,
 )
@@ -24,11 +25,9 @@ from pytest_opprof.wording import counted
 
 _MOST_ROWS = 15
 _MOST_ADVISORIES = 5
-_OF_A_TEST = ("op", "metric", "base", "head", "change", "why")
-_OF_TESTS = ("test", "verdict", "op", "metric", "change", "why")
-_OF_TIMES = ("test", "verdict", "base", "head", "change")
 _OF_FIELDS = ("what", "base", "head")
 _NUMBERS = ("base", "head", "change")
+CHANGE_HEAD = table_head(("what", *_NUMBERS), right=_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +54,24 @@ class Fold:
         return fold(self.title, [*self.head, *kept, *self.tail]), self.count - len(kept)
 
 
+def change_line(row: Row, *, name: str, widths: tuple[int, int] = (120, 240)) -> str:
+    """A change as a line under `CHANGE_HEAD`.
+
+    Args:
+        name: The test's; empty if the line above is of the same test.
+        widths: How many characters a name and the cause may have; 0 for no cause.
+    """
+    of_name, of_cause = widths
+    verdict = f"**{row.verdict.label}**" if row.verdict else ""
+    metric = "" if row.is_total else row.metric
+    what = [
+        " ".join(filter(None, (name_in_code(name, width=of_name), verdict))) if name else "",
+        " ".join(filter(None, (name_in_code(row.what, width=of_name), metric, "" if name else verdict))),
+        sentence_in_code(row.why, width=of_cause) if of_cause else "",
+    ]
+    return table_line([stacked(*what), *_numbers(row)])
+
+
 def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
     """All folds, the most useful first, without the rows that are shown already."""
     known = set(map(id, shown))
@@ -70,12 +87,9 @@ def _why(test: TestSummary, summary: Summary, *, known: set[int]) -> Fold:
     """One failing test: the whole reason, its other rows, its advisories, what to do next."""
     others = [row for row in test.rows if id(row) not in known]
     head = [sentence_in_code(test.reason, width=1_000), ""] if test.reason else []
-    rows = [
-        table_line([name_in_code(row.what), row.metric, *_numbers(row), sentence_in_code(row.why)])
-        for row in others[:_MOST_ROWS]
-    ]
+    rows = [change_line(row, name="") for row in others[:_MOST_ROWS]]
     if rows:
-        head += table_head(_OF_A_TEST, right=_NUMBERS)
+        head += CHANGE_HEAD
     advisories = test.exact.advisories if test.exact is not None else ()
     untold = len(advisories) - _MOST_ADVISORIES
     tail = [
@@ -109,22 +123,13 @@ def _others(summary: Summary, *, known: set[int]) -> Iterator[Fold]:
     if not found:
         return
     names = short_names([test.node_id for test in summary.tests])
+    before = ["", *(row.test for row in found)]
     rows = (
-        table_line(
-            [
-                name_in_code(names[row.test]),
-                row.verdict.label if row.verdict else "",
-                name_in_code(row.what),
-                row.metric,
-                quantity(row.change),
-                sentence_in_code(row.why),
-            ]
-        )
-        for row in found
+        change_line(row, name="" if row.test == last else names[row.test])
+        for last, row in zip(before, found, strict=False)
     )
     many = counted(len(found), "row")
-    head = table_head(_OF_TESTS, right=_NUMBERS)
-    yield Fold(title=f"What else changed: {many}", head=head, count=len(found), rows=rows)
+    yield Fold(title=f"What else changed: {many}", head=CHANGE_HEAD, count=len(found), rows=rows)
 
 
 def _all_tests(summary: Summary) -> Iterator[Fold]:
@@ -136,15 +141,19 @@ def _all_tests(summary: Summary) -> Iterator[Fold]:
         headers, cells = overview([test.exact for test in ran if test.exact is not None])
         rows = (
             table_line(
-                [name_in_code(name), verdict, *map(_total, totals), sentence_in_code(worst, width=120)]
+                [
+                    stacked(f"{name_in_code(name)} {verdict}", sentence_in_code(worst, width=120)),
+                    *map(_total, totals),
+                ]
             )
             for name, verdict, *totals, worst in cells
         )
-        head = table_head(headers, right=headers[2:-1])
+        labels = headers[2:-1]
+        head = table_head(("test", *labels), right=labels)
     else:
         names = short_names([test.node_id for test in ran])
         rows = (_times_line(test, name=names[test.node_id]) for test in ran)
-        head = table_head(_OF_TIMES, right=_NUMBERS)
+        head = table_head(("test", *_NUMBERS), right=_NUMBERS)
     title = f"All tests: {len(ran)}" if len(ran) != 1 else "The test"
     yield Fold(title=title, head=head, count=len(ran), rows=rows)
 
@@ -157,7 +166,7 @@ def _total(text: str) -> str:
 def _times_line(test: TestSummary, *, name: str) -> str:
     row = next((row for row in test.rows if row.metric == "time"), None)
     verdict = test.verdict.label if test.verdict else "not run"
-    return table_line([name_in_code(name), verdict, *(_numbers(row) if row else ["", "", ""])])
+    return table_line([f"{name_in_code(name)} {verdict}", *(_numbers(row) if row else ["", "", ""])])
 
 
 def _numbers(row: Row) -> list[str]:

@@ -65,6 +65,11 @@ def table_line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
+def stacked(*lines: str) -> str:
+    """Lines of one cell, which keep a table narrow; empty ones are left out."""
+    return "<br>".join(filter(None, lines))
+
+
 def fold(title: str, lines: Iterable[str]) -> list[str]:
     """Markdown that readers can unfold; the title is HTML of ours, or of `name_in_summary`."""
     return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]

@@ -37,7 +37,9 @@ def test_every_format_is_written(regressed: tuple[Project, Session]) -> None:
     assert {path.name for path in (project.folder / "out").iterdir()} == {*FORMATS, "json"}
     for page in pages((project.folder / "out" / "markdown").read_text(encoding="utf-8")):
         assert ["work", "2", "3", "+1"] in tables(page)[0]
-        assert ["test_it", "REGRESSED", "work count", "2", "3", "+1"] in [row[:6] for row in tables(page)[1]]
+        (title, *numbers), *_ = tables(page)[1][1:]
+        assert title.startswith("test_it REGRESSED\nwork count")
+        assert numbers == ["2", "3", "+1"]
     suites = ET.parse(project.folder / "out" / "junit")  # noqa: S314 - ours
     assert [case.get("name") for case in suites.iter("testcase") if case.find("failure") is not None] == [
         "test_it"

@@ -87,9 +87,15 @@ def text_of(element: ET.Element) -> str:
     return "".join(piece.text for piece in pieces(element))
 
 
+def _cell(element: ET.Element) -> str:
+    """The text of a cell, with its line ends."""
+    inner = "".join(_cell(child) + (child.tail or "") for child in element)
+    return "\n" if element.tag == "br" else (element.text or "") + inner
+
+
 def tables(page: ET.Element) -> list[list[list[str]]]:
     """The cells' texts of every table, row by row; the first row is its head."""
     return [
-        [[text_of(cell) for cell in row.iter() if cell.tag in {"th", "td"}] for row in table.iter("tr")]
+        [[_cell(cell) for cell in row.iter() if cell.tag in {"th", "td"}] for row in table.iter("tr")]
         for table in page.iter("table")
     ]

@@ -92,15 +92,24 @@ class Finder:
         new: str = "",
         decorated: Collection[str] = (),
     ) -> CallLine | None:
+        lines = self.lines(counts, calls, *edited, new=new, decorated=decorated)
+        risen = [(name, count - COUNTS.get(name, 0)) for name, count in counts.items()]
+        return lines.line_of([item for item in risen if item[1] > 0], NAME)
+
+    def lines(
+        self,
+        counts: Mapping[str, int],
+        calls: Calls,
+        *edited: str,
+        new: str = "",
+        decorated: Collection[str] = (),
+    ) -> GrownLines:
         numbers = frozenset(map(at, edited))
         edited_file = EditedFile(
             self._path, lines=numbers, new=frozenset({new} - {""}), decorated=frozenset(decorated)
         )
         edits = {"shop.py": edited_file} if edited or decorated else {}
-        head = {**COUNTS, **counts}
-        risen = [(name, count - COUNTS.get(name, 0)) for name, count in head.items()]
-        lines = GrownLines(side(COUNTS, CALLS), side(head, {**CALLS, **calls}), edits)
-        return lines.line_of([item for item in risen if item[1] > 0], NAME)
+        return GrownLines(side(COUNTS, CALLS), side({**COUNTS, **counts}, {**CALLS, **calls}), edits)
 
 
 CHECKED = {
@@ -212,3 +221,25 @@ def test_the_caller_of_an_unedited_line_that_calls_it_more(tmp_path: Path) -> No
     assert found is not None
     assert found.place == place("sell", "self.check")
     assert lines.caller_of(CallLine(function="Shop.total", file="shop.py", number=at("prices.sort"))) is None
+
+
+def test_the_only_edit_that_ran_is_named(found: Finder) -> None:
+    line = found.lines({}, {}, "prices.sort()", "for item in items:").edit_that_ran()
+    assert line is not None
+    assert (line.place, line.is_certain, line.is_edited) == (place("total", "prices.sort()"), True, True)
+
+
+def test_of_several_edits_that_ran_that_of_a_loop_comes_first(found: Finder) -> None:
+    line = found.lines({}, {}, "return self.look_up(item)", "prices.sort()").edit_that_ran()
+    assert line is not None
+    assert (line.place, line.is_certain) == (place("total", "prices.sort()"), False)
+
+
+def test_of_several_edits_that_ran_that_of_the_busiest_function_comes_first(found: Finder) -> None:
+    line = found.lines({}, {}, "self.check(items)", "return self.look_up(item)").edit_that_ran()
+    assert line is not None
+    assert line.place == place("price", "return self.look_up")
+
+
+def test_an_edit_that_did_not_run_is_not_named(found: Finder) -> None:
+    assert found.lines({}, {}, "for item in items:").edit_that_ran() is None

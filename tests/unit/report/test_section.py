@@ -13,7 +13,7 @@ from pytest_opprof.results.run import CaptureStats, TestResult, TreeNode
 SECTION = """\
 REGRESSED: 4 more ops in each step than main@1a2b3c4 (same in 3 of 3 steps, certified in 2 processes)
 
-Called by the test
+Called by the test; no line is known: call sites were not recorded
   aten::clone     0 ->  2  +2  new
     aten::copy_  12 -> 14  +2
   This copies the whole tensor once more. Drop the copy unless somebody writes to it, or needs this memory

@@ -36,7 +36,7 @@ function listColumns() {
         return head ? (isTime ? quantity(head.low, about.unit) : rangeText(head, about.unit)) : "";
       } });
     // What differs in a time of another day says nothing: the test's own page has both.
-    if (index.has_base && !isTime) {
+    if (index.has_base && !isTime && index.tests.some(rise)) {
       columns.push({ title: "change", group: about.label, isNumber: true, value: rise, cell: (row) => changeCell(rise(row), about) });
     }
   }
