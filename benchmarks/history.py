@@ -30,7 +30,6 @@ from pytest_opprof.history.record import (
     RunHead,
     RunRecord,
     counts_definition,
-    environment_definition,
     record_of,
 )
 from pytest_opprof.history.trend import trend_of, wanted_metrics
@@ -59,7 +58,7 @@ def rows(*, quick: bool) -> list[Row]:
         start = time.perf_counter_ns()
         log.append(_records(count))
         wrote_ns = time.perf_counter_ns() - start
-        size = sum(segment.size for segment in log.segments())
+        size = sum(segment.stat().st_size for segment in log.segments())
         json_ns = _json_ns(log)
         shifts([1.0] * 20)  # the first call imports ruptures, which must not count
         what = f"{count:,} runs of {_TESTS} tests"
@@ -159,7 +158,9 @@ def _changes_ns(root: str) -> int:
 def _records(count: int, *, apart: timedelta = timedelta(hours=1)) -> Iterator[RunRecord]:
     """Consecutive runs: times are noise, and each test's counts change now and then, not all at once."""
     source = random.Random(0)  # noqa: S311  # no secret
-    environment = environment_definition({"python": "3.12", "torch": "2.13.0", "cpu_model": "a processor"})
+    environment = Definition.of(
+        {"fingerprint": {"python": "3.12", "torch": "2.13.0", "cpu_model": "a processor"}}
+    )
     definitions: dict[tuple[int, int], Definition] = {}
     for run in range(count):
         tests = []
@@ -205,7 +206,7 @@ def _json_ns(log: HistoryLog) -> int:
     """The time to read every line with json alone."""
     start = time.perf_counter_ns()
     for segment in log.segments():
-        for line in segment.path.read_bytes().splitlines():
+        for line in segment.read_bytes().splitlines():
             json.loads(line)
     return time.perf_counter_ns() - start
 

@@ -115,61 +115,40 @@ __all__ = [
     "tensorboard_trace_handler",
 ]
 
-# The module of each name; after a colon its name there, if torch's own name is private.
-_ROOMS = {
-    "MEMORY_EVENT_NAME": "events.names",
-    "OUT_OF_MEMORY_EVENT_NAME": "events.names",
-    "BasicEvaluation": "analysis.evaluation",
-    "DeviceType": "events.device",
-    "EnforceUnique": "traces.nvprof",
-    "EventKey": "analysis.evaluation",
-    "EventList": "events.event_list",
-    "ExecutionTraceObserver": "profiler.execution_trace_observer",
-    "EventMetadata": "events.event_facts",
-    "EventMetrics": "analysis.evaluation",
-    "FormattedTimesMixin": "events.times",
-    "FunctionEvent": "events.function_event",
-    "FunctionEventAvg": "events.function_event_avg",
-    "Interval": "events.times",
-    "Kernel": "events.times",
-    "KeyAverages": "events.key_averages",
-    "KinetoRecording": "events.kineto_recording",
-    "MemRecordsAcc": "events.torch_rules",
-    "Opprof": "plugin.fixtures",
-    "ProfilerAction": "profiler.schedule",
-    "ProfilerActivity": "profiler.activities",
-    "StringTable": "events.names",
-    "TraceFile": "traces.kineto",
-    "KinetoStepTracker": "profiler.step_tracker",
-    "_ExperimentalConfig": "profiler.experimental:ExperimentalConfig",
-    "_KinetoProfile": "profiler.kineto_profile:KinetoProfile",
-    "_run_on_profiler_start": "profiler.enabled:run_on_profiler_start",
-    "_run_on_profiler_stop": "profiler.enabled:run_on_profiler_stop",
-    "_set_is_profiler_enabled": "profiler.enabled:set_is_profiler_enabled",
-    "_RecordFunctionFast": "capture.ranges:RecordFunctionFast",
-    "_filter_name": "events.names:filter_name",
-    "_filter_stack_entry": "events.names:filter_stack_entry",
-    "_init_for_cuda_graphs": "profiler.profile:init_for_cuda_graphs",
-    "_rewrite_name": "events.names:rewrite_name",
-    "emit_itt": "profiler.emit",
-    "emit_nvtx": "profiler.emit",
-    "kineto_available": "profiler.activities",
-    "listen": "profiler.on_demand",
-    "load_nsys": "traces.nsys",
-    "load_nvprof": "traces.nvprof",
-    "load_trace": "traces.kineto",
-    "map_recorded_events_to_aten_ops_with_stack_trace": "analysis.fx_markers",
-    "parse_nvprof_trace": "traces.nvprof",
-    "profile": "profiler.profile",
-    "range_pop": "capture.ranges",
-    "range_push": "capture.ranges",
-    "record_function": "capture.ranges",
-    "register_flop_formula": "events.flops",
-    "schedule": "profiler.schedule",
-    "source_code_location": "analysis.evaluation",
-    "supported_activities": "profiler.activities",
-    "tensorboard_trace_handler": "profiler.handlers",
+# The names of each module; those that torch calls private have no underscore there.
+_NAMES = {
+    "analysis.evaluation": "BasicEvaluation EventKey EventMetrics source_code_location",
+    "analysis.fx_markers": "map_recorded_events_to_aten_ops_with_stack_trace",
+    "capture.ranges": "_RecordFunctionFast range_pop range_push record_function",
+    "events.device": "DeviceType",
+    "events.event_list": "EventList",
+    "events.event_facts": "EventMetadata",
+    "events.flops": "register_flop_formula",
+    "events.function_event": "FunctionEvent",
+    "events.function_event_avg": "FunctionEventAvg",
+    "events.key_averages": "KeyAverages",
+    "events.kineto_recording": "KinetoRecording",
+    "events.names": "MEMORY_EVENT_NAME OUT_OF_MEMORY_EVENT_NAME StringTable "
+    "_filter_name _filter_stack_entry _rewrite_name",
+    "events.times": "FormattedTimesMixin Interval Kernel",
+    "events.torch_rules": "MemRecordsAcc",
+    "plugin.fixtures": "Opprof",
+    "profiler.activities": "ProfilerActivity kineto_available supported_activities",
+    "profiler.emit": "emit_itt emit_nvtx",
+    "profiler.enabled": "_run_on_profiler_start _run_on_profiler_stop _set_is_profiler_enabled",
+    "profiler.execution_trace_observer": "ExecutionTraceObserver",
+    "profiler.experimental": "_ExperimentalConfig",
+    "profiler.handlers": "tensorboard_trace_handler",
+    "profiler.kineto_profile": "_KinetoProfile",
+    "profiler.on_demand": "listen",
+    "profiler.profile": "_init_for_cuda_graphs profile",
+    "profiler.schedule": "ProfilerAction schedule",
+    "profiler.step_tracker": "KinetoStepTracker",
+    "traces.kineto": "TraceFile load_trace",
+    "traces.nsys": "load_nsys",
+    "traces.nvprof": "EnforceUnique load_nvprof parse_nvprof_trace",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -177,11 +156,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.profiler.enabled").is_profiler_enabled()
     if name in {"autograd", "itt"}:  # modules with torch's names in them, as torch.profiler.itt is
         return importlib.import_module(f"{__name__}.{name}")
-    room = _ROOMS.get(name)
-    if room is None:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, private = room.partition(":")
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), private or name)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name.removeprefix("_"))
     # The next look-up finds it directly.
     globals()[name] = value
     return value

@@ -22,9 +22,6 @@ def started(command: Sequence[str], **options: Any) -> Popen[Any]:
 
     If a signal handler raises while ``subprocess.Popen()`` runs, the process already exists but is lost.
     Handlers run only in the main thread, so another thread starts the process.
-
-    Raises:
-        OSError: It cannot be started.
     """
     made: list[Popen[Any]] = []
     faults: list[BaseException] = []

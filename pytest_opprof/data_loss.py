@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import COUNT, MetricPath
 from pytest_opprof.units import EVERY_PPM, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_opprof.results.run import TestResult
 
 
 def losses_of_recording(
     *, dropped: int, truncated: bool, names_overflowed: int, sampling: float
 ) -> Iterator[str]:
-    """Give a sentence for each way in which a recording's ops are incomplete.
-
-    Args:
-        dropped: Events for which there was no room.
-        truncated: Whether the byte budget or the disk ended the recording early.
-        names_overflowed: Events that share one name, because the process had too many names.
-        sampling: The share of torch's ops that was recorded; 1 for all.
-    """
+    """Give a sentence for each way in which a recording's ops are incomplete."""
     if dropped:
         yield f"Events not recorded: {dropped} (they are missing from this table)"
     if truncated:

@@ -40,8 +40,6 @@ class UsageError(OpprofError):
 class CollectorError(OpprofError):
     """The native collector failed."""
 
-    exit_code: ClassVar[int] = 3
-
 
 class CaptureBusyError(CollectorError):
     """Another recording window is open in this process."""

@@ -9,11 +9,7 @@ from pytest_opprof.errors import UsageError
 
 
 def needed(module: str, *, extra: str = "fleet", by: str = "opprof fleet") -> Any:
-    """Import a library of an extra, which `by` needs.
-
-    Raises:
-        UsageError: It is not installed.
-    """
+    """Import a library of an extra, which `by` needs; UsageError if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

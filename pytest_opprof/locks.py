@@ -39,18 +39,15 @@ def opened(path: Path, *, mode: int = 0o666) -> int:
 def hold(descriptor: int, *, shared: bool = False, limit_s: float = LONGEST_S) -> None:
     """Lock a file against other processes until its descriptor is closed.
 
-    Args:
-        shared: Allow other shared holders. Windows has no such locks and takes an exclusive one.
-        limit_s: How long to wait for the current holder, in seconds. A stopped process never lets go.
-
-    Raises:
-        TimeoutError: Another process holds it; the message says which, as far as the system tells.
-        OSError: The file system has no locks.
+    Windows has no shared locks and takes an exclusive one. A stopped process never lets go: after `limit_s` a
+    TimeoutError says which process holds the lock, as far as the system tells.
     """
     deadline = time.monotonic() + limit_s
     while not _is_held(descriptor, shared=shared):
         if time.monotonic() >= deadline:
-            raise TimeoutError(errno.ETIMEDOUT, _too_long(descriptor, limit_s))
+            held = f"{_holder(descriptor) or 'another process'} still holds it"
+            waited = f" after {limit_s:g} s" if limit_s else ""
+            raise TimeoutError(errno.ETIMEDOUT, f"{held}{waited}: end it, or let it finish")
         time.sleep(_POLL_S)
 
 
@@ -63,11 +60,6 @@ def _is_held(descriptor: int, *, shared: bool) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     return True
-
-
-def _too_long(descriptor: int, limit_s: float) -> str:
-    waited = f" after {limit_s:g} s" if limit_s else ""
-    return f"{_holder(descriptor) or 'another process'} still holds it{waited}: end it, or let it finish"
 
 
 def _holder(descriptor: int) -> str:

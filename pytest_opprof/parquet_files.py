@@ -15,11 +15,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def checked_name(name: str, *, what: str) -> str:
-    """Check that a partition's name is safe in a path, and return it.
-
-    Raises:
-        UsageError: It is not.
-    """
+    """Check that a partition's name is safe in a path, and return it; else UsageError."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot name a {what}: use letters, digits, '.', '_' and '-'")
     return name
@@ -33,13 +29,8 @@ def as_utf8(text: str) -> str:
 def write_parquet(address: str, content: Any, *, group: int | None = None) -> None:
     """Write a pyarrow table to a path or an fsspec address; the same rows make the same bytes.
 
-    An object store writes a file atomically; on a disk the file gets its name when it is complete.
-
-    Args:
-        group: The rows of a row group, which readers read whole; None for pyarrow's default.
-
-    Raises:
-        OSError: It cannot be written.
+    An object store writes a file atomically; on a disk the file gets its name when it is complete. Readers
+    read each `group` of rows whole.
     """
     files, path = needed("fsspec.core").url_to_fs(address)
     sink = needed("pyarrow").BufferOutputStream()
@@ -60,11 +51,7 @@ def write_parquet(address: str, content: Any, *, group: int | None = None) -> No
 
 
 def arrow_table(columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> Any:
-    """Rows as a pyarrow table.
-
-    Args:
-        columns: Each column's type by its name, in pyarrow's words; ``int64[]`` is a list.
-    """
+    """Rows as a pyarrow table; columns have their types in pyarrow's words, with ``int64[]`` for a list."""
     pa = needed("pyarrow")
     schema = pa.schema([(name, _type(pa, kind)) for name, kind in columns.items()])
     values = list(zip(*rows, strict=True)) or [()] * len(columns)

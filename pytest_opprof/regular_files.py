@@ -21,12 +21,7 @@ class NotRegularError(OSError):
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file for reading.
-
-    Raises:
-        NotRegularError: It is a pipe, a device or a folder.
-        OSError: It cannot be opened.
-    """
+    """Open a regular file for reading; NotRegularError for a pipe, a device or a folder."""
     file = open(path, "rb", opener=_at_once)  # noqa: SIM115  # it is the answer
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -40,11 +35,7 @@ def is_device(path: Path) -> bool:
 
 
 def write_into_device(path: Path, data: bytes) -> None:
-    """Write to a pipe or a device, without waiting for a reader that may never come.
-
-    Raises:
-        OSError: It cannot be written; with ENXIO, nobody reads the pipe.
-    """
+    """Write to a pipe or a device; OSError with ENXIO, instead of waiting, if nobody reads the pipe."""
     with open(path, "wb", buffering=0, opener=_at_once) as file:
         if AT_ONCE:
             os.set_blocking(file.fileno(), True)  # a slow reader of a full pipe is waited for

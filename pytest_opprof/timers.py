@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from dataclasses import dataclass
+from collections import Counter
 from typing import Final
 
 from pytest_opprof.capture.native import lib
@@ -19,15 +19,8 @@ _HOST_ALONE: Final = (
 )
 
 
-@dataclass(slots=True)
-class _Readings:
-    """How often the clock was read, and how often it waited for a device."""
-
-    all: int = 0
-    waited: int = 0
-
-
-_readings: Final = _Readings()
+# How often the clock was read, and how often it waited for a device.
+_readings: Final = Counter(read=0, waited=0)
 
 
 def cuda_perf_counter() -> float:
@@ -45,17 +38,17 @@ def cuda_perf_counter() -> float:
     now = time.perf_counter()
     if contexts < 0:
         check(contexts)
-    _readings.all += 1
+    _readings["read"] += 1
     if contexts:
-        _readings.waited += 1
-    elif _readings.all == 1 and "pytest" not in sys.modules:
+        _readings["waited"] += 1
+    elif _readings["read"] == 1 and "pytest" not in sys.modules:
         warnings.warn(_HOST_ALONE, stacklevel=2)
     return now
 
 
 def host_alone() -> str | None:
     """A sentence if the clock was read, but never waited for a device."""
-    return _HOST_ALONE if _readings.all and not _readings.waited else None
+    return _HOST_ALONE if _readings["read"] and not _readings["waited"] else None
 
 
 def _wait_by_torch() -> int:

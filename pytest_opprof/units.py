@@ -7,7 +7,9 @@ for everything else.
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -50,15 +52,31 @@ class Comparator(StrEnum):
     EQUAL = "=="
 
 
+_HOLDS: Mapping[Comparator, Callable[[int, int], bool]] = {
+    Comparator.AT_MOST: operator.le,
+    Comparator.BELOW: operator.lt,
+    Comparator.AT_LEAST: operator.ge,
+    Comparator.ABOVE: operator.gt,
+    Comparator.EQUAL: operator.eq,
+}
 _TIME_UNITS = {"ns": 1, "us": NS_IN_US, "µs": NS_IN_US, "ms": NS_IN_MS, "s": NS_IN_S}
 # By the standards, KiB is 1024 bytes and KB is 1000 (torch's tables print KB for 1024).
-_BYTE_UNITS = {"b": 1} | {
+_BYTE_UNITS = {"": 1, "b": 1} | {
     f"{letter}{suffix}": base ** (power + 1)
     for power, letter in enumerate("kmgt")
     for suffix, base in (("ib", 1024), ("b", 1000))
 }
 _PARSED_FLOPS = {"flops": 1} | {name.lower(): scale for name, scale in _FLOPS_UNITS.items()}
 _COUNT_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "t": 1_000_000_000_000}
+# By the unit of a metric: the units that users write, what the value is called, and an example of it.
+_WRITTEN = {
+    Unit.NS: (_TIME_UNITS, "time", "1.5 ms"),
+    Unit.BYTES: (_BYTE_UNITS, "size", "64 MiB"),
+    Unit.FLOPS: (_COUNT_UNITS | _PARSED_FLOPS, "number", "2 MFLOPs"),
+    Unit.COUNT: (_COUNT_UNITS, "count", "12"),
+    Unit.PPM: ({"%": EVERY_PPM // 100}, "share", "20 %"),
+    Unit.THOUSANDTHS: ({"": ONE_IN_THOUSANDTHS}, "mean", "1.5"),
+}
 _QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-zµ%]*)\s*")
 _PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
 _LIMIT = re.compile(r"\s*(<=|>=|==|=|<|>)?(.*)", re.DOTALL)
@@ -74,18 +92,7 @@ class Bound:
 
     def holds(self, value: int) -> bool:
         """Whether ``value`` is within the limit."""
-        match self.comparator:
-            case Comparator.AT_MOST:
-                return value <= self.value
-            case Comparator.BELOW:
-                return value < self.value
-            case Comparator.AT_LEAST:
-                return value >= self.value
-            case Comparator.ABOVE:
-                return value > self.value
-            case Comparator.EQUAL:
-                return value == self.value
-        assert_never(self.comparator)
+        return _HOLDS[self.comparator](value, self.value)
 
     def __str__(self) -> str:
         return f"{self.comparator} {format_quantity(self.value, unit=self.unit)}".replace(".0 ", " ")
@@ -178,61 +185,23 @@ def format_change(value: int, *, unit: Unit) -> str:
     return ("+" if value > 0 else "") + format_quantity(value, unit=unit)
 
 
-def parse_duration_ns(text: str) -> int:
-    """``"1.5 ms"`` as nanoseconds.
-
-    Raises:
-        UsageError: ``text`` is not a time; a time needs its unit.
-    """
-    return _parse(text, units=_TIME_UNITS, kind="time", example="1.5 ms")
-
-
 def parse_bytes(text: str) -> int:
-    """``"64 MiB"`` as bytes; KiB, MiB, GiB are powers of 1024, and KB, MB, GB of 1000.
-
-    Raises:
-        UsageError: ``text`` is not a size.
-    """
-    return _parse(text, units=_BYTE_UNITS | {"": 1}, kind="size", example="64 MiB")
-
-
-def parse_count(text: str) -> int:
-    """``"12"`` or ``"3 k"`` as a count.
-
-    Raises:
-        UsageError: ``text`` is not a count.
-    """
-    return _parse(text, units=_COUNT_UNITS, kind="count", example="12")
+    """``"64 MiB"`` as bytes; KiB, MiB, GiB are powers of 1024, and KB, MB, GB of 1000."""
+    return parse_quantity(text, unit=Unit.BYTES)
 
 
 def parse_quantity(text: str, *, unit: Unit) -> int:
-    """A value of ``unit`` as an integer in that unit.
-
-    Raises:
-        UsageError: ``text`` is not such a value.
-    """
-    match unit:
-        case Unit.NS:
-            return parse_duration_ns(text)
-        case Unit.BYTES:
-            return parse_bytes(text)
-        case Unit.FLOPS:
-            return _parse(text, units=_COUNT_UNITS | _PARSED_FLOPS, kind="number", example="2 MFLOPs")
-        case Unit.COUNT:
-            return parse_count(text)
-        case Unit.PPM:
-            return _parse(text, units={"%": EVERY_PPM // 100}, kind="share", example="20 %")
-        case Unit.THOUSANDTHS:
-            return _parse(text, units={"": ONE_IN_THOUSANDTHS}, kind="mean", example="1.5")
-    assert_never(unit)
+    """``"1.5 ms"`` as an integer of ``unit``; UsageError if it is not such a value."""
+    units, kind, example = _WRITTEN[unit]
+    match = _QUANTITY.fullmatch(text)
+    scale = units.get(match[2]) or units.get(match[2].lower()) if match else None
+    if match is None or scale is None:
+        raise UsageError(f"{text.strip()!r} is not a {kind}: write it like {example!r}")
+    return int((Decimal(match[1].replace("_", "")) * scale).to_integral_value())
 
 
 def parse_percent(text: str, *, where: str) -> Fraction:
-    """``"2.5%"`` as a share; an error says `where` the text stands.
-
-    Raises:
-        UsageError: ``text`` is not a percentage.
-    """
+    """``"2.5%"`` as a share; an error says `where` the text stands."""
     from fractions import Fraction  # noqa: PLC0415  # it loads decimals, and everybody needs units
 
     match = _PERCENT.fullmatch(text)
@@ -242,40 +211,19 @@ def parse_percent(text: str, *, where: str) -> Fraction:
 
 
 def parse_limit(limit: object, *, unit: Unit) -> Bound:
-    """A limit as users write it: ``"<= 64 MiB"``, ``"== 3"``, ``0`` in ``unit``; a bare value means at most.
-
-    Raises:
-        UsageError: ``limit`` is neither.
-    """
-    if isinstance(limit, int) and not isinstance(limit, bool):
-        return _bound(Comparator.AT_MOST, limit, unit=unit)
-    if not isinstance(limit, str):
-        msg = f"{limit!r} is not a limit: give an integer, or text such as {_example(unit)!r}"
-        raise UsageError(msg)
-    match = _LIMIT.fullmatch(limit)
-    assert match is not None, "every text matches"
-    comparator = Comparator("==" if match[1] == "=" else match[1] or "<=")
-    return _bound(comparator, parse_quantity(match[2], unit=unit), unit=unit)
-
-
-def _bound(comparator: Comparator, value: int, *, unit: Unit) -> Bound:
+    """A limit as users write it: ``"<= 64 MiB"``, ``"== 3"``, ``0`` in ``unit``; a bare value: at most."""
+    comparator, value = Comparator.AT_MOST, limit
+    if isinstance(limit, str):
+        match = _LIMIT.fullmatch(limit)
+        assert match is not None, "every text matches"
+        comparator = Comparator("==" if match[1] == "=" else match[1] or "<=")
+        value = parse_quantity(match[2], unit=unit)
+    if not isinstance(value, int) or isinstance(value, bool):
+        example = {Unit.NS: "<= 5 ms", Unit.BYTES: "<= 64 MiB", Unit.PPM: "<= 20 %"}.get(unit, "<= 12")
+        raise UsageError(f"{limit!r} is not a limit: give an integer, or text such as {example!r}")
     if value < 0:
-        msg = f"{value} is not a limit: a limit is 0 or more"
-        raise UsageError(msg)
+        raise UsageError(f"{value} is not a limit: a limit is 0 or more")
     return Bound(comparator=comparator, value=value, unit=unit)
-
-
-def _example(unit: Unit) -> str:
-    return {Unit.NS: "<= 5 ms", Unit.BYTES: "<= 64 MiB", Unit.PPM: "<= 20 %"}.get(unit, "<= 12")
-
-
-def _parse(text: str, *, units: dict[str, int], kind: str, example: str) -> int:
-    match = _QUANTITY.fullmatch(text)
-    scale = units.get(match[2]) or units.get(match[2].lower()) if match else None
-    if match is None or scale is None:
-        msg = f"{text.strip()!r} is not a {kind}: write it like {example!r}"
-        raise UsageError(msg)
-    return int((Decimal(match[1].replace("_", "")) * scale).to_integral_value())
 
 
 def parts_per_million(share: float) -> int:

@@ -100,11 +100,7 @@ def _add_options_of_times(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, judge, write, print.
-
-    Raises:
-        OpprofError: A side cannot be measured, or the comparison cannot be written.
-    """
+    """Measure, judge, write, print."""
     from pytest_opprof.compare.timing.comparison import TimeSettings
     from pytest_opprof.compare.timing.document import write_time_comparison
     from pytest_opprof.experiment.ab import run_ab

@@ -29,12 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Add to the project's accepted values, and say which file to commit.
-
-    Raises:
-        UsageError: No such failure, the last comparison is of another commit, or the reason is invalid.
-        OpprofError: A file cannot be read or written; the accepted values are unchanged.
-    """
+    """Add to the project's accepted values, and say which file to commit."""
     from pytest_opprof.baselines.accepted import accept
     from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over

@@ -12,12 +12,7 @@ Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # no
 def add_action(
     actions: Actions, name: str, act: Callable[..., Any], text: str, example: str
 ) -> argparse.ArgumentParser:
-    """Add an action's parser.
-
-    Args:
-        act: The function to call, as ``args.act``.
-        example: Arguments for the example in the action's help.
-    """
+    """Add an action's parser, which sets ``args.act``; its help ends with the arguments of an example."""
     parser = actions.add_parser(name, help=text)
     parser.epilog = f"Example: {parser.prog} {example}"
     parser.set_defaults(act=act)

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_opprof.cli.capture_options import add_capture_options, capture_options
+from pytest_opprof.cli.recorded import add_capture_options, capture_options
 from pytest_opprof.errors import CollectorError
 
 HELP = "record a process that listens, and write its trace"
@@ -32,12 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start, wait, stop.
-
-    Raises:
-        UsageError: The process does not listen, or the share of ops to record is invalid.
-        CollectorError: The process cannot record, or does not answer.
-    """
+    """Start, wait, stop."""
     path = (args.output or Path(f"opprof-{args.pid}.json.gz")).absolute()
     _ask(args.pid, {"action": "start", "options": capture_options(args)})
     print(f"recording process {args.pid} for {args.seconds:g} s")

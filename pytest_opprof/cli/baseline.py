@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.keys import KEPT_RUNS
-from pytest_opprof.cli.actions import Actions, add_action
+from pytest_opprof.cli.actions import add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import add_store, history_log, store_of
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.results.merge import Collected
     from pytest_opprof.results.run import Run
@@ -42,43 +41,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action = add_action(actions, "show", _show, "print the op tables of a run", "main@1a2b3c4 --rows 20")
     action.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="the newest run, or that of a commit")
     add_table_arguments(action)
-    _add_keeping(actions)
-    _add_moving(actions)
-    for action in actions.choices.values():
-        add_store(action)
-
-
-def _add_keeping(actions: Actions) -> None:
-    parser = add_action(
+    action = add_action(
         actions, "save", _save, "store a run's file (of --opprof-json) as a baseline", "main run.json"
     )
-    parser.add_argument("name", metavar="NAME", help="the baseline")
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's file")
-    parser.add_argument("--whole", action="store_true", help="drop baseline tests that RUN does not have")
-    parser = add_action(
+    action.add_argument("name", metavar="NAME", help="the baseline")
+    action.add_argument("run", type=Path, metavar="RUN", help="the run's file")
+    action.add_argument("--whole", action="store_true", help="drop baseline tests that RUN does not have")
+    action = add_action(
         actions, "remove", _remove, "remove a baseline, or its runs of one commit", "main@1a2b3c4"
     )
-    parser.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="what to remove")
+    action.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="what to remove")
     what = "remove old runs, and runs of commits that no longer exist"
-    parser = add_action(actions, "prune", _prune, what, "--keep 50 main")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
-    parser.add_argument(
+    action = add_action(actions, "prune", _prune, what, "--keep 50 main")
+    action.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
+    action.add_argument(
         "--keep",
         type=int,
         default=KEPT_RUNS,
         metavar="N",
         help="runs of each that stay, default: %(default)s",
     )
-
-
-def _add_moving(actions: Actions) -> None:
-    for action, act, word, what in (
+    for name, act, word, what in (
         ("push", _push, "--to", "copy runs to another store"),
         ("pull", _pull, "--from", "copy runs from another store"),
     ):
-        parser = add_action(actions, action, act, what, f"main {word} s3://bucket/opprof")
-        parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
-        ends = parser.add_mutually_exclusive_group()
+        action = add_action(actions, name, act, what, f"main {word} s3://bucket/opprof")
+        action.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
+        ends = action.add_mutually_exclusive_group()
         ends.add_argument(word, dest="other", metavar="URI", help="the other store")
         ends.add_argument(
             "--remote",
@@ -86,14 +75,12 @@ def _add_moving(actions: Actions) -> None:
             metavar="REMOTE",
             help="for a git: store, the git remote; default: %(default)s",
         )
+    for action in actions.choices.values():
+        add_store(action)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen action.
-
-    Raises:
-        OpprofError: There is no such baseline or run, or the store cannot be read or written.
-    """
+    """Run the chosen action."""
     args.act(store_of(args.store), args)
     return 0
 
@@ -140,7 +127,7 @@ def _save(archive: Archive, args: argparse.Namespace) -> None:
     if saved.place is not None:
         print(f"saved {saved.run.title}: {saved.place}")
         remember(history_log(args.store), replace(run, name=args.name), repository=here)
-    _print_notes(saved.notes)
+    print_lines(map(escaped, saved.notes))
 
 
 def _all_of(run: Run, *, where: Path) -> Collected:
@@ -160,7 +147,7 @@ def _remove(archive: Archive, args: argparse.Namespace) -> None:
     entries = find_entries(args.run, store=archive)
     keys = {entry.key for entry in entries}
     gone = archive.remove(archive.name_of(entries[0].name), is_meant=lambda entry: entry.key in keys)
-    _print_notes(f"removed {entry.place}" for entry in gone)
+    print_lines(escaped(f"removed {entry.place}") for entry in gone)
 
 
 def _prune(archive: Archive, args: argparse.Namespace) -> None:
@@ -173,7 +160,7 @@ def _prune(archive: Archive, args: argparse.Namespace) -> None:
         print(f"kept runs whose commits may be gone: {history.problem}")
     for name in _names(archive, args.names):
         gone = archive.prune(name, keep=args.keep, is_gone=history.lacks)
-        _print_notes(f"removed {entry.place}" for entry in gone)
+        print_lines(escaped(f"removed {entry.place}") for entry in gone)
 
 
 def _push(archive: Archive, args: argparse.Namespace) -> None:
@@ -181,9 +168,10 @@ def _push(archive: Archive, args: argparse.Namespace) -> None:
 
     names = _names(archive, args.names)
     if args.other is not None:
-        _print_notes(store_of(args.other).take(archive, names))
+        notes = store_of(args.other).take(archive, names)
     else:
-        _print_notes(push_refs(archive, names, remote=args.remote))
+        notes = push_refs(archive, names, remote=args.remote)
+    print_lines(map(escaped, notes))
 
 
 def _pull(archive: Archive, args: argparse.Namespace) -> None:
@@ -191,9 +179,10 @@ def _pull(archive: Archive, args: argparse.Namespace) -> None:
 
     if args.other is not None:
         other = store_of(args.other)
-        _print_notes(archive.take(other, _names(other, args.names)))
+        notes = archive.take(other, _names(other, args.names))
     else:
-        _print_notes(pull_refs(archive, args.names, remote=args.remote))
+        notes = pull_refs(archive, args.names, remote=args.remote)
+    print_lines(map(escaped, notes))
 
 
 def _names(archive: Archive, asked: Sequence[str]) -> Sequence[str]:
@@ -203,8 +192,3 @@ def _names(archive: Archive, asked: Sequence[str]) -> Sequence[str]:
             has = f"it has: {', '.join(known)}" if known else "it is empty"
             raise MissingBaselineError(f"no baseline {name!r} in {archive.uri} ({has})")
     return asked or known
-
-
-def _print_notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        print(escaped(note))

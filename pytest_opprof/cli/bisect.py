@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from pytest_opprof.cli.terminated import terminated_as_interrupted
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_opprof.experiment.bisect import Bisected, CommitValue
 
 HELP = "find the commit that changed an exact metric of a test"
@@ -56,11 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Search, and print each measurement and the answer.
-
-    Raises:
-        OpprofError: An argument is invalid, or the metric cannot be measured.
-    """
+    """Search, and print each measurement and the answer."""
     from pytest_opprof.experiment.bisect import Bisection, question_of
 
     here = Path.cwd()

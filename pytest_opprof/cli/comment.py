@@ -39,10 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="with --from-event: write the comparison"
     )
-    _add_wishes(parser)
-
-
-def _add_wishes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--forge", choices=(_GITHUB, _GITLAB), help="default: gitlab in a job of GitLab CI, else github"
     )
@@ -63,11 +59,7 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Comment, and say what was done.
-
-    Raises:
-        OpprofError: A file or a baseline cannot be read, or the forge refuses the comment.
-    """
+    """Comment, and say what was done."""
     from pytest_opprof.baselines.git import Git
     from pytest_opprof.forge.commenting import When, Wish
 

@@ -42,11 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare, print, write.
-
-    Raises:
-        OpprofError: A run cannot be found or read, or the comparison cannot be written.
-    """
+    """Compare, print, write."""
     from pytest_opprof.compare.document import write_comparison
     from pytest_opprof.report.terminal import comparison_lines
 

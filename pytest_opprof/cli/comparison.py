@@ -23,15 +23,7 @@ if TYPE_CHECKING:
 
 
 def comparison_of(args: argparse.Namespace) -> Judged:
-    """Read the comparison that a command was given, or compare its runs.
-
-    Args:
-        args: With ``command``, ``comparison``, ``base``, ``head``, ``gate`` and ``store``.
-
-    Raises:
-        UsageError: The command was given neither, or both, or a gate for a finished comparison.
-        OpprofError: A file or a run cannot be found or read.
-    """
+    """Read the comparison that a command was given, or compare its runs; UsageError for both or neither."""
     from pytest_opprof.compare.timing.document import read_judged
 
     if (args.comparison is None) == (args.head is None) or (args.base and not args.head):
@@ -50,12 +42,7 @@ def compare_now(
 ) -> Comparison:
     """Compare two runs by the configuration of the project around the current folder.
 
-    Args:
-        base: A file, a baseline's name, or ``name@commit``; None checks only the limits of ``head``.
-        head: The run to judge, given in the same way.
-
-    Raises:
-        OpprofError: A run cannot be found or read, or an option or the configuration is invalid.
+    A run is a file, a baseline's name or ``name@commit``; without a base, only limits are checked.
     """
     from pytest_opprof.baselines.resolve import find_run
 

@@ -43,13 +43,17 @@ def _diagnosed(*, store: str | None) -> Iterator[tuple[str, _Finding]]:
     if ABSENCE is not None:
         yield "collector", ("absent", str(ABSENCE))
     else:
+        from pytest_opprof.capture.memory_source import malloc_problem
+
         yield "collector", _collector()
         yield "torch ops", _torch_ops()
         yield "CUDA", _cuda()
         way = "sys.monitoring" if hasattr(sys, "monitoring") else "a profile function on each thread"
         ask = "ask for them: with_stack=True, or --opprof-capture=ranges,ops,python"
         yield "Python calls", ("ok", f"by {way}; {ask}")
-        yield "malloc", _malloc()
+        problem = malloc_problem()
+        wanted = "ask for it: --opprof-capture=ranges,ops,memory-malloc"
+        yield "malloc", ("absent", problem) if problem is not None else ("ok", wanted)
         yield "counters", _counters()
         yield ITT.name, _injection(ITT, needs="torch is imported")
         yield NVTX.name, _injection(NVTX, needs="the first range is emitted")
@@ -124,15 +128,6 @@ def _cuda() -> _Finding:
     answer = open_cuda()
     states = {CudaState.READY: "ok", CudaState.TAKEN: "taken", CudaState.NO_CUPTI: "absent"}
     return states.get(answer.state, "broken"), answer.reason or library()
-
-
-def _malloc() -> _Finding:
-    from pytest_opprof.capture.memory_source import malloc_problem
-
-    problem = malloc_problem()
-    if problem is not None:
-        return "absent", problem
-    return "ok", "ask for it: --opprof-capture=ranges,ops,memory-malloc"
 
 
 def _counters() -> _Finding:

@@ -18,11 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line per variable.
-
-    Raises:
-        UsageError: A source has no variable.
-    """
+    """Print one line per variable."""
     by_source = {injection.name.lower(): injection for injection in INJECTIONS}
     unknown = [source for source in args.sources if source not in by_source]
     if unknown:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.cli.actions import Actions, add_action
+from pytest_opprof.cli.actions import add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import Line, Style, escaped
@@ -30,7 +30,26 @@ _TABLES = ".opprof/fleet"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
-    _add_ingest(actions)
+    what = "read a trace or a run per rank into tables; exits with 1 if ranks are missing or failed"
+    parser = add_action(actions, "ingest", _ingest, what, "traces --job night")
+    parser.description = (
+        "Traces and tables are on disk or at any address of fsspec, such as s3://bucket/traces."
+    )
+    parser.add_argument("source", metavar="SOURCE", help="a folder, pattern or address of traces or runs")
+    parser.add_argument(
+        "-o", "--output", default=_TABLES, metavar="TABLES", help="where tables go (default: %(default)s)"
+    )
+    parser.add_argument("--job", required=True, metavar="NAME", help="the job's name")
+    parser.add_argument(
+        "--window", default="0", metavar="NAME", help="the night or cycle (default: %(default)s)"
+    )
+    parser.add_argument("--expect", type=int, metavar="N", help="how many ranks there should be")
+    parser.add_argument(
+        "--engine", default="local", metavar="ENGINE", help="local, or dask:tcp://HOST:PORT (default: local)"
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes of the local engine (default: one per core)"
+    )
     what = "print a job's missing ranks, stragglers and device time; exits with 1 if it is inconclusive"
     parser = add_action(actions, "show", _show, what, "night --expect 64")
     parser.add_argument("job", metavar="NAME", help="the job")
@@ -68,35 +87,8 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_ingest(actions: Actions) -> None:
-    what = "read a trace or a run per rank into tables; exits with 1 if ranks are missing or failed"
-    parser = add_action(actions, "ingest", _ingest, what, "traces --job night")
-    parser.description = (
-        "Traces and tables are on disk or at any address of fsspec, such as s3://bucket/traces."
-    )
-    parser.add_argument("source", metavar="SOURCE", help="a folder, pattern or address of traces or runs")
-    parser.add_argument(
-        "-o", "--output", default=_TABLES, metavar="TABLES", help="where tables go (default: %(default)s)"
-    )
-    parser.add_argument("--job", required=True, metavar="NAME", help="the job's name")
-    parser.add_argument(
-        "--window", default="0", metavar="NAME", help="the night or cycle (default: %(default)s)"
-    )
-    parser.add_argument("--expect", type=int, metavar="N", help="how many ranks there should be")
-    parser.add_argument(
-        "--engine", default="local", metavar="ENGINE", help="local, or dask:tcp://HOST:PORT (default: local)"
-    )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes of the local engine (default: one per core)"
-    )
-
-
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen action.
-
-    Raises:
-        OpprofError: The extra is not installed, or files, tables or a query are invalid.
-    """
+    """Run the chosen action."""
     return int(args.act(args))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +15,10 @@ from pytest_opprof.cli.project import add_store, history_log
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_opprof.history.log import HistoryLog
+    from pytest_opprof.history.parquet_query import HistoryTables
     from pytest_opprof.history.trend import Trend
+    from pytest_opprof.metrics import MetricPath
     from pytest_opprof.report.text import Line
 
 HELP = "print the trend of a test, with the runs that changed it"
@@ -63,15 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Import runs or compact the history, then print the trend of a test if one is named.
-
-    Raises:
-        OpprofError: No such test or metric, or the history cannot be read or written.
-    """
+    """Import runs or compact the history, then print the trend of a test if one is named."""
     if args.tables is not None:
-        from pytest_opprof.cli.history_tables import run_on_tables
-
-        if trends := run_on_tables(args):
+        if trends := _of_tables(args):
             _print(trends, args)
         return 0
     if args.where or args.repo:
@@ -117,17 +113,7 @@ def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
 def trends_of(
     log: HistoryLog, test: str, *, metric: str | None, name: str | None
 ) -> tuple[list[Trend], tuple[str, ...]]:
-    """The trends of a test, and notes on the skipped parts of the history.
-
-    Args:
-        test: The test's id, or a part that no other test has.
-        metric: As the user wrote it; None for the number of ops and the CPU time of a step.
-        name: Use only runs saved under this name.
-
-    Raises:
-        UsageError: No such test or metric, or no run of that name.
-        StoreError: The history cannot be read.
-    """
+    """The trends of the test with this id, or part of an id, and notes on skipped parts of the history."""
     from pytest_opprof.history.reader import HistoryReader
     from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics
 
@@ -148,3 +134,86 @@ def _print(trends: list[Trend], args: argparse.Namespace) -> None:
         print(to_csv(trends), end="")
     else:
         print_lines(trend_lines(trends, last=args.last, width=width()))
+
+
+def _of_tables(args: argparse.Namespace) -> list[Trend]:
+    """Import runs, compact the tables or print a metric's changes; return the named test's trends, if any."""
+    if args.sources:
+        print("\n".join(_imported_into_tables(args.tables, args.sources, repo=args.repo)))
+    elif args.repo:
+        raise UsageError("--repo is only for --import. To choose a repository: --where \"repo = 'NAME'\"")
+    elif args.compact:
+        from pytest_opprof.history.parquet import compact
+        from pytest_opprof.wording import counted
+
+        months, joined = compact(args.tables)
+        print(f"{counted(joined, 'file')} joined, {counted(months, 'month')} of repositories")
+    elif args.test is None:
+        raise UsageError("name a test, a metric or both: opprof history --tables ADDRESS TEST METRIC")
+    if args.test is None:
+        return []
+    from pytest_opprof.history.parquet_query import HistoryTables
+    from pytest_opprof.metrics import parse_path
+
+    tables = HistoryTables(args.tables, where=args.where)
+    path: MetricPath | None = None
+    with contextlib.suppress(UsageError):  # then the only argument names a test
+        path = parse_path(args.test, where="METRIC") if args.metric is None else None
+    if path is None:
+        return _trends_of_tables(tables, args)
+    _print_changes(tables, path, args)
+    return []
+
+
+def _imported_into_tables(root: str, sources: list[Path], *, repo: str | None) -> list[str]:
+    from pytest_opprof.baselines.git import Git
+    from pytest_opprof.history.importing import find_for_tables
+    from pytest_opprof.history.parquet import add_runs, run_ids
+    from pytest_opprof.history.store import name_of
+    from pytest_opprof.parquet_files import checked_name
+    from pytest_opprof.wording import counted
+
+    repo = checked_name(repo, what="repository") if repo else name_of(Path.cwd())
+    told, known, notes = find_for_tables(sources, known=run_ids(root, repo), git=Git(Path.cwd()))
+    added = add_runs(root, repo, told)
+    without = len(told) - added
+    return [
+        *notes,
+        f"{counted(added, 'run')} of {repo} imported, {known} there already, {without} with no usable test",
+    ]
+
+
+def _trends_of_tables(tables: HistoryTables, args: argparse.Namespace) -> list[Trend]:
+    from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics
+    from pytest_opprof.metrics import Family
+    from pytest_opprof.results.samples import Samples
+
+    known = tables.tests()
+    node_id = find_test(args.test, sorted({node_id for _, node_id in known}))
+    repos = [repo for repo, each in known if each == node_id]
+    if len(repos) > 1:
+        raise UsageError(f"{node_id} is in {', '.join(repos)}. Choose one: --where \"repo = '{repos[0]}'\"")
+    results = tables.results(repos[0], node_id, name=args.name)
+    if not results:
+        raise UsageError(f"no run of {node_id} matches --where or --name")
+    trends = []
+    for path in wanted_metrics(args.metric, results, has_times_of_ops=True):
+        samples = None
+        if path.op is not None and path.metric.family is not Family.EXACT:
+            times = tables.times(repos[0], node_id, path)
+            found = ((times.get(result.run.run_id), result.counts.steps) for result in results)
+            samples = [None if ns is None else Samples.constant(ns, steps=steps) for ns, steps in found]
+        trends.append(trend_of(node_id, path, results, samples=samples))
+    return trends
+
+
+def _print_changes(tables: HistoryTables, path: MetricPath, args: argparse.Namespace) -> None:
+    from pytest_opprof.history.lines import change_lines, changes_to_csv, changes_to_json
+
+    changes = tables.changes(path, name=args.name)
+    if args.json:
+        print(json.dumps(changes_to_json(changes, path), indent=1))
+    elif args.csv:
+        print(changes_to_csv(changes, path), end="")
+    else:
+        print_lines(change_lines(changes, path, runs=tables.runs, width=width()))

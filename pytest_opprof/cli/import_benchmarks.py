@@ -20,11 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert the file.
-
-    Raises:
-        OpprofError: The file is not pytest-benchmark's, or the run cannot be written.
-    """
+    """Convert the file."""
     from pytest_opprof.results.benchmark_run import run_from_benchmarks
     from pytest_opprof.results.files import write_run
 

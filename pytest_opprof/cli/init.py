@@ -32,12 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Extend the project's files, and say what changed.
-
-    Raises:
-        UsageError: A file cannot be extended safely, or the store's URI is invalid.
-        StoreError: A file cannot be written; it is unchanged.
-    """
+    """Extend the project's files, and say what changed."""
     from pytest_opprof.baselines.archive import open_store
     from pytest_opprof.cli.pytest_config import pytest_section
     from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON

@@ -12,9 +12,14 @@ from IPython.core.magic import no_var_expand
 from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display
 
-from pytest_opprof.cli.capture_options import capture_options
 from pytest_opprof.cli.output import print_lines
-from pytest_opprof.cli.recorded import Start, add_recording_options, table_lines, write_and_compare
+from pytest_opprof.cli.recorded import (
+    Start,
+    add_recording_options,
+    capture_options,
+    table_lines,
+    write_and_compare,
+)
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.report.text import Line
 

@@ -1,7 +1,8 @@
 """The command line: run a command, and print its error as a sentence.
 
 A command is a module of this package with ``HELP``, ``EXAMPLE``, ``add_arguments(parser)`` and ``run(args) ->
-int``. Its name in `GROUPS` registers it. Only the requested command is imported.
+int``, which may raise any `OpprofError`. Its name in `GROUPS` registers it. Only the requested command is
+imported.
 """
 
 from __future__ import annotations
@@ -40,11 +41,7 @@ _SIGPIPE = 13  # Windows does not name it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``opprof``; return 0 if passed, 1 if a gate failed, 2 on usage, 3 and up on trouble (see `errors`).
-
-    Args:
-        argv: The arguments after the program's name (default: those of this process).
-    """
+    """Run ``opprof``; return 0 if passed, 1 if a gate failed, 2 on usage, 3 and up on trouble (`errors`)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         _make_usable()
@@ -83,7 +80,9 @@ def _run(arguments: list[str]) -> int:
         return 0
     asked = arguments[0] if arguments[0] in COMMANDS else None
     if asked is None and not arguments[0].startswith("-"):
-        raise UsageError(_unknown(arguments[0]))
+        near = difflib.get_close_matches(arguments[0], COMMANDS, n=1)
+        hint = f" (did you mean 'opprof {near[0]}'?)" if near else ""
+        raise UsageError(f"unknown command {arguments[0]!r}{hint}. To list the commands: opprof --help")
     modules = {name: _module(name) for name in ([asked] if asked else COMMANDS)}
     parser = _parser(modules)
     args, others = parser.parse_known_args(arguments)
@@ -129,13 +128,6 @@ def _describe(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -
         for action in command._actions:  # noqa: SLF001 - see above
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - see above
                 _describe(action)
-
-
-def _unknown(command: str) -> str:
-    """The error for an unknown command, with the nearest known one."""
-    near = difflib.get_close_matches(command, COMMANDS, n=1)
-    suggestion = f" (did you mean 'opprof {near[0]}'?)" if near else ""
-    return f"unknown command {command!r}{suggestion}. To list the commands: opprof --help"
 
 
 class _Grouped(argparse.HelpFormatter):
@@ -196,15 +188,12 @@ def _say(message: str) -> None:
 
 
 def _make_usable() -> None:
-    """Print escapes for characters that the terminal lacks, instead of failing; stand in for closed streams.
-
-    Raises:
-        StoreError: Standard output is closed: the next file that is opened would get what is printed.
-    """
+    """Print escapes for characters that the terminal lacks, rather than fail; stand in for closed streams."""
     # Python has None for a closed stream.
     sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115  # it stays
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115  # it stays
     if not sys.stdout:
+        # The next file that is opened would get what is printed.
         raise StoreError("standard output is closed. To print nothing, send it to /dev/null")
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

@@ -22,12 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve over stdin and stdout until the client closes stdin.
-
-    Raises:
-        UsageError: The MCP SDK is not installed, there is no such folder, or the store's URI is invalid.
-        StoreError: The store cannot be opened.
-    """
+    """Serve over stdin and stdout until the client closes stdin."""
     try:
         from pytest_opprof.cli.mcp_server import server
     except ImportError as error:

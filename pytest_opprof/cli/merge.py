@@ -31,11 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Join, write, and print what is missing.
-
-    Raises:
-        OpprofError: A run cannot be read, the runs cannot be joined, or the result cannot be written.
-    """
+    """Join, write, and print what is missing."""
     from pytest_opprof.results.files import write_run
     from pytest_opprof.results.shards import Part, join
 

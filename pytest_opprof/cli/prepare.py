@@ -42,11 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build observer and emitter unless they exist, and print where they are.
-
-    Raises:
-        CaptureUnavailableError: There is no such torch, or they cannot be built.
-    """
+    """Build observer and emitter unless they exist, and print where they are."""
     from pytest_opprof.capture.observer_build import PARTS
     from pytest_opprof.experiment.place import Place
 

@@ -22,24 +22,16 @@ _STORE: Final = "dir:.opprof"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """The project that a command runs in.
+    """The project that a command runs in."""
 
-    Attributes:
-        root: The folder of pytest's configuration, which is its root folder; without one, the current folder.
-        where: The configuration's file, for errors.
-    """
-
+    # The folder of pytest's configuration, which is its root folder; without one, the current folder.
     root: Path
-    where: str = ""
+    where: str = ""  # the configuration's file, for errors
     values: dict[str, Any]
 
     @classmethod
     def here(cls) -> Project:
-        """The project around the current folder.
-
-        Raises:
-            UsageError: Pytest's configuration cannot be read.
-        """
+        """The project around the current folder."""
         from pytest_opprof.cli.pytest_config import enclosing_section
 
         section = enclosing_section(Path.cwd())
@@ -53,12 +45,7 @@ class Project:
         return self._text("opprof_store") or _STORE
 
     def policy(self, gates: list[str]) -> Policy:
-        """The gates of the configuration and of the command line, and the accepted values.
-
-        Raises:
-            UsageError: No such metric, op or rule.
-            OpprofError: The accepted values cannot be read.
-        """
+        """The gates of the configuration and of the command line, and the accepted values."""
         from pytest_opprof.baselines.accepted import read_accepted
         from pytest_opprof.baselines.folder import project_folder
         from pytest_opprof.compare.gates import parse_gate_options
@@ -71,11 +58,7 @@ class Project:
         )
 
     def fail_on(self, given: str | None) -> FailOn:
-        """The failing verdicts: the command line's, else the configuration's.
-
-        Raises:
-            UsageError: There is no such verdict.
-        """
+        """The failing verdicts: the command line's, else the configuration's."""
         from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on
 
         if given:
@@ -83,11 +66,7 @@ class Project:
         return parse_fail_on(self._text("opprof_fail_on") or DEFAULT_FAIL_ON, where="opprof_fail_on")
 
     def renames(self, given: list[str]) -> tuple[Renamed, ...]:
-        """The renamed tests of the command line and of the configuration.
-
-        Raises:
-            UsageError: An entry is not a renaming.
-        """
+        """The renamed tests of the command line and of the configuration."""
         from pytest_opprof.compare.renamed_tests import parse_renames
 
         return parse_renames([*given, *self._lines("opprof_rename")], where="--rename and opprof_rename")
@@ -126,11 +105,7 @@ def add_gate(parser: argparse.ArgumentParser, *, needs: str = "") -> None:
 
 
 def place_of(given: str | None) -> tuple[str, Path]:
-    """A store's URI, and the folder it is relative to: the current one for an option, else pytest's root.
-
-    Raises:
-        UsageError: Pytest's configuration cannot be read, or its ``opprof_store`` is not a string.
-    """
+    """A store's URI, and the folder it is relative to: the current one for an option, else pytest's root."""
     if given is not None:
         return given, Path.cwd()
     project = Project.here()
@@ -138,7 +113,7 @@ def place_of(given: str | None) -> tuple[str, Path]:
 
 
 def history_log(given: str | None) -> HistoryLog:
-    """The project's history beside the store; raises the errors of `place_of`."""
+    """The project's history beside the store."""
     from pytest_opprof.history.store import history_of
 
     uri, root = place_of(given)
@@ -146,12 +121,7 @@ def history_log(given: str | None) -> HistoryLog:
 
 
 def store_of(given: str | None) -> Archive:
-    """Open the store.
-
-    Raises:
-        UsageError: See `place_of`; or the URI is invalid.
-        StoreError: It cannot be opened.
-    """
+    """Open the store; UsageError if its URI is invalid."""
     from pytest_opprof.baselines.archive import open_store
 
     uri, root = place_of(given)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,8 +16,6 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pytest_opprof.results.run import Run, TestResult
 
 _RUNS: Final = 2
@@ -26,17 +25,11 @@ _RAN: Final = (0, 1)  # pytest's exit codes if tests ran: all passed, or some fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """A test after two runs.
+    """A test after two runs."""
 
-    Attributes:
-        node_id: Without parameters.
-        step_ns: The longest active step, nanoseconds.
-        refusal: Why it is not worth a mark; empty if it is.
-    """
-
-    node_id: str
-    step_ns: int
-    refusal: str
+    node_id: str  # without parameters
+    step_ns: int  # the longest active step, nanoseconds
+    refusal: str  # why it is not worth a mark; empty if it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +41,7 @@ class _Part:
 
 
 def try_tests(folder: Path, pytest_args: Sequence[str]) -> list[Tried]:
-    """Run a project's tests twice, all of them marked, in a new process each time.
-
-    Raises:
-        UsageError: Pytest ran no tests, or nothing can be measured here.
-    """
+    """Run a project's tests twice, all of them marked, in a new process each time."""
     runs = [_run(folder, pytest_args) for _ in range(_RUNS)]
     results = defaultdict(list)
     for run in runs:

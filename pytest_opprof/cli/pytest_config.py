@@ -6,6 +6,7 @@ import configparser
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.results.files import write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     Value = str | list[str]  # a string, or one entry per line
@@ -48,12 +48,7 @@ class Section:
         return {key: value for key, value in values.items() if key not in self.values}
 
     def extend(self, values: Mapping[str, Value]) -> None:
-        """Set the missing values, under the section's title.
-
-        Raises:
-            UsageError: The section cannot be extended line by line.
-            StoreError: The file cannot be written; it is unchanged.
-        """
+        """Set the missing values under the section's title; UsageError if that is not safe."""
         lines = "".join(f"{key} = {self._written(value)}\n" for key, value in self.missing(values).items())
         text, header = self.text, rf"^\[{re.escape(self.title)}\][ \t]*(?:[#;].*)?(?:\r?\n|\Z)"
         if not self.exists:
@@ -63,7 +58,13 @@ class Section:
         elif found := re.search(header, text, re.MULTILINE):
             end = "" if found[0].endswith("\n") else "\n"
             text = f"{text[: found.end()]}{end}{lines}{text[found.end() :]}"
-        self._refuse_if_lost(text, values)
+        try:
+            extended: Mapping[str, Any] = _read(self.path, text).values
+        except UsageError:
+            extended = {}
+        if not values.keys() <= extended.keys():
+            lines = "; ".join(f"{key} = {value}" for key, value in self.missing(values).items())
+            raise UsageError(f"{self.path}: [{self.title}] cannot be extended safely: add by hand {lines}")
         write_bytes(self.path, text.encode("utf-8"))
 
     def _written(self, value: Value) -> str:
@@ -71,22 +72,9 @@ class Section:
             return json.dumps(value, ensure_ascii=False)
         return value if isinstance(value, str) else "".join(f"\n    {line}" for line in value)
 
-    def _refuse_if_lost(self, text: str, values: Mapping[str, Value]) -> None:
-        try:
-            extended = _read(self.path, text)
-        except UsageError:
-            extended = None
-        if extended is None or not values.keys() <= extended.values.keys():
-            lines = "; ".join(f"{key} = {value}" for key, value in self.missing(values).items())
-            raise UsageError(f"{self.path}: [{self.title}] cannot be extended safely: add by hand {lines}")
-
 
 def pytest_section(folder: Path) -> Section:
-    """The section that pytest reads in a folder, or a new one in pyproject.toml, else in a new pytest.ini.
-
-    Raises:
-        UsageError: A file cannot be read, or is not valid TOML or INI.
-    """
+    """The section that pytest reads in a folder, or a new one in pyproject.toml, else in a new pytest.ini."""
     return (
         _found_in(folder)
         or _read_file(folder / "pyproject.toml")
@@ -95,11 +83,7 @@ def pytest_section(folder: Path) -> Section:
 
 
 def enclosing_section(folder: Path) -> Section | None:
-    """The section that pytest reads when started in a folder: from there, or the nearest folder above.
-
-    Raises:
-        UsageError: A file cannot be read, or is not valid TOML or INI.
-    """
+    """The section that pytest reads when started in a folder: from there, or the nearest folder above."""
     folder = folder.resolve()
     found = (_found_in(each) for each in (folder, *folder.parents))
     return next((section for section in found if section is not None), None)

@@ -1,23 +1,58 @@
-"""The options, table, files and comparison that ``opprof run`` and ``%%opprof`` share."""
+"""The options of commands that record; the table, files and comparison of ``opprof run`` and ``%%opprof``."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.cli.capture_options import add_capture_options
 from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.report.text import Line, Style, escaped
 
 if TYPE_CHECKING:
-    import argparse
-
     from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.results.run import Commit
+
+
+# The profiler's with_stack, by --stack and --cpp-stack.
+_STACKS: Final = {(False, False): False, (True, False): "python", (False, True): "cpp", (True, True): "all"}
+
+
+def add_capture_options(parser: argparse.ArgumentParser, *, stack: bool) -> None:
+    """Add the options; ``stack`` is the default of ``--stack``."""
+    parser.add_argument("--shapes", action="store_true", help="record the ops' input shapes and dtypes")
+    parser.add_argument("--memory", action="store_true", help="record memory")
+    default = "on by default" if stack else "off by default"
+    parser.add_argument(
+        "--stack",
+        action=argparse.BooleanOptionalAction,
+        default=stack,
+        help=f"record Python and C calls; {default}",
+    )
+    parser.add_argument("--cpp-stack", action="store_true", help="record the C++ stack of each op and range")
+    parser.add_argument(
+        "--sampling",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="record a share of torch's ops, such as 0.01",
+    )
+
+
+def capture_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The chosen options as arguments of `profile`."""
+    from pytest_opprof.capture.sources import parse_sampling  # needs no command else
+
+    return {
+        "record_shapes": args.shapes,
+        "profile_memory": args.memory,
+        "with_stack": _STACKS[args.stack, args.cpp_stack],
+        "sampling": parse_sampling(args.sampling, where="--sampling"),
+    }
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
@@ -43,24 +78,15 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The state before a recording, which the recorded code may change.
+    """The state before a recording, which the recorded code may change."""
 
-    Attributes:
-        folder: The current folder, which the paths of files are relative to.
-        commit: The checked-out commit; None without one, or if no file or comparison needs it.
-    """
-
-    folder: Path
+    folder: Path  # the current folder, which the paths of files are relative to
     time: datetime
-    commit: Commit | None
+    commit: Commit | None  # the checked-out commit; None without one, or if no file or comparison needs it
 
     @classmethod
     def now(cls, args: argparse.Namespace) -> Start:
-        """Check the options of `add_recording_options`, and take the current state.
-
-        Raises:
-            OpprofError: The sort key is unknown, or there is no such run to compare with.
-        """
+        """Check the options of `add_recording_options`, and take the current state."""
         from pytest_opprof.events.function_event_avg import FunctionEventAvg
         from pytest_opprof.events.table import sort_rows
 
@@ -78,12 +104,7 @@ class Start:
 
 
 def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> list[Line | str]:
-    """The table under its title, and a warning if it has no ops of torch.
-
-    Args:
-        args: The options of `add_recording_options`.
-        recorded: A profile of one cycle.
-    """
+    """The table of a profile's only cycle under its title, and a warning if it has no ops of torch."""
     from pytest_opprof.capture.collector import Collector
     from pytest_opprof.report.trace_tables import recording_title
 
@@ -107,17 +128,9 @@ def write_and_compare(
     start: Start,
     told: list[Line | str],
 ) -> Comparison | None:
-    """Write the requested files, and return the comparison if one was requested.
+    """Write the requested files, add a line on each to `told`, and return the requested comparison.
 
-    Args:
-        args: The options of `add_recording_options`.
-        recorded: A profile of one cycle.
-        name: The name of the run's test.
-        passed: Whether the code succeeded; otherwise its numbers are not judged.
-        told: Gets a line for each file.
-
-    Raises:
-        OpprofError: A file cannot be written, or the runs cannot be compared.
+    The numbers are not judged unless the code has `passed`.
     """
     with contextlib.chdir(start.folder):
         if args.trace is not None:

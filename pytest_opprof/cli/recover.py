@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from pytest_opprof.report.text import escaped
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_opprof.capture.session_files import SessionFile
 
 HELP = "show where crashed processes died, and write the traces of what they recorded"
@@ -44,11 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Report each dead process that was in a test or recorded something.
-
-    Raises:
-        OpprofError: A trace cannot be written, or there is no such folder.
-    """
+    """Report each dead process that was in a test or recorded something."""
     from pytest_opprof.recovery.deaths import death_of, told, write_trace
     from pytest_opprof.recovery.sessions import left_sessions, remove
 

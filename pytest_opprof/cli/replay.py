@@ -27,11 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replace this process with pytest under QEMU.
-
-    Raises:
-        CaptureUnavailableError: This machine has no suitable QEMU.
-    """
+    """Replace this process with pytest under QEMU."""
     from pytest_opprof.capture.replay import Replay, keep_addresses
 
     replay = Replay.on(args.cpu)

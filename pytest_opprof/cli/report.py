@@ -56,11 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Render, and write or print.
-
-    Raises:
-        OpprofError: There is no such format, the comparison cannot be read, or the report cannot be written.
-    """
+    """Render, and write or print."""
     from pytest_opprof.cli.comparison import comparison_of
     from pytest_opprof.report.formats import renderer
     from pytest_opprof.results.files import write_bytes
@@ -91,7 +87,7 @@ def _fleet_page(args: argparse.Namespace) -> str | None:
 
 
 def _page_with_history(comparison: Judged, args: argparse.Namespace) -> str:
-    from pytest_opprof.history.page import page_trends
+    from pytest_opprof.history.lines import page_trends
     from pytest_opprof.history.reader import HistoryReader
     from pytest_opprof.report.html.page import html_report
     from pytest_opprof.report.summary import Summary

@@ -9,10 +9,15 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from pytest_opprof.cli.capture_options import capture_options
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import Project
-from pytest_opprof.cli.recorded import Start, add_recording_options, table_lines, write_and_compare
+from pytest_opprof.cli.recorded import (
+    Start,
+    add_recording_options,
+    capture_options,
+    table_lines,
+    write_and_compare,
+)
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,12 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program, then write and print the recording.
-
-    Raises:
-        SystemExit: The program raised it with a code other than 0.
-        OpprofError: There is no such program or baseline, or nothing can be recorded or written.
-    """
+    """Run the program, write and print the recording; end with the program's own exit code if not 0."""
     from pytest_opprof.profiler.program import Program, run_program
 
     if not args.program:

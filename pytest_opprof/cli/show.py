@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,8 +15,6 @@ from pytest_opprof.metrics import matches
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pytest_opprof.compare.comparison import TestComparison
     from pytest_opprof.compare.timing.comparison import TestTimes
     from pytest_opprof.report.summary import Judged
@@ -50,11 +49,7 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables.
-
-    Raises:
-        OpprofError: There is no such run or file, or it cannot be read.
-    """
+    """Print the tables."""
     from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.baselines.resolve import find_run, is_path
     from pytest_opprof.compare.last import last_comparison
@@ -102,11 +97,7 @@ def _print_comparison(judged: Judged, args: argparse.Namespace, *, accept: str) 
 
 
 def _tests_like(tests: Sequence[_Test], args: argparse.Namespace) -> list[_Test]:
-    """The tests that `--test` selects.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """The tests that `--test` selects; UsageError if there are none."""
     found = [test for test in tests if args.test is None or is_like(test.node_id, args.test)]
     if args.test and not found:
         searched = args.run or "the last comparison"
@@ -115,11 +106,7 @@ def _tests_like(tests: Sequence[_Test], args: argparse.Namespace) -> list[_Test]
 
 
 def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
-    """The op tables of a run, by the options of `add_table_arguments`.
-
-    Raises:
-        UsageError: The run has no such test, or the sort key or a column is unknown.
-    """
+    """The op tables of a run, by the options of `add_table_arguments`."""
     from pytest_opprof.report.op_table import op_table
     from pytest_opprof.report.terminal import rank_lines, result_title, run_title
 

@@ -53,11 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the chosen action.
-
-    Raises:
-        OpprofError: A trace cannot be read, or the run cannot be written.
-    """
+    """Run the chosen action."""
     args.act(args)
     return 0
 
@@ -78,18 +74,18 @@ def _show(args: argparse.Namespace) -> None:
 def _show_devices(recording: ImportedRecording, args: argparse.Namespace) -> None:
     from pytest_opprof.analysis.collectives import collectives
     from pytest_opprof.analysis.device_time import device_times, peak_memory
-    from pytest_opprof.report import device_tables
+    from pytest_opprof.report import trace_tables
 
     numbers = [step.number for step in recording.steps]
     if args.collectives:
         found = collectives(recording)
-        print_lines(device_tables.collective_lines(found, numbers, rows=args.rows, width=width()))
+        print_lines(trace_tables.collective_lines(found, numbers, rows=args.rows, width=width()))
     times = device_times(recording) if args.overlap or args.idle else []
     if args.overlap:
-        print_lines(device_tables.overlap_lines(times, numbers, width=width()))
+        print_lines(trace_tables.overlap_lines(times, numbers, width=width()))
     if args.idle:
-        print_lines(device_tables.idle_lines(times, numbers, width=width()))
-        print_lines(device_tables.peak_memory_lines(recording, peak_memory(recording)))
+        print_lines(trace_tables.idle_lines(times, numbers, width=width()))
+        print_lines(trace_tables.peak_memory_lines(recording, peak_memory(recording)))
 
 
 def _diff(args: argparse.Namespace) -> None:

@@ -55,11 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the trace until the page has read it.
-
-    Raises:
-        OpprofError: There is no such trace, or it cannot be served.
-    """
+    """Serve the trace until the page has read it."""
     from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.baselines.keys import TRACES
     from pytest_opprof.traces.merged import merge_files

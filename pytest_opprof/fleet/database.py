@@ -16,12 +16,7 @@ _MEMORY: Final = "900MB"
 
 
 class Database:
-    """Views of windows: ``ranks`` of all files, ``ops``, ``collectives`` and ``steps`` of the good ones.
-
-    Raises:
-        UsageError: No window has a rank that was read.
-        StoreError: A part cannot be read.
-    """
+    """Views of windows: ``ranks`` of all files, ``ops``, ``collectives`` and ``steps`` of the good ones."""
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self._duckdb = needed("duckdb")
@@ -38,7 +33,13 @@ class Database:
         for table in TABLES:
             self._view(table)
         self.files = {window: self._checked(window) for window in windows}
-        self._view_ranks()
+        pa = needed("pyarrow")
+        rows = [
+            {"job": window.job, "window": window.window, **asdict(one)}
+            for window, files in self.files.items()
+            for one in files
+        ]
+        self._connection.register("ranks", pa.Table.from_pylist(rows))
 
     def _view(self, table: str) -> None:
         selects = []
@@ -55,16 +56,6 @@ class Database:
                 )
         self.query(f"CREATE OR REPLACE VIEW {table} AS {' UNION ALL '.join(selects)}")
 
-    def _view_ranks(self) -> None:
-        """Register the manifests' rows as the table ``ranks``."""
-        pa = needed("pyarrow")
-        rows = [
-            {"job": window.job, "window": window.window, **asdict(one)}
-            for window, files in self.files.items()
-            for one in files
-        ]
-        self._connection.register("ranks", pa.Table.from_pylist(rows))
-
     def _checked(self, window: Window) -> list[RankFile]:
         """The manifest, with files marked as lost if the tables lack some of their rows."""
         counts = 'SELECT file, count(*) FROM {} WHERE job = ? AND "window" = ? GROUP BY file'
@@ -78,12 +69,7 @@ class Database:
         ]
 
     def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows.
-
-        Raises:
-            UsageError: DuckDB refuses the statement.
-            StoreError: A part cannot be read.
-        """
+        """Run a statement and return its rows."""
         return self.rows(text, *values)[1]
 
     def rows(self, text: str, *values: object) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -38,11 +38,7 @@ class Gate(StrEnum):
 
 
 def parse_gates(text: str) -> frozenset[Gate]:
-    """Parse gates such as ``exact,time``; ``none`` for none.
-
-    Raises:
-        UsageError: A gate is unknown.
-    """
+    """Parse gates such as ``exact,time``; ``none`` for none."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     try:
         return frozenset(Gate(name) for name in names if name != "none")
@@ -53,12 +49,7 @@ def parse_gates(text: str) -> frozenset[Gate]:
 def compare(
     base: Sequence[Window], head: Sequence[Window], *, gates: frozenset[Gate] = frozenset({Gate.EXACT})
 ) -> FleetDifference:
-    """Compare the windows of an earlier and a later job, over the ranks that both have.
-
-    Raises:
-        UsageError: Both are one job, or no rank of any window was read.
-        StoreError: Tables cannot be read.
-    """
+    """Compare the windows of an earlier and a later job, over the ranks that both have."""
     if base[0].job == head[0].job:
         raise UsageError(f"{base[0].job} is given twice: compare it with another job")
     database = Database([*base, *head])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,6 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.extras import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
 _ADDRESS: Final = "dask:"
@@ -33,12 +33,7 @@ class Engine:
 def engine(spec: str = "local", *, workers: int | None = None) -> Iterator[Engine]:
     """Start or join an engine; a started one ends with the context.
 
-    Args:
-        spec: ``local``, or ``dask:`` and a scheduler's address such as ``dask:tcp://node7:8786``.
-        workers: Processes of a local engine; default: one per core.
-
-    Raises:
-        UsageError: The address is invalid, or no scheduler with a worker answers there.
+    It is ``local``, with a process per core by default, or a scheduler's, such as ``dask:tcp://node7:8786``.
     """
     if spec != "local" and not spec.startswith(_ADDRESS):
         raise UsageError(f"--engine {spec}: give local, or a Dask scheduler such as dask:tcp://node7:8786")

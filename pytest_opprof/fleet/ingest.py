@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.fleet.manifest import RankFile, SourceFile, Status, settled
-from pytest_opprof.fleet.rank_rows import TABLES, rank_rows
-from pytest_opprof.fleet.run_rows import run_rows, with_run
+from pytest_opprof.fleet.rank_rows import TABLES, rank_rows, run_rows, with_run
 from pytest_opprof.fleet.sources import list_files, read_file
 from pytest_opprof.fleet.tables import Window
 from pytest_opprof.parquet_files import as_utf8, checked_name
@@ -19,8 +19,6 @@ from pytest_opprof.release import version
 from pytest_opprof.results.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pytest_opprof.traces.kineto import TraceFile
 
 # A task costs milliseconds, a part costs its writer and readers some more, and a trace of hundreds of
@@ -52,20 +50,9 @@ def ingest(
 ) -> list[RankFile]:
     """Read a trace per rank into the tables of a job, replacing an earlier window of the same name.
 
-    Args:
-        source: A folder, a pattern or an address of traces.
-        tables: The path or address of all jobs' tables.
-        window: The name of this part of the job, such as a night or a cycle.
-        executor: Runs the tasks: threads, processes, a Dask client's `get_executor()`.
-        progress: Called with the number of files done and of all files.
-        is_alive: Asked now and then whether the executor can still answer.
-
-    Returns:
-        The manifest: each file by rank, with its status.
-
-    Raises:
-        UsageError: There are no traces, or `tables` would be read as a pattern.
-        StoreError: Traces cannot be listed, or the manifest cannot be written.
+    Source and tables are paths or addresses. `progress` gets the number of files done and of all files, and
+    `is_alive` says whether the executor can still answer. The answer is the manifest: each file by rank, with
+    its status.
     """
     if any(letter in tables for letter in "*?["):
         raise UsageError(f"{tables}: tables cannot be read there: choose a path without *, ? and [")
@@ -75,7 +62,20 @@ def ingest(
     batches = [
         Batch(window=to, files=tuple(numbered[at : at + size])) for at in range(0, len(numbered), size)
     ]
-    read = _mapped(batches, executor, progress=progress, is_alive=is_alive)
+    total = len(numbered)
+    read, lost = _together(batches, executor, is_alive=is_alive, progress=lambda done: progress(done, total))
+    # A lost worker fails all of its tasks. So each of their files is read again, one at a time: the file that
+    # loses its worker again is named.
+    for batch, problem in lost:
+        for single in (replace(batch, files=(file,)) for file in batch.files):
+            if not is_alive():
+                read += _failed(single, problem)
+                continue
+            again, lost_again = _together([single], executor, is_alive=is_alive, progress=lambda _done: None)
+            read += again
+            for one, reason in lost_again:
+                read += _failed(one, reason)
+            progress(len(read), total)
     files = settled(read, opprof=version())
     to.write_manifest(files)
     to.remove_others(one.part for one in files if one.part)
@@ -87,30 +87,6 @@ def _batch_size(nbytes: Sequence[int]) -> int:
     files = len(nbytes)
     small = files * _LEAST_BYTES // max(sum(nbytes), 1)
     return max(1, min(_MOST_IN_BATCH, max(-(-files // _BATCHES), small), files // 16))
-
-
-def _mapped(
-    batches: Sequence[Batch],
-    executor: Executor,
-    *,
-    progress: Callable[[int, int], None],
-    is_alive: Callable[[], bool],
-) -> list[RankFile]:
-    total = sum(len(batch.files) for batch in batches)
-    read, lost = _together(batches, executor, is_alive=is_alive, progress=lambda done: progress(done, total))
-    # A lost worker fails all of its tasks. So each of their files is read again, one at a time: the file that
-    # loses its worker again is named.
-    for batch, problem in lost:
-        for single in _singles(batch):
-            if not is_alive():
-                read += _failed(single, problem)
-                continue
-            again, lost_again = _together([single], executor, is_alive=is_alive, progress=lambda _done: None)
-            read += again
-            for one, reason in lost_again:
-                read += _failed(one, reason)
-            progress(len(read), total)
-    return read
 
 
 def _together(
@@ -125,7 +101,10 @@ def _together(
     lost: list[tuple[Batch, str]] = []
     waiting: dict[Future[list[RankFile]], Batch] = {}
     for batch in batches:
-        read += _submit(executor, batch, waiting)
+        try:
+            waiting[executor.submit(map_batch, batch)] = batch
+        except Exception as error:  # noqa: BLE001 - each engine has its own for a pool that is broken or closed
+            read += _failed(batch, f"no worker takes it: {_told(error)}")
     while waiting:
         progress(len(read))
         done, _ = wait(waiting, timeout=_POLL_S, return_when=FIRST_COMPLETED)
@@ -144,14 +123,6 @@ def _together(
     return read, lost
 
 
-def _submit(executor: Executor, batch: Batch, waiting: dict[Future[list[RankFile]], Batch]) -> list[RankFile]:
-    try:
-        waiting[executor.submit(map_batch, batch)] = batch
-    except Exception as error:  # noqa: BLE001 - each engine has its own for a pool that is broken or closed
-        return _failed(batch, f"no worker takes it: {_told(error)}")
-    return []
-
-
 def _problem(future: Future[list[RankFile]]) -> str | None:
     try:
         error = future.exception()
@@ -160,12 +131,6 @@ def _problem(future: Future[list[RankFile]]) -> str | None:
     if error is None:
         return None
     return f"reading it killed its worker, or the worker was lost: {_told(error)}"
-
-
-def _singles(batch: Batch) -> list[Batch]:
-    if len(batch.files) == 1:
-        return [batch]
-    return [replace(batch, files=(file,)) for file in batch.files]
 
 
 def _failed(batch: Batch, problem: str) -> list[RankFile]:
@@ -188,11 +153,7 @@ def _told(error: BaseException) -> str:
 
 
 def map_batch(batch: Batch) -> list[RankFile]:
-    """Read a batch's files and write their rows as one part; runs in a worker.
-
-    Raises:
-        StoreError: The part cannot be written.
-    """
+    """Read a batch's files and write their rows as one part; runs in a worker."""
     read: list[RankFile] = []
     rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
     for number, file in batch.files:
@@ -235,20 +196,15 @@ def _read(number: int, file: SourceFile, rows: dict[str, list[tuple[Any, ...]]])
 
 
 def _with_trace(one: RankFile, trace: TraceFile) -> RankFile:
+    info = trace.metadata.get("distributedInfo")
+    told = info if isinstance(info, dict) else {}
     return replace(
         one,
         rank=one.rank if trace.rank is None else trace.rank,
         world_size=trace.world_size or 0,
-        job_key=_job_key(trace),
+        job_key=json.dumps([told.get("backend"), told.get("world_size"), told.get("nccl_version")]),
         host=as_utf8(str(trace.metadata.get("hostname", ""))),
         trace_start_ns=trace.recording.trace_start_ns,
         duration_ns=trace.recording.trace_end_ns,
         events=len(trace.recording),
     )
-
-
-def _job_key(trace: TraceFile) -> str:
-    """Equal for all ranks of one program: its back end, world size and NCCL version."""
-    info = trace.metadata.get("distributedInfo")
-    told = info if isinstance(info, dict) else {}
-    return json.dumps([told.get("backend"), told.get("world_size"), told.get("nccl_version")])

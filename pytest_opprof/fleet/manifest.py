@@ -28,51 +28,35 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A file that may be a rank's trace.
+    """A file that may be a rank's trace."""
 
-    Attributes:
-        path: Its fsspec address.
-        etag: Changes with its content, if the store says; else empty.
-        named_rank: The rank in its name; -1 without one.
-    """
-
-    path: str
-    etag: str = ""
+    path: str  # its fsspec address
+    etag: str = ""  # changes with its content, if the store says; else empty
     nbytes: int = 0
-    named_rank: int = -1
+    named_rank: int = -1  # the rank in its name; -1 without one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankFile:
-    """One file of a job, read or not: a row of the table ``ranks``.
+    """One file of a job, read or not: a row of the table ``ranks``."""
 
-    Attributes:
-        file: Its number in the manifest, and in its rows of the other tables.
-        part: The file of each table that has its rows.
-        rank: From the trace, else from the file's name; -1 if unknown.
-        world_size: Ranks of the program that wrote it; 0 if unknown.
-        job_key: Equal for all ranks of one program.
-        opprof: The version that read it.
-        ops: The number of its rows in the table ``ops``; the next two likewise.
-    """
-
-    file: int
+    file: int  # its number in the manifest, and in its rows of the other tables
     path: str
     etag: str
     nbytes: int
-    part: str = ""
-    rank: int = -1
-    world_size: int = 0
-    job_key: str = ""
+    part: str = ""  # the file of each table that has its rows
+    rank: int = -1  # from the trace, else from the file's name; -1 if unknown
+    world_size: int = 0  # ranks of the program that wrote it; 0 if unknown
+    job_key: str = ""  # equal for all ranks of one program
     host: str = ""
     status: Status = Status.OK
     error: str = ""
-    opprof: str = ""
+    opprof: str = ""  # the version that read it
     trace_start_ns: int = 0
     duration_ns: int = 0
     events: int = 0
     peak_bytes: int = 0
-    ops: int = 0
+    ops: int = 0  # the number of its rows in the table ``ops``; the next two likewise
     collectives: int = 0
     steps: int = 0
 

@@ -23,18 +23,15 @@ _NUMBER: Final = re.compile(r"(\d{1,7})")
 
 
 def list_files(source: str) -> list[SourceFile]:
-    """The traces in a folder and its subfolders, or those that match a pattern, by rank.
-
-    Args:
-        source: A path, or an address such as ``s3://bucket/traces``; with ``*``, ``?`` or ``[`` a pattern.
-
-    Raises:
-        UsageError: There are none.
-        StoreError: They cannot be listed.
-    """
+    """The traces below a folder or an address such as ``s3://bucket``, or that match a pattern, by rank."""
     files, path = needed("fsspec.core").url_to_fs(source)
     try:
-        found = [_file(files, info) for info in _listed(files, path)]
+        if any(letter in path for letter in "*?["):
+            infos = list(files.glob(path, detail=True).values())
+        else:
+            under = files.find(path, detail=True).values()
+            infos = [one for one in under if str(one["name"]).endswith(_SUFFIXES) or one["name"] == path]
+        found = [_file(files, info) for info in infos]
     except (OSError, ValueError) as error:
         raise StoreError(f"{source} cannot be listed: {error}") from error
     if not found:
@@ -42,38 +39,22 @@ def list_files(source: str) -> list[SourceFile]:
     return sorted(found, key=lambda one: (one.named_rank < 0, one.named_rank, one.path))
 
 
-def _listed(files: Any, path: str) -> list[dict[str, Any]]:
-    if any(letter in path for letter in "*?["):
-        return list(files.glob(path, detail=True).values())
-    under = files.find(path, detail=True).values()
-    return [info for info in under if str(info["name"]).endswith(_SUFFIXES) or info["name"] == path]
-
-
 def _file(files: Any, info: dict[str, Any]) -> SourceFile:
     path = str(info["name"])
+    # ``rank7.json`` and ``worker-7.pt.trace.json.gz`` are of rank 7; else the first number counts.
+    name = path.rpartition("/")[2]
+    told = _RANK.search(name) or _NUMBER.search(name)
     etag = info.get("ETag") or info.get("etag") or info.get("mtime") or ""
     return SourceFile(
         path=files.unstrip_protocol(path),
         etag=str(etag).strip('"'),
         nbytes=int(info.get("size") or 0),
-        named_rank=_named_rank(path),
+        named_rank=int(told[1]) if told else -1,
     )
 
 
-def _named_rank(path: str) -> int:
-    """``rank7.json`` and ``worker-7.pt.trace.json.gz`` are of rank 7; else the first number counts."""
-    name = path.rpartition("/")[2]
-    told = _RANK.search(name) or _NUMBER.search(name)
-    return int(told[1]) if told else -1
-
-
 def read_file(file: SourceFile) -> TraceFile | Run:
-    """Read a trace, streamed from wherever it is, or a run.
-
-    Raises:
-        OSError: It cannot be read.
-        DocumentError: It is neither, or it is damaged.
-    """
+    """Read a trace, streamed from wherever it is, or a run; DocumentError if it is neither."""
     where = file.path.removeprefix("file://")
     pieces = _pieces(file.path)
     first = list(itertools.islice(pieces, 2))  # without gzip the first piece is two bytes

@@ -30,12 +30,10 @@ class Late:
 def late_ranks(lateness: Mapping[int, Sequence[float]]) -> list[Late]:
     """The ranks that are late in every step, by more than ranks differ from each other.
 
-    Each rank's lateness is judged against the spread of all ranks (median and MAD, which one straggler does
-    not move). Benjamini and Hochberg's procedure bounds the false alarms among the named ranks. A floor
-    leaves out lateness that is certain but too short to matter.
-
-    Args:
-        lateness: By rank, for each of its steps: nanoseconds later than the median rank.
+    Lateness is, for each step of a rank, the nanoseconds after the median rank. It is judged against the
+    spread of all ranks (median and MAD, which one straggler does not move). Benjamini and Hochberg's
+    procedure bounds the false alarms among the named ranks. A floor leaves out lateness that is certain but
+    too short to matter.
     """
     scores = {rank: median(steps) for rank, steps in lateness.items() if steps}
     if len(scores) < FEWEST_RANKS:

@@ -32,12 +32,7 @@ _KEY: Final = "step, group_name, group_first, group_size, name, instance"
 
 
 def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
-    """Sum up a window with `expected` ranks, by default as many as the traces say.
-
-    Raises:
-        UsageError: None of its ranks was read.
-        StoreError: Its tables cannot be read.
-    """
+    """Sum up a window with `expected` ranks, by default as many as the traces say."""
     database = Database([window])
     files = database.files[window]
     missing = missing_ranks(files, expected=expected)

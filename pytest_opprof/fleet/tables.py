@@ -21,13 +21,9 @@ _MANIFEST: Final = "ranks/part-0.parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """One window of a job: a night, or a cycle of the profiler's schedule.
+    """One window of a job: a night, or a cycle of the profiler's schedule."""
 
-    Attributes:
-        root: The path or fsspec address of all jobs' tables.
-    """
-
-    root: str
+    root: str  # the path or fsspec address of all jobs' tables
     job: str
     window: str
 
@@ -37,19 +33,11 @@ class Window:
         return f"{self.root.rstrip('/')}/job={self.job}/window={self.window}"
 
     def write(self, table: str, part: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Write a part atomically; the same rows make the same bytes.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Write a part atomically; the same rows make the same bytes."""
         write_parquet(f"{self.address}/{table}/{part}", arrow_table(COLUMNS[table], rows))
 
     def write_manifest(self, files: Sequence[RankFile]) -> None:
-        """Make the written parts the window's content.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Make the written parts the window's content."""
         try:
             content = needed("pyarrow").Table.from_pylist([asdict(one) for one in files])
             write_parquet(f"{self.address}/{_MANIFEST}", content)
@@ -57,11 +45,7 @@ class Window:
             raise StoreError(f"{self.address} cannot be written: {error.strerror or error}") from error
 
     def manifest(self) -> list[RankFile]:
-        """Read the manifest.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
+        """Read the manifest."""
         files, path = needed("fsspec.core").url_to_fs(f"{self.address}/{_MANIFEST}")
         known = {one.name for one in fields(RankFile)}
         try:
@@ -93,11 +77,7 @@ class Window:
 
 
 def windows_of(root: str, job: str) -> list[Window]:
-    """The windows of a job, by name.
-
-    Raises:
-        UsageError: There is no such job.
-    """
+    """The windows of a job, by name; UsageError if there is no such job."""
     files, path = needed("fsspec.core").url_to_fs(root)
     found = files.glob(f"{path.rstrip('/')}/job={checked_name(job, what='job')}/window=*/{_MANIFEST}")
     names = sorted(one.split("/window=")[-1].partition("/")[0] for one in found)

@@ -38,11 +38,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, Val
 
 
 def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
-    """Unpack the only file of an artifact, which must be called `name`; errors call the artifact `where`.
-
-    Raises:
-        DocumentError: The artifact is not such a zip; the message says why.
-    """
+    """Unpack an artifact's only file, which must have this name; else DocumentError says `where`."""
     _refuse_directory(data, where=where)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -16,35 +16,22 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHubJob:
-    """A job of GitHub Actions.
-
-    Attributes:
-        token: The API token; empty without one.
-        event: The event's JSON file.
-        run: The number of the workflow's run.
-        page: The address of the run's page; None if unknown.
-        server: The address of GitHub itself; empty if unknown.
-        summary: The file of the job summary; None without one.
-        commit: The commit that the workflow runs for, such as a pull request's merge; None if unknown.
-    """
+    """A job of GitHub Actions."""
 
     api_url: str
-    token: str
-    event: Path
-    run: int
+    token: str  # the API token; empty without one
+    event: Path  # the event's JSON file
+    run: int  # the number of the workflow's run
     attempt: int
-    page: str | None
-    server: str
-    summary: Path | None
+    page: str | None  # the address of the run's page; None if unknown
+    server: str  # the address of GitHub itself; empty if unknown
+    summary: Path | None  # the file of the job summary; None without one
+    # The commit that the workflow runs for, such as a pull request's merge; None if unknown.
     commit: str | None
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitHubJob:
-        """Read a job from environment variables.
-
-        Raises:
-            UsageError: One is missing or malformed, as outside of GitHub Actions.
-        """
+        """Read a job from environment variables; UsageError outside of GitHub Actions."""
         server, repository, run, summary = (
             environment.get(f"GITHUB_{name}")
             for name in ("SERVER_URL", "REPOSITORY", "RUN_ID", "STEP_SUMMARY")
@@ -66,11 +53,7 @@ class GitHubJob:
         return f"{self.server}/{repository}/blob/{commit}/" if self.server and repository and commit else None
 
     def checked_token(self) -> str:
-        """The token.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """The token; UsageError if there is none."""
         if not self.token:
             raise UsageError("there is no token: set GITHUB_TOKEN in the step's env to ${{ github.token }}")
         return self.token
@@ -78,38 +61,24 @@ class GitHubJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitLabJob:
-    """A job of GitLab CI.
-
-    Attributes:
-        token: The request header with the API token; empty without one.
-        project: The number of the merge request's target project.
-        merge_request: Its number in that project; None in another kind of pipeline.
-        run: The number of the pipeline.
-        attempt: The number of the job; a retry has a higher one.
-        page: The address of the job's page; None if unknown.
-        commit: The commit that the pipeline runs for, such as a merge request's merge; None if unknown.
-        urls: The addresses of the source project, which has `head`, and of the pipeline's own.
-    """
+    """A job of GitLab CI."""
 
     api_url: str
-    token: Mapping[str, str]
-    project: int
-    merge_request: int | None
+    token: Mapping[str, str]  # the request header with the API token; empty without one
+    project: int  # the number of the merge request's target project
+    merge_request: int | None  # its number in that project; None in another kind of pipeline
     head: str
-    run: int
-    attempt: int
-    page: str | None
+    run: int  # the number of the pipeline
+    attempt: int  # the number of the job; a retry has a higher one
+    page: str | None  # the address of the job's page; None if unknown
+    # The commit that the pipeline runs for, such as a merge request's merge; None if unknown.
     commit: str | None
+    # The addresses of the source project, which has `head`, and of the pipeline's own.
     urls: tuple[str | None, str | None]
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitLabJob:
-        """Read a job from environment variables.
-
-        Raises:
-            UsageError: One is missing or malformed, as outside of GitLab CI.
-            ForgeError: The commit's id is malformed.
-        """
+        """Read a job from environment variables; UsageError outside of GitLab CI."""
         whose = "GitLab CI"
         # A fork's merge request runs in the fork's project, but belongs to its target project.
         project = "CI_MERGE_REQUEST_PROJECT_ID"
@@ -118,9 +87,11 @@ class GitLabJob:
         built = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
         head = check_commit(built or _needed(environment, "CI_COMMIT_SHA", whose=whose), where=whose)
         url = environment.get("CI_PROJECT_URL")
+        known = {PRIVATE_TOKEN: environment.get("GITLAB_TOKEN"), JOB_TOKEN: environment.get("CI_JOB_TOKEN")}
+        tokens = ({header: token} for header, token in known.items() if token)
         return cls(
             api_url=_needed(environment, "CI_API_V4_URL", whose=whose),
-            token=_gitlab_token(environment),
+            token=next(tokens, {}),
             project=_number(
                 environment, project if environment.get(project) else "CI_PROJECT_ID", whose=whose
             ),
@@ -144,23 +115,12 @@ class GitLabJob:
         return JOB_TOKEN in self.token
 
     def checked_token(self) -> Mapping[str, str]:
-        """The header with the token.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """The header with the token; UsageError if there is none."""
         if not self.token:
             raise UsageError(
                 "there is no token: set the CI/CD variable GITLAB_TOKEN to a project access token (scope api)"
             )
         return self.token
-
-
-def _gitlab_token(environment: Mapping[str, str]) -> Mapping[str, str]:
-    for variable, header in (("GITLAB_TOKEN", PRIVATE_TOKEN), ("CI_JOB_TOKEN", JOB_TOKEN)):
-        if environment.get(variable):
-            return {header: environment[variable]}
-    return {}
 
 
 def _needed(environment: Mapping[str, str], name: str, *, whose: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -16,7 +17,6 @@ from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.files import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
     from ssl import SSLContext
 
 _TIMEOUT_S = 30.0
@@ -32,26 +32,16 @@ _LONGEST_QUOTE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An API's answer.
-
-    Attributes:
-        headers: Names in lower case.
-        body: Not compressed.
-        asked: The request, as errors name it.
-    """
+    """An API's answer."""
 
     status: int
-    headers: Mapping[str, str]
-    body: bytes
-    asked: str
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes  # not compressed
+    asked: str  # the request, as errors name it
 
     @property
     def fields(self) -> Fields:
-        """Its JSON.
-
-        Raises:
-            ForgeError: It is not JSON.
-        """
+        """Its JSON; ForgeError if it is something else."""
         try:
             return Fields(parse(self.body, where=self.asked), where=self.asked)
         except DocumentError as error:
@@ -68,15 +58,9 @@ class Answer:
 
 
 class Api:
-    """The API of a forge.
+    """The API of a forge at an address such as ``https://api.github.com``; errors call it `name`.
 
-    Args:
-        url: Its address, such as ``https://api.github.com``.
-        name: What errors call it.
-        headers: Sent with each request, including the token; never sent to another host.
-
-    Raises:
-        UsageError: There is no httpx, or the address is malformed.
+    The headers, including the token, are sent with each request, and never to another host.
     """
 
     def __init__(
@@ -113,17 +97,8 @@ class Api:
         """Make a request, and retry it while the API is busy.
 
         A request may take effect although its answer is lost, so a retry may create something twice: callers
-        must look for duplicates.
-
-        Args:
-            path: Follows the API's address.
-            needs: A clause for the error if permission is denied: who needs which permission.
-            content: Sent as JSON.
-            also: Error statuses that are returned, not raised.
-
-        Raises:
-            ForgePermissionError: The token lacks a permission.
-            ForgeError: The API does not answer, or reports an error.
+        must look for duplicates. `needs` says, if permission is denied, who needs which. The error statuses
+        in `also` are returned; others are raised as ForgeError.
         """
         asked = f"{self.name}: {method} {path}"
         answer = self._patiently(
@@ -138,11 +113,7 @@ class Api:
     def pages(
         self, path: str, *, needs: str, params: Mapping[str, str | int] | None = None
     ) -> Iterator[Fields]:
-        """All pages of a list, 100 entries each.
-
-        Raises:
-            ForgeError: As `ask` raises it, or there are more than 10,000 entries.
-        """
+        """All pages of a list, 100 entries each; ForgeError for more than 10,000 entries."""
         for page in range(1, _MOST_PAGES + 1):
             query = {**(params or {}), "per_page": _PAGE, "page": page}
             answer = self.ask("GET", path, needs=needs, params=query)
@@ -152,12 +123,7 @@ class Api:
         raise ForgeError(f"{self.name}: GET {path}: there are more than {_PAGE * _MOST_PAGES} entries")
 
     def download(self, path: str, *, needs: str, most: int) -> bytes:
-        """Follow the API's redirect and read the file there, without sending the token.
-
-        Raises:
-            DocumentError: It has more than `most` bytes.
-            ForgeError: As `ask` raises it, or the redirect leaves TLS.
-        """
+        """Follow the API's redirect and read a file there, without sending the token."""
         place = self.ask("GET", path, needs=needs, also={_FOUND}).headers.get("location", "")
         # If the API is asked over TLS, the file must come over TLS too.
         if urlsplit(place).scheme not in {"https", urlsplit(self._url).scheme}:

@@ -38,33 +38,23 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """How to comment.
+    """How to comment."""
 
-    Attributes:
-        configuration: What was measured, such as ``cuda``; each configuration has its own comment.
-        author: The token's user name; None to ask the forge.
-        folder: The folder in which pytest was started, as seen from the repository's top; empty at the top.
-        is_dry_run: Write nothing, and return the comment.
-    """
-
+    # What was measured, such as ``cuda``; each configuration has its own comment.
     configuration: str = DEFAULT_CONFIGURATION
     when: When = When.ALWAYS
-    author: str | None = None
+    author: str | None = None  # the token's user name; None to ask the forge
+    # The folder in which pytest was started, as seen from the repository's top; empty at the top.
     folder: str = ""
-    is_dry_run: bool = False
+    is_dry_run: bool = False  # write nothing, and return the comment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The outcome.
+    """The outcome."""
 
-    Attributes:
-        told: A sentence, or the comment in a dry run.
-        exit_code: Not 0 if an artifact was refused.
-    """
-
-    told: str
-    exit_code: int = 0
+    told: str  # a sentence, or the comment in a dry run
+    exit_code: int = 0  # not 0 if an artifact was refused
 
 
 def comment_text(judged: Judged, wish: Wish, *, is_gitlab: bool) -> str:
@@ -74,13 +64,7 @@ def comment_text(judged: Judged, wish: Wish, *, is_gitlab: bool) -> str:
 
 
 def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
-    """Comment on this job's pull request.
-
-    Raises:
-        ForgeError: GitHub does not answer, or refuses; the summary is written.
-        UsageError: The job's event is ``workflow_run``, or there is no token.
-        DocumentError: Another commit was measured.
-    """
+    """Comment on this job's pull request."""
     event = read_event(job.event)
     if isinstance(event, Completed):
         raise UsageError("this job runs for another workflow's run (workflow_run): add --from-event")
@@ -100,13 +84,7 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
 
 
 def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
-    """Comment on this job's merge request.
-
-    Raises:
-        ForgeError: GitLab does not answer, or refuses.
-        UsageError: There is no token.
-        DocumentError: Another commit was measured.
-    """
+    """Comment on this job's merge request."""
     if job.merge_request is None:
         return Done(told=_NOWHERE.replace("pull request", "merge request"))
     _refuse_other_commit(judged, job.head, job.commit)
@@ -130,81 +108,49 @@ def comment_from_event(
     output: Path | None,
     now: datetime,
 ) -> Done:
-    """Comment on the pull request whose own job uploaded a run.
-
-    Args:
-        job: A job of a ``workflow_run`` workflow.
-        output: The file for the comparison; None for none.
-
-    Raises:
-        ForgeError: GitHub does not answer, or refuses; the summary is written.
-        OpprofError: Our own store or baseline cannot be read, or the comparison cannot be written.
-    """
+    """Comment, in a job of ``workflow_run``, on the pull request whose own job uploaded a run."""
     event = read_event(job.event)
     if not isinstance(event, Completed):
         raise UsageError("--from-event is for workflows that run on workflow_run, and this one does not")
+    told, exit_code, is_worth_it = "", 0, False
     with open_github(job.api_url, token=job.checked_token()) as api:
         found = compare_uploaded(api, event, baselines=baselines, now=now)
         if isinstance(found, Compared):
             try:
-                page = _page_of(found, event, job, wish)
+                judged = _named(found.comparison, wish)
+                text, summary = _texts_of(judged, found, event, job, wish)
+                is_worth_it = _is_worth_it(judged, wish)
             except Exception as error:  # noqa: BLE001  # as where it is compared
                 found = unusable(error, found.pull_request)
         if isinstance(found, NoResult):
-            page = _page_without_result(found)
+            # Say that there is nothing to compare, so that nobody takes it for a pass.
+            told, exit_code = found.reason, DocumentError.exit_code if found.is_refused else 0
+            text = summary = f"### opprof: no result\n\n{sentence_in_code(told, width=1_000)}\n"
         elif output is not None:
             write_comparison(output, found.comparison)
         if wish.is_dry_run:
-            return Done(told=page.comment, exit_code=page.exit_code)
-        _append(job.summary, page.summary)
-        return _written(api, event, found, page, wish)
+            return Done(told=text, exit_code=exit_code)
+        _append(job.summary, summary)
+        if found.pull_request is not None:
+            number, run, attempt = found.pull_request.number, event.number, event.attempt
+            marker = _marker(wish, event.repository, number, head=event.head, run=run, attempt=attempt)
+            conversation = github_conversation(api, event.repository, number, author=wish.author)
+            done = keep_comment(conversation, f"{marker}\n{text}", creates=is_worth_it)
+            told = "\n".join(filter(None, (told, done)))
+        return Done(told=told, exit_code=exit_code)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Page:
-    """What to show for an event: a comment without its marker, and the job summary."""
-
-    comment: str
-    summary: str
-    is_worth_it: bool  # worth a new comment
-    told: str = ""  # printed before the comment's outcome
-    exit_code: int = 0
-
-
-def _page_of(found: Compared, event: Completed, job: GitHubJob, wish: Wish) -> _Page:
-    judged = _named(found.comparison, wish)
+def _texts_of(
+    judged: Judged, found: Compared, event: Completed, job: GitHubJob, wish: Wish
+) -> tuple[str, str]:
+    """The comment, without its marker, and the job summary."""
     links = Links(
         summary=job.page,
         traces=f"{event.url}#artifacts" if found.has_traces else None,
         source=_below(job.source(event.head_repository, _clean_commit(judged)), wish),
     )
-    return _Page(
-        comment=markdown_comment(judged, links=links, self_reported=True),
-        summary=job_summary(judged, links=links, self_reported=True),
-        is_worth_it=_is_worth_it(judged, wish),
-    )
-
-
-def _page_without_result(found: NoResult) -> _Page:
-    """Say that there is nothing to compare, so that nobody takes it for a pass."""
-    text = f"### opprof: no result\n\n{sentence_in_code(found.reason, width=1_000)}\n"
-    return _Page(
-        comment=text,
-        summary=text,
-        is_worth_it=False,
-        told=found.reason,
-        exit_code=DocumentError.exit_code if found.is_refused else 0,
-    )
-
-
-def _written(api: Api, event: Completed, found: Compared | NoResult, page: _Page, wish: Wish) -> Done:
-    if found.pull_request is None:
-        return Done(told=page.told, exit_code=page.exit_code)
-    number = found.pull_request.number
-    marker = _marker(wish, event.repository, number, head=event.head, run=event.number, attempt=event.attempt)
-    conversation = github_conversation(api, event.repository, number, author=wish.author)
-    done = keep_comment(conversation, f"{marker}\n{page.comment}", creates=page.is_worth_it)
-    return Done(told="\n".join(filter(None, (page.told, done))), exit_code=page.exit_code)
+    comment = markdown_comment(judged, links=links, self_reported=True)
+    return comment, job_summary(judged, links=links, self_reported=True)
 
 
 def _refuse_other_commit(judged: Judged, head: str, built: str | None) -> None:

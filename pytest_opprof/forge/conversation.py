@@ -35,39 +35,22 @@ class Comment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """A forge's paths and field names.
+    """A forge's paths and field names."""
 
-    Attributes:
-        request: The path of the pull request.
-        head: The place of the head commit in its answer.
-        comments: The path of the list of comments, and of new ones.
-        comment: The path of a comment, without its number.
-        query: Parameters of the list.
-        update: The HTTP method that replaces a comment's text.
-        gone: Statuses that mean the comment no longer exists.
-        token: The path that gives the token's user.
-        token_user: The place of the user in its answer.
-        fallback: The token's user if it may not ask; None if every token may.
-        user: A comment's field for its author.
-        name: A user's field for the name.
-        reads: A clause for errors: the permission needed to read.
-        writes: The same for writing.
-    """
-
-    request: str
-    head: tuple[str, ...]
-    comments: str
-    comment: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    update: str
-    gone: frozenset[int]
-    token: str
-    token_user: tuple[str, ...] = ()
-    fallback: Author | None = None
-    user: str
-    name: str
-    reads: str
-    writes: str
+    request: str  # the path of the pull request
+    head: tuple[str, ...]  # the place of the head commit in its answer
+    comments: str  # the path of the list of comments, and of new ones
+    comment: str  # the path of a comment, without its number
+    query: Mapping[str, str] = field(default_factory=dict)  # parameters of the list
+    update: str  # the HTTP method that replaces a comment's text
+    gone: frozenset[int]  # statuses that mean the comment no longer exists
+    token: str  # the path that gives the token's user
+    token_user: tuple[str, ...] = ()  # the place of the user in its answer
+    fallback: Author | None = None  # the token's user if it may not ask; None if every token may
+    user: str  # a comment's field for its author
+    name: str  # a user's field for the name
+    reads: str  # a clause for errors: the permission needed to read
+    writes: str  # the same for writing
 
 
 class Conversation:
@@ -79,20 +62,12 @@ class Conversation:
         self._author = author
 
     def head(self) -> str:
-        """The pull request's current commit.
-
-        Raises:
-            ForgeError: The forge does not give it.
-        """
+        """The pull request's current commit."""
         answer = self._api.ask("GET", self._places.request, needs=self._places.reads)
         return answer.fields.text(*self._places.head)
 
     def author(self) -> Author:
-        """The token's user, or the fallback if the token may not ask.
-
-        Raises:
-            ForgeError: The forge does not answer.
-        """
+        """The token's user, or the fallback if the token may not ask."""
         if self._author is not None:
             return Author(name=self._author)
         try:
@@ -104,11 +79,7 @@ class Conversation:
         return self._user(answer.fields.inside(*self._places.token_user))
 
     def comments(self) -> Sequence[Comment]:
-        """All comments, on all pages.
-
-        Raises:
-            ForgeError: The forge does not list them.
-        """
+        """All comments, on all pages."""
         places = self._places
         pages = self._api.pages(places.comments, needs=places.reads, params=places.query)
         # Comments by the forge itself, and by deleted accounts, are skipped.
@@ -116,21 +87,13 @@ class Conversation:
         return [self._comment(item) for item in said if item.has(places.user)]
 
     def create(self, body: str) -> Comment:
-        """Write a new comment.
-
-        Raises:
-            ForgeError: The forge does not take it.
-        """
+        """Write a new comment."""
         places = self._places
         answer = self._api.ask("POST", places.comments, needs=places.writes, content={"body": body})
         return self._comment(answer.fields)
 
     def update(self, number: int, body: str) -> bool:
-        """Replace a comment's text; False if the comment no longer exists.
-
-        Raises:
-            ForgeError: The forge does not take it.
-        """
+        """Replace a comment's text; False if the comment no longer exists."""
         places = self._places
         path = f"{places.comment}/{number}"
         answer = self._api.ask(
@@ -139,11 +102,7 @@ class Conversation:
         return answer.status not in places.gone
 
     def delete(self, number: int) -> None:
-        """Remove a comment if it still exists.
-
-        Raises:
-            ForgeError: The forge does not remove it.
-        """
+        """Remove a comment if it still exists."""
         places = self._places
         self._api.ask("DELETE", f"{places.comment}/{number}", needs=places.writes, also=places.gone)
 

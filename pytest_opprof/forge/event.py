@@ -16,51 +16,30 @@ from pytest_opprof.results.files import parse, read_bytes, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A pull request's own event.
+    """A pull request's own event."""
 
-    Attributes:
-        repository: The target repository, ``owner/name``.
-        head: The pull request's commit then.
-    """
-
-    repository: str
+    repository: str  # the target repository, ``owner/name``
     number: int
-    head: str
+    head: str  # the pull request's commit then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A ``workflow_run`` event: another workflow's run has ended.
+    """A ``workflow_run`` event: another workflow's run has ended."""
 
-    Attributes:
-        repository: The workflow's repository, ``owner/name``.
-        run: The run's id.
-        number: The run's number; a later run has a higher one.
-        cause: The event that it ran for.
-        head: The commit that it ran for.
-        branch: That commit's branch; its author chose the name.
-        head_repository: The branch's repository; empty if it was deleted.
-        url: The run's page.
-    """
-
-    repository: str
-    run: int
-    number: int
+    repository: str  # the workflow's repository, ``owner/name``
+    run: int  # the run's id
+    number: int  # the run's number; a later run has a higher one
     attempt: int
-    cause: str
-    head: str
-    branch: str
-    head_repository: str
-    url: str
+    cause: str  # the event that it ran for
+    head: str  # the commit that it ran for
+    branch: str  # that commit's branch; its author chose the name
+    head_repository: str  # the branch's repository; empty if it was deleted
+    url: str  # the run's page
 
 
 def read_event(path: Path) -> Opened | Completed | None:
-    """Read an event; None if it is neither a pull request's nor the end of a workflow's run.
-
-    Raises:
-        StoreError: The file cannot be read.
-        ForgeError: It is not an event of GitHub.
-    """
+    """Read an event; None if it is neither a pull request's nor the end of a workflow's run."""
     where = shown(path)
     try:
         event = Fields(parse(read_bytes(path), where=where), where=where)

@@ -10,40 +10,28 @@ _LIMIT: Final = 10**18  # a comment's marker has room for 18 digits
 
 
 class Fields:
-    """A JSON value from outside; errors call it `where`, a file or a request."""
+    """A JSON value from outside; what is missing is a ForgeError that says `where`, a file or a request."""
 
     def __init__(self, value: Any, *, where: str) -> None:
         self._value = value
         self._where = where
 
     def text(self, *path: str) -> str:
-        """The text at a path.
-
-        Raises:
-            ForgeError: There is none.
-        """
+        """The text at a path."""
         value = self._at(path)
         if not isinstance(value, str):
             raise self._lacks(path, "text")
         return value
 
     def number(self, *path: str) -> int:
-        """The integer at a path: an id or a size, not negative, at most 18 digits.
-
-        Raises:
-            ForgeError: There is none.
-        """
+        """The integer at a path: an id or a size, not negative, at most 18 digits."""
         value = self._at(path)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LIMIT:
             raise self._lacks(path, "number")
         return value
 
     def items(self, *path: str) -> list[Fields]:
-        """The entries of the list at a path.
-
-        Raises:
-            ForgeError: There is no list.
-        """
+        """The entries of the list at a path."""
         value = self._at(path)
         if not isinstance(value, list):
             raise self._lacks(path, "list")

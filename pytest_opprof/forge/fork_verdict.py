@@ -42,58 +42,38 @@ _SHORT = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baselines:
-    """What to compare with, from the command line and the checkout.
-
-    Attributes:
-        name: The baseline's name; None for the target branch's.
-        root: A folder of the checkout.
-        policy: Rules beside the baseline's markers, and accepted rises, as on the default branch. The rises
-            that the pull request itself accepts are for its review.
-    """
+    """What to compare with, from the command line and the checkout."""
 
     store: Archive
-    name: str | None
-    root: Path
+    name: str | None  # the baseline's name; None for the target branch's
+    root: Path  # a folder of the checkout
+    # Rules beside the baseline's markers, and accepted rises, as on the default branch. The rises that the
+    # pull request itself accepts are for its review.
     policy: Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A comparison of the uploaded run.
-
-    Attributes:
-        has_traces: Whether the run uploaded traces too; they are not read.
-    """
+    """A comparison of the uploaded run."""
 
     pull_request: PullRequest
     comparison: Comparison
-    has_traces: bool
+    has_traces: bool  # whether the run uploaded traces too; they are not read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoResult:
-    """Why there is nothing to compare.
+    """Why there is nothing to compare."""
 
-    Attributes:
-        reason: A sentence; it may quote a refused artifact.
-        pull_request: The measured pull request; None if unknown.
-        is_refused: Whether there was an artifact that cannot be used.
-    """
-
-    reason: str
-    pull_request: PullRequest | None = None
-    is_refused: bool = False
+    reason: str  # a sentence; it may quote a refused artifact
+    pull_request: PullRequest | None = None  # the measured pull request; None if unknown
+    is_refused: bool = False  # whether there was an artifact that cannot be used
 
 
 def compare_uploaded(
     api: Api, event: Completed, *, baselines: Baselines, now: datetime
 ) -> Compared | NoResult:
-    """Compare the run that a workflow uploaded; `now` is for the baseline's age.
-
-    Raises:
-        ForgeError: GitHub does not answer, or not as expected.
-        OpprofError: Our own store, baseline or list of accepted values cannot be read.
-    """
+    """Compare the run that a workflow uploaded; `now` is for the baseline's age."""
     if event.cause != _PULL_REQUEST:
         return NoResult(reason=f"the finished run was for the event {event.cause}, not for a pull request")
     pull_request = _pull_request_of(api, event)
@@ -106,7 +86,9 @@ def compare_uploaded(
     if head is None:
         reason = f"the finished run uploaded no artifact {ARTIFACT}: its log says why"
         return NoResult(reason=reason, pull_request=pull_request)
-    base, notes = _baseline(api, event, pull_request, baselines=baselines, here=head.environment, now=now)
+    start = merge_base(api, event.repository, base=pull_request.base, head=event.head) or pull_request.base
+    name = baselines.name or pull_request.base_branch
+    base, notes = _baseline(baselines, name, start=start, here=head.environment, now=now)
     head, held = _held_to(base, head)
     try:
         comparison = compare_runs(
@@ -179,32 +161,16 @@ def _uploaded_run(api: Api, event: Completed) -> Run | None:
 
 
 def _baseline(
-    api: Api,
-    event: Completed,
-    pull_request: PullRequest,
-    *,
-    baselines: Baselines,
-    here: Environment,
-    now: datetime,
+    baselines: Baselines, name: str, *, start: str, here: Environment, now: datetime
 ) -> tuple[Run | None, tuple[str, ...]]:
     """The run of the pull request's merge base, or of its nearest ancestor, and notes.
 
     GitHub's merge base decides. The environment that the artifact claims chooses only among a commit's runs:
     a different one makes verdicts INCONCLUSIVE, but cannot choose another commit.
     """
-    start = merge_base(api, event.repository, base=pull_request.base, head=event.head)
-    name = baselines.name or pull_request.base_branch
     try:
-        nearest = next(
-            candidates(
-                baselines.store,
-                name,
-                repository=baselines.root,
-                here=here,
-                start=start or pull_request.base,
-            )
-        )
-        found = resolved(nearest, store=baselines.store, now=now)
+        found_at = candidates(baselines.store, name, repository=baselines.root, here=here, start=start)
+        found = resolved(next(found_at), store=baselines.store, now=now)
     except MissingBaselineError as error:
         return None, (str(error),)
     return found.run, (f"compared with {found.label}", *found.notes)

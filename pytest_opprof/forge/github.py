@@ -25,11 +25,7 @@ READS_PULLS = "the workflow needs `permissions: pull-requests: read`"
 
 
 def open_github(url: str, *, token: str, retry: RetryPolicy | None = None) -> Api:
-    """GitHub's API, used with a token.
-
-    Raises:
-        UsageError: There is no httpx, or the address is malformed.
-    """
+    """GitHub's API, used with a token."""
     headers = {
         "Accept": "application/vnd.github+json",
         "Authorization": f"Bearer {token}",
@@ -39,34 +35,21 @@ def open_github(url: str, *, token: str, retry: RetryPolicy | None = None) -> Ap
 
 
 def check_repository(name: str, *, where: str) -> str:
-    """Check that a repository's ``owner/name`` is safe in a request's path, and return it.
-
-    Raises:
-        ForgeError: It is malformed.
-    """
+    """Return a repository's ``owner/name`` if it is safe in a request's path; else raise ForgeError."""
     if not _REPOSITORY.fullmatch(name) or not _DOTS.isdisjoint(name.split("/")):
         raise ForgeError(f"{where}: {name[:80]!a} is not a repository")
     return name
 
 
 def check_commit(text: str, *, where: str) -> str:
-    """Check that a commit's full id is safe in a request's path, and return it.
-
-    Raises:
-        ForgeError: It is malformed.
-    """
+    """Return a commit's full id if it is safe in a request's path; else raise ForgeError."""
     if not _COMMIT.fullmatch(text):
         raise ForgeError(f"{where}: {text[:80]!a} is not a commit")
     return text
 
 
 def github_conversation(api: Api, repository: str, number: int, *, author: str | None = None) -> Conversation:
-    """The comments of a pull request on GitHub.
-
-    Args:
-        repository: The target repository, ``owner/name``.
-        author: The token's login; None to ask GitHub.
-    """
+    """The comments of a pull request on GitHub, of a repository ``owner/name``."""
     path = f"/repos/{repository}"
     places = Places(
         request=f"{path}/pulls/{number}",

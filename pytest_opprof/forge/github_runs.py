@@ -15,29 +15,18 @@ _READS_CODE = "the workflow needs `permissions: contents: read`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
-    """An open pull request.
-
-    Attributes:
-        head: Its current commit.
-        head_repository: That commit's repository; empty if it was deleted.
-        base_repository: The target repository.
-        base: The target branch's commit, as of GitHub's last check.
-    """
+    """An open pull request."""
 
     number: int
-    head: str
-    head_repository: str
-    base_repository: str
+    head: str  # its current commit
+    head_repository: str  # that commit's repository; empty if it was deleted
+    base_repository: str  # the target repository
     base_branch: str
-    base: str
+    base: str  # the target branch's commit, as of GitHub's last check
 
 
 def open_pull_requests(api: Api, repository: str, *, owner: str, branch: str) -> tuple[PullRequest, ...]:
-    """The open pull requests of a repository from a branch of `owner`.
-
-    Raises:
-        ForgeError: GitHub does not list them.
-    """
+    """The open pull requests of a repository from a branch of `owner`."""
     params: Mapping[str, str | int] = {"state": "open", "head": f"{owner}:{branch}"}
     pages = api.pages(f"/repos/{repository}/pulls", needs=READS_PULLS, params=params)
     return tuple(
@@ -56,25 +45,16 @@ def open_pull_requests(api: Api, repository: str, *, owner: str, branch: str) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """An upload of a workflow's run.
-
-    Attributes:
-        size: Compressed bytes.
-        head: The run's commit.
-    """
+    """An upload of a workflow's run."""
 
     number: int
-    size: int
+    size: int  # compressed bytes
     run: int
-    head: str
+    head: str  # the run's commit
 
 
 def newest_artifact(api: Api, repository: str, *, run: int, name: str) -> Artifact | None:
-    """A run's newest artifact of a name, from any attempt; None without one.
-
-    Raises:
-        ForgeError: GitHub does not list them.
-    """
+    """A run's newest artifact of a name, from any attempt; None without one."""
     path = f"/repos/{repository}/actions/runs/{run}/artifacts"
     pages = api.pages(path, needs=_READS_ACTIONS, params={"name": name})
     found = [
@@ -92,22 +72,13 @@ def newest_artifact(api: Api, repository: str, *, run: int, name: str) -> Artifa
 
 
 def download_artifact(api: Api, repository: str, artifact: Artifact, *, most: int) -> bytes:
-    """Download an artifact's zip.
-
-    Raises:
-        DocumentError: It has more than `most` bytes.
-        ForgeError: GitHub does not send it.
-    """
+    """Download an artifact's zip; DocumentError if it has more than `most` bytes."""
     path = f"/repos/{repository}/actions/artifacts/{artifact.number}/zip"
     return api.download(path, needs=_READS_ACTIONS, most=most)
 
 
 def merge_base(api: Api, repository: str, *, base: str, head: str) -> str | None:
-    """The merge base of two commits; None if GitHub knows none.
-
-    Raises:
-        ForgeError: GitHub does not answer.
-    """
+    """The merge base of two commits; None if GitHub knows none."""
     path = f"/repos/{repository}/compare/{base}...{head}"
     # The commits and files in between are not needed, so ask for as few as possible.
     answer = api.ask("GET", path, needs=_READS_CODE, params={"per_page": 1}, also=_UNKNOWN)

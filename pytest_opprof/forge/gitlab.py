@@ -20,14 +20,7 @@ _READS = "GITLAB_TOKEN needs the scope `api`"
 def gitlab_conversation(
     api: Api, project: int, number: int, *, is_job: bool, author: str | None = None
 ) -> Conversation:
-    """The notes of a merge request on GitLab.
-
-    Args:
-        project: The number of the target project.
-        number: The merge request's number in that project.
-        is_job: Whether the token is a job's own; its user is the one that the job runs as.
-        author: The token's user name; None to ask GitLab.
-    """
+    """The notes of a merge request on GitLab; the user of a job's own token is the one that it runs as."""
     path = f"/projects/{project}/merge_requests/{number}"
     places = Places(
         request=path,

@@ -19,28 +19,17 @@ _NOT_IMPLEMENTED = 501
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often to retry a request, and how long to wait in total.
+    """How often to retry a request, and how long to wait in total."""
 
-    Attributes:
-        tries: The most attempts, including the first.
-        longest_s: The most seconds that all pauses of a request may take together.
-        now: Seconds since 1970, as in the API's rate limits.
-        draw: A random number from 0 to 1, so that two jobs do not retry at the same moment.
-    """
-
-    tries: int = 6
-    longest_s: float = 300.0
+    tries: int = 6  # the most attempts, including the first
+    longest_s: float = 300.0  # the most seconds that all pauses of a request may take together
     sleep: Callable[[float], None] = time.sleep
-    now: Callable[[], float] = time.time
+    now: Callable[[], float] = time.time  # seconds since 1970, as in the API's rate limits
+    # A random number from 0 to 1, so that two jobs do not retry at the same moment.
     draw: Callable[[], float] = random.random
 
     def pause(self, tried: int, headers: Mapping[str, str]) -> float:
-        """Seconds to wait before the next try: as the API asks, else twice as long each time.
-
-        Args:
-            tried: The attempts so far, at least 1.
-            headers: The answer's, with names in lower case; empty without an answer.
-        """
+        """Seconds to wait before the next try: as the API asks, else twice as long each time."""
         asked = _seconds(headers.get("retry-after"))
         if asked is None and headers.get("x-ratelimit-remaining") == "0":
             reset = _seconds(headers.get("x-ratelimit-reset"))

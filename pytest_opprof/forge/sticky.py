@@ -26,17 +26,11 @@ _MOST_LOOKS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What a comment is about, and how new it is.
+    """What a comment is about, and how new it is."""
 
-    Attributes:
-        key: The comment's subject, sixteen hex digits (`sticky_key`).
-        head: The measured commit.
-        run: The number of the CI's run; a later run has a higher one.
-    """
-
-    key: str
-    head: str
-    run: int
+    key: str  # the comment's subject, sixteen hex digits (`sticky_key`)
+    head: str  # the measured commit
+    run: int  # the number of the CI's run; a later run has a higher one
     attempt: int
 
     @property
@@ -65,14 +59,9 @@ def sticky_key(repository: str, pull_request: int, configuration: str) -> str:
 
 
 def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str:
-    """Make this our only comment with its key on the pull request, and say what was done.
+    """Make this our only comment with its marker's key on the pull request, and say what was done.
 
-    Args:
-        body: The comment; it begins with its marker.
-        creates: Whether to write it if there is none yet.
-
-    Raises:
-        ForgeError: The forge does not answer, or refuses.
+    If there is none yet, it is written only if `creates`.
     """
     marker = Marker.of(body)
     assert marker is not None, "who renders a comment begins with its marker"

@@ -14,7 +14,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_INSTALL = "change points of times need ruptures: pip install 'pytest-opprof[stats]'"
 # More points take seconds, and an old change does not matter.
 MOST_POINTS = 2_000
 # The fewest runs of a level: a shorter one is an excursion of the machine.
@@ -32,15 +31,10 @@ _MAD_IN_SIGMA = 0.6745
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifts:
-    """Where the level shifts.
+    """Where the level shifts."""
 
-    Attributes:
-        at: The first index of each new level.
-        problem: Why shifts could not be looked for; empty if they were.
-    """
-
-    at: tuple[int, ...] = ()
-    problem: str = ""
+    at: tuple[int, ...] = ()  # the first index of each new level
+    problem: str = ""  # why shifts could not be looked for; empty if they were
 
 
 def shifts(values: Sequence[float]) -> Shifts:
@@ -48,7 +42,7 @@ def shifts(values: Sequence[float]) -> Shifts:
     try:
         import ruptures  # noqa: PLC0415 - of the extra [stats], and slow to import
     except ImportError:
-        return Shifts(problem=_INSTALL)
+        return Shifts(problem="change points of times need ruptures: pip install 'pytest-opprof[stats]'")
     skipped = max(len(values) - MOST_POINTS, 0)
     logs = [math.log(value + 1) for value in values[skipped:]]
     if len(logs) < 2 * _SHORTEST:

@@ -52,32 +52,25 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The entries of a segment from some offset on.
+    """The entries of a segment."""
 
-    Attributes:
-        entries: In the order in which they were written.
-        damaged: The number of lines that are not entries.
-        end: The offset of the next line, after which half a line may follow.
-    """
-
-    entries: tuple[DefinitionEntry | RunEntry, ...]
-    damaged: int
-    end: int
+    entries: tuple[DefinitionEntry | RunEntry, ...]  # in the order in which they were written
+    damaged: int  # the number of lines that are not entries
+    is_torn: bool  # whether it ends in half a line
 
 
-def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> Chunk:
-    """Read the entries of a segment from an offset on, without definitions whose digests are known.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
+def read_entries(path: Path, *, known: Collection[str] = ()) -> Chunk:
+    """Read the entries of a segment, without definitions whose digests are known."""
     with store_errors(path, "cannot be read"), open_regular(path) as file:
-        file.seek(start)
-        data = file.read()
-    *lines, rest = data.split(b"\n")
-    parsed = [_entry(line) for line in lines if not _is_known(line, known)]
+        *lines, rest = file.read().split(b"\n")
+    # Each segment repeats most definitions of the one before it.
+    parsed = [
+        _entry(line)
+        for line in lines
+        if not (line.startswith(_DEFINES) and line[_DIGEST].decode("ascii", "replace") in known)
+    ]
     entries = tuple(entry for entry in parsed if entry is not None)
-    return Chunk(entries=entries, damaged=len(parsed) - len(entries), end=start + len(data) - len(rest))
+    return Chunk(entries=entries, damaged=len(parsed) - len(entries), is_torn=bool(rest))
 
 
 def definitions_of(entries: Iterable[DefinitionEntry | RunEntry]) -> Iterator[tuple[str, Definition]]:
@@ -100,11 +93,6 @@ def records_of(
                     (known[test], tuple(values)) for test, values in entry.tests.items() if test in known
                 ),
             )
-
-
-def _is_known(line: bytes, known: Collection[str]) -> bool:
-    """Whether a line is a known definition: each segment repeats most of the one before it."""
-    return line.startswith(_DEFINES) and line[_DIGEST].decode("ascii", "replace") in known
 
 
 def _entry(line: bytes) -> DefinitionEntry | RunEntry | None:

@@ -20,32 +20,16 @@ _SUFFIXES = (".json", ".json.gz")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The runs that were found.
+    """The runs that were found."""
 
-    Attributes:
-        records: Records of the runs that the history lacks, oldest first.
-        known: The ids of the runs that it already has.
-        runs: The runs of the records, in the same order.
-        notes: A sentence for each file without a run.
-    """
-
-    records: tuple[RunRecord, ...]
-    known: frozenset[str]
-    runs: tuple[Run, ...]
-    notes: tuple[str, ...] = ()
+    records: tuple[RunRecord, ...]  # records of the runs that the history lacks, oldest first
+    known: frozenset[str]  # the ids of the runs that it already has
+    runs: tuple[Run, ...]  # the runs of the records, in the same order
+    notes: tuple[str, ...] = ()  # a sentence for each file without a run
 
 
 def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Found:
-    """Read runs.
-
-    Args:
-        paths: Run files, or folders to search for them.
-        known: The ids of the history's runs.
-
-    Raises:
-        StoreError: A path cannot be read.
-        DocumentError: A named file is not a run.
-    """
+    """Read the runs in files and below folders; DocumentError if a file that is named is not a run."""
     notes: list[str] = []
     runs: dict[str, Run] = {}
     passed_over = set()
@@ -67,16 +51,7 @@ def find_for_tables(
 ) -> tuple[list[ToldRun], int, tuple[str, ...]]:
     """Find runs for the tables: in run files, which have the times of ops, and else in logs.
 
-    Args:
-        paths: Run files, or folders to search for them and for logs.
-        known: The ids of the tables' runs.
-
-    Returns:
-        The runs that the tables lack, how many they already have, and sentences on files without a run.
-
-    Raises:
-        StoreError: A path cannot be read.
-        DocumentError: A named file is not a run.
+    The answer: the runs that the tables lack, how many they have already, sentences on files without a run.
     """
     found = find_runs(paths, known=known, git=git)
     both = zip(found.records, found.runs, strict=True)

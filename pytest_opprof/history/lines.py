@@ -1,4 +1,4 @@
-"""Trends as text: a table with a line for each run, JSON or CSV."""
+"""Trends as text (a table with a line for each run, JSON or CSV), and as data for a report's page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_opprof.history.parquet_query import Change
+from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.record import RunHead
-from pytest_opprof.history.trend import Point, Trend
+from pytest_opprof.history.trend import Point, Trend, trend_of, wanted_metrics
 from pytest_opprof.metrics import MetricPath
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.results.members import time_to_document
@@ -21,6 +22,7 @@ from pytest_opprof.wording import counted
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MARK = "<-"
+_MOST_RUNS_OF_A_PAGE = 200  # of each test, the latest: a page of many tests has no room for more
 _CSV = (
     *("test", "metric", "unit", "run_id", "created", "committed", "commit", "dirty", "branch", "name"),
     *("environment", "value", "low", "high", "is_change"),
@@ -119,6 +121,35 @@ def to_csv(trends: Sequence[Trend]) -> str:
     return _csv(_CSV, (trend | point for trend in to_json(trends) for point in trend["points"]))
 
 
+def page_trends(reader: HistoryReader, node_ids: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """For a report's page, the trends of each known test's ops per step and of their time."""
+    found = ((node_id, reader.results(node_id)) for node_id in node_ids)
+    return {
+        node_id: [
+            {
+                "label": trend_label(trend),
+                "unit": path.metric.unit,
+                "points": [_page_point(point) for point in trend.points(last=_MOST_RUNS_OF_A_PAGE)],
+                "note": trend.note,
+            }
+            for path in wanted_metrics(None, results)
+            for trend in [trend_of(node_id, path, results)]
+        ]
+        for node_id, results in found
+        if results
+    }
+
+
+def _page_point(point: Point) -> dict[str, Any]:
+    run = point.result.run
+    return {
+        "title": f"{run.at:%Y-%m-%d} {_commit(run)}".rstrip(),
+        "value": None if point.samples is None else point.samples.mean,
+        "is_change": point.is_change,
+        "because": ", ".join(point.because),
+    }
+
+
 def _csv(fields: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, fields, lineterminator="\n", extrasaction="ignore")
@@ -153,7 +184,8 @@ def _row(trends: Sequence[Trend], at: int) -> list[str]:
     told: dict[str, None] = {}
     for trend in trends:
         point = trend.point(at)
-        cells += [_value(trend, point), _change(trend, at)]
+        unit = trend.path.metric.unit
+        cells += ["?" if point.samples is None else range_text(point.samples, unit=unit), _change(trend, at)]
         if point.is_change:
             told |= dict.fromkeys([f"{_MARK} {trend_label(trend)} changed", *point.because])
     return [*cells, ", ".join(told)]
@@ -162,10 +194,6 @@ def _row(trends: Sequence[Trend], at: int) -> list[str]:
 def trend_label(trend: Trend) -> str:
     """A column's title: a total's label, or an op's metric as users write it."""
     return trend.path.metric.label if trend.path.op is None else str(trend.path)
-
-
-def _value(trend: Trend, point: Point) -> str:
-    return "?" if point.samples is None else range_text(point.samples, unit=trend.path.metric.unit)
 
 
 def _change(trend: Trend, at: int) -> str:

@@ -45,55 +45,27 @@ _DEFINED = re.compile(rb'^\{"define":"([0-9a-f]{16})"', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """A file of the log, with what changes when it does."""
-
-    path: Path
-    size: int
-    modified_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """The result of a compaction.
+    """The result of a compaction."""
 
-    Attributes:
-        runs: How many runs were written.
-        kept: Segments that were left alone, because a line or a result in them cannot be read.
-    """
-
-    runs: int
+    runs: int  # how many runs were written
+    # Segments that were left alone, because a line or a result in them cannot be read.
     kept: tuple[Path, ...] = ()
 
 
 class HistoryLog:
-    """The log of one store.
-
-    Attributes:
-        folder: The folder of its segments; it need not exist.
-    """
+    """The log of one store; the folder of its segments need not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def segments(self) -> tuple[Segment, ...]:
-        """The files of the log, by name.
-
-        Raises:
-            StoreError: The folder cannot be read.
-        """
+    def segments(self) -> tuple[Path, ...]:
+        """The files of the log, by name."""
         with store_errors(self.folder, "cannot be read"):
-            found = [(path, path.stat()) for path in sorted(self.folder.glob(f"*{SUFFIX}"))]
-        return tuple(
-            Segment(path=path, size=known.st_size, modified_ns=known.st_mtime_ns) for path, known in found
-        )
+            return tuple(sorted(self.folder.glob(f"*{SUFFIX}")))
 
     def records(self) -> Iterator[RunRecord]:
-        """The runs of all segments, each once.
-
-        Raises:
-            StoreError: A segment cannot be read.
-        """
+        """The runs of all segments, each once."""
         contents = _Contents(self.segments())
         seen = set()
         for record in contents.records(contents.segments):
@@ -102,11 +74,7 @@ class HistoryLog:
                 yield record
 
     def append(self, records: Iterable[RunRecord]) -> int:
-        """Add the runs that have tests, and count them.
-
-        Raises:
-            StoreError: The log cannot be written; it is unchanged.
-        """
+        """Add the runs that have tests, and count them; after a StoreError the log is unchanged."""
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             return self._write(records, to=self._current())
 
@@ -115,9 +83,6 @@ class HistoryLog:
 
         If every CI job begins a segment, there are soon many, each with its own definitions. A damaged one
         stays, because what cannot be read in it may be repaired from a copy.
-
-        Raises:
-            StoreError: The log cannot be read or written; it is unchanged.
         """
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             contents = _Contents(self.segments())
@@ -126,8 +91,8 @@ class HistoryLog:
             written = self._write(contents.records(whole), to=self._new_segment()) if whole else 0
             for segment in whole:
                 with contextlib.suppress(FileNotFoundError):
-                    segment.path.unlink()
-            kept = tuple(segment.path for segment in contents.segments if not contents.is_whole(segment))
+                    segment.unlink()
+            kept = tuple(segment for segment in contents.segments if not contents.is_whole(segment))
         return Compacted(runs=written, kept=kept)
 
     def _write(self, records: Iterable[RunRecord], *, to: Path) -> int:
@@ -194,35 +159,35 @@ class HistoryLog:
 class _Contents:
     """What segments define and need, read before their runs."""
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, segments: Sequence[Path]) -> None:
         self.segments = segments
         self._known: dict[str, Definition] = {}
         self._named: dict[Path, set[str]] = {}
         self._damaged: set[Path] = set()
         self._needed: dict[Path, set[str]] = {}
         for segment in segments:
-            chunk = read_entries(segment.path)
+            chunk = read_entries(segment)
             if chunk.damaged:
-                self._damaged.add(segment.path)
+                self._damaged.add(segment)
             self._known.update(definitions_of(chunk.entries))
             runs = [entry for entry in chunk.entries if isinstance(entry, RunEntry)]
-            self._named[segment.path] = {run.head.run_id for run in runs if run.head.name is not None}
-            self._needed[segment.path] = {digest for run in runs for digest in (run.environment, *run.tests)}
+            self._named[segment] = {run.head.run_id for run in runs if run.head.name is not None}
+            self._needed[segment] = {digest for run in runs for digest in (run.environment, *run.tests)}
 
-    def is_whole(self, segment: Segment) -> bool:
+    def is_whole(self, segment: Path) -> bool:
         """Whether each line is read, and all results are defined somewhere.
 
         Half a line at the end is a run that was never added.
         """
-        return segment.path not in self._damaged and self._needed[segment.path] <= self._known.keys()
+        return segment not in self._damaged and self._needed[segment] <= self._known.keys()
 
-    def records(self, segments: Sequence[Segment]) -> Iterator[RunRecord]:
+    def records(self, segments: Sequence[Path]) -> Iterator[RunRecord]:
         """The runs of segments, once for each name that a run was saved under."""
         # A run that is in a segment without its name, because it was saved later.
-        named = set[str]().union(*(self._named[each.path] for each in segments if self.is_whole(each)))
+        named = set[str]().union(*(self._named[each] for each in segments if self.is_whole(each)))
         seen = set()
         for segment in segments:
-            for record in records_of(read_entries(segment.path).entries, self._known):
+            for record in records_of(read_entries(segment).entries, self._known):
                 head = record.head
                 is_renamed = head.name is None and head.run_id in named
                 if not is_renamed and (head.run_id, head.name) not in seen:
@@ -255,7 +220,14 @@ class _Writer:
             if definition.digest not in self._defined:
                 self._defined.add(definition.digest)
                 self._put(f'{{"define":"{definition.digest}","as":{definition.text}}}\n')
-        self._put(_run_line(record))
+        head = to_members(record.head)
+        document = {
+            "run": head.pop("run_id"),
+            **head,
+            "environment": record.environment.digest,
+            "tests": {definition.digest: list(values) for definition, values in record.tests},
+        }
+        self._put(json.dumps(document, separators=(",", ":")) + "\n")
 
     def flush(self) -> None:
         """Append the added lines: all or, as far as the system allows, none."""
@@ -286,14 +258,3 @@ def _append(descriptor: int, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, before)
         raise
-
-
-def _run_line(record: RunRecord) -> str:
-    head = to_members(record.head)
-    document = {
-        "run": head.pop("run_id"),
-        **head,
-        "environment": record.environment.digest,
-        "tests": {definition.digest: list(values) for definition, values in record.tests},
-    }
-    return json.dumps(document, separators=(",", ":")) + "\n"

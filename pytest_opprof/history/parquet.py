@@ -17,13 +17,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_opprof.errors import StoreError
 from pytest_opprof.extras import needed
-from pytest_opprof.history.record import Counts, RunRecord, counts_from
+from pytest_opprof.history.record import RunRecord, counts_from
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, Family
 from pytest_opprof.parquet_files import arrow_table, write_parquet
 from pytest_opprof.results.members import time_to_document
@@ -81,14 +81,10 @@ NEEDED_BY: Final = "opprof history --tables"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldRun:
-    """A run to be added to the tables.
-
-    Attributes:
-        times: Rows of the table ``times``; none for a run from a log.
-    """
+    """A run to be added to the tables."""
 
     record: RunRecord
-    times: tuple[tuple[Any, ...], ...] = ()
+    times: tuple[tuple[Any, ...], ...] = ()  # rows of the table ``times``; none for a run from a log
 
 
 def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
@@ -104,11 +100,7 @@ def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
 
 
 def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
-    """Write the runs that have tests and that the tables lack, one part for each month, and count them.
-
-    Raises:
-        StoreError: They cannot be written.
-    """
+    """Write the runs that have tests and that the tables lack, one part for each month, and count them."""
     months: defaultdict[str, list[ToldRun]] = defaultdict(list)
     for one in told:
         if one.record.tests:
@@ -119,11 +111,7 @@ def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
 
 
 def run_ids(root: str, repo: str) -> set[str]:
-    """The ids of a repository's runs in the tables.
-
-    Raises:
-        StoreError: They cannot be read.
-    """
+    """The ids of a repository's runs in the tables."""
     files, path = needed("fsspec.core", by=NEEDED_BY).url_to_fs(root)
     found = set[str]()
     try:
@@ -141,9 +129,6 @@ def compact(root: str) -> tuple[int, int]:
 
     If this is killed before the last part is removed, some runs are there twice: readers count them once, and
     the next call removes the rest.
-
-    Raises:
-        StoreError: A part cannot be read or written; no run is lost.
     """
     files, path = needed("fsspec.core", by=NEEDED_BY).url_to_fs(root)
     path = path.rstrip("/")
@@ -172,7 +157,11 @@ def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
                 node_ids[digest] = counts.node_id
                 row = (counts.node_id, digest, counts.steps, " ".join(counts.sources), counts.ops_omitted)
                 rows["definitions"].append((*row, list(counts.measured)))
-                rows["counts"] += _count_rows(digest, counts)
+                rows["counts"] += (
+                    (op, metric, digest, samples.low, samples.high, samples.total)
+                    for op, metrics in {"": counts.totals, **counts.ops}.items()  # a total has no op
+                    for metric, samples in metrics.items()
+                )
             rows["results"].append((node_ids[digest], record.head.run_id, digest, measured))
     tables = {
         table: arrow_table(columns, rows[table]).sort_by([(column, "ascending") for column in _key(columns)])
@@ -202,13 +191,6 @@ def _run_row(record: RunRecord) -> tuple[Any, ...]:
         bool(commit and commit.dirty),
         *(fingerprint.get(field) for field in FINGERPRINT_FIELDS),
     )
-
-
-def _count_rows(digest: str, counts: Counts) -> Iterator[tuple[Any, ...]]:
-    """Rows of the table ``counts``; a test's own metrics have an empty op."""
-    for op, metrics in {"": counts.totals, **counts.ops}.items():
-        for metric, samples in metrics.items():
-            yield op, metric, digest, samples.low, samples.high, samples.total
 
 
 def _spans(tables: dict[str, Any]) -> Any:

@@ -68,30 +68,20 @@ _Head: TypeAlias = tuple[RunHead, Environment]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a test's metric from one run to the next (`trend.is_change`).
-
-    Attributes:
-        run: A run with the new value, usually the first.
-        because: Fingerprint fields that the metric depends on and that changed too, in words.
-    """
+    """A change of a test's metric from one run to the next (`trend.is_change`)."""
 
     repo: str
     node_id: str
-    run: RunHead
+    run: RunHead  # a run with the new value, usually the first
     before: Samples
     after: Samples
-    because: tuple[str, ...]
+    because: tuple[str, ...]  # fingerprint fields that the metric depends on and that changed too, in words
 
 
 class HistoryTables:
     """The history's tables at a path or an fsspec address.
 
-    Args:
-        where: An SQL condition that selects runs; numbers in text compare as numbers.
-
-    Raises:
-        UsageError: There are no tables, DuckDB refuses the condition, or no run meets it.
-        StoreError: They cannot be read.
+    An SQL condition may select runs; in it numbers in text compare as numbers.
     """
 
     def __init__(self, root: str, *, where: str | None = None) -> None:
@@ -189,9 +179,6 @@ class HistoryTables:
 
         The first selected run is compared with the last run before it. So if a condition selects a release of
         torch, a change that came with that release is found.
-
-        Raises:
-            UsageError: The metric is a time.
         """
         if path.metric.family is not Family.EXACT:
             raise UsageError(f"{path} differs in every run: name one test to see its trend")

@@ -10,10 +10,11 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from pytest_opprof.history.entries import DefinitionEntry, RunEntry, read_entries
-from pytest_opprof.history.log import HistoryLog, Segment
+from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.record import Counts, RunHead
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.members import gc_paused
@@ -32,24 +33,13 @@ class Result:
     measured: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Results:
-    """A test's results, oldest commit first; kept by column, because there may be 100,000.
+    """A test's results, oldest commit first; kept by column, because there may be 100,000."""
 
-    Args:
-        head_of: Gives the run and environment of a result by its index.
-        counts: The exact metrics of each.
-        measured: The varying values of each.
-    """
-
-    def __init__(
-        self,
-        head_of: Callable[[int], tuple[RunHead, Environment]],
-        counts: Sequence[Counts],
-        measured: Sequence[Sequence[int]],
-    ) -> None:
-        self.head_of = head_of
-        self.counts = counts
-        self.measured = measured
+    head_of: Callable[[int], tuple[RunHead, Environment]]  # gives a result's run by its index
+    counts: Sequence[Counts]
+    measured: Sequence[Sequence[int]]  # the varying values of each
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -65,11 +55,7 @@ class Results:
 
 
 class HistoryReader:
-    """The content of a log, whose folder need not exist, read once.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
+    """The content of a log, whose folder need not exist, read once."""
 
     def __init__(self, log: HistoryLog) -> None:
         self._folder = log.folder
@@ -126,12 +112,11 @@ class HistoryReader:
             [latest[run][1] for run in runs],
         )
 
-    def _take(self, segment: Segment) -> None:
+    def _take(self, segment: Path) -> None:
         known = self._targets.keys() | self._environments.keys()
-        chunk = read_entries(segment.path, known=known)
-        # Half a line at the end is damaged too.
-        if damaged := chunk.damaged + (segment.size > chunk.end):
-            self._damaged.append((segment.path.name, damaged))
+        chunk = read_entries(segment, known=known)
+        if damaged := chunk.damaged + chunk.is_torn:
+            self._damaged.append((segment.name, damaged))
         # Definitions first, because the lines of a damaged segment may be in any order.
         for entry in chunk.entries:
             if isinstance(entry, DefinitionEntry):

@@ -27,23 +27,16 @@ _EXACT_OF_OPS = frozenset(name for name, metric in OP_METRICS.items() if metric.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The exact metrics of a test, which usually stay the same from run to run.
-
-    Attributes:
-        steps: The number of active steps.
-        sources: The sources of ops that were recorded.
-        totals: The exact totals, per step.
-        ops: The exact metrics by op and metric, without zeros.
-        ops_omitted: Whether some ops were not kept, so that a missing one may have run.
-        measured: The varying totals (times, peaks), in the order of their values in a run's record.
-    """
+    """The exact metrics of a test, which usually stay the same from run to run."""
 
     node_id: str
-    steps: int
-    sources: tuple[str, ...] = ()
-    totals: Mapping[str, Samples] = field(default_factory=dict)
+    steps: int  # the number of active steps
+    sources: tuple[str, ...] = ()  # the sources of ops that were recorded
+    totals: Mapping[str, Samples] = field(default_factory=dict)  # the exact totals, per step
+    # The exact metrics by op and metric, without zeros.
     ops: Mapping[str, Mapping[str, Samples]] = field(default_factory=dict)
-    ops_omitted: bool = False
+    ops_omitted: bool = False  # whether some ops were not kept, so that a missing one may have run
+    # The varying totals (times, peaks), in the order of their values in a run's record.
     measured: tuple[str, ...] = ()
 
 
@@ -63,20 +56,13 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHead:
-    """A run without its tests.
-
-    Attributes:
-        created: When it was measured.
-        committed: When its commit was made; None if git was not asked or does not know.
-        commit: The measured commit; None outside a repository.
-        name: The name it was saved under, if any.
-    """
+    """A run without its tests."""
 
     run_id: str
-    created: datetime
-    committed: datetime | None
-    commit: Commit | None
-    name: str | None
+    created: datetime  # when it was measured
+    committed: datetime | None  # when its commit was made; None if git was not asked or does not know
+    commit: Commit | None  # the measured commit; None outside a repository
+    name: str | None  # the name it was saved under, if any
 
     @property
     def at(self) -> datetime:
@@ -91,15 +77,11 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run in the history.
-
-    Attributes:
-        environment: The definition of its fingerprint.
-        tests: Each test's counts, and the values of `Counts.measured`.
-    """
+    """One run in the history."""
 
     head: RunHead
-    environment: Definition
+    environment: Definition  # the definition of its fingerprint
+    # Each test's counts, and the values of `Counts.measured`.
     tests: tuple[tuple[Definition, tuple[int, ...]], ...]
 
 
@@ -110,20 +92,20 @@ def digest_of(text: str) -> str:
 
 def record_of(run: Run, *, committed: datetime | None) -> RunRecord:
     """The record of a run, without failed, incompletely measured and carried-over tests."""
-    told = [test for test in run.tests if _tells_all(test) and test.carried_from is None]
+    told = [
+        test
+        for test in run.tests
+        if test.is_usable and test.capture.is_complete and not test.capture.is_sampled
+        if test.steps > 0 and test.carried_from is None
+    ]
     head = RunHead(
         run_id=run.run_id, created=run.created, committed=committed, commit=run.commit, name=run.name
     )
     return RunRecord(
         head=head,
-        environment=environment_definition(run.environment.fingerprint),
+        environment=Definition.of({"fingerprint": dict(run.environment.fingerprint)}),
         tests=tuple(_test_record(test) for test in told),
     )
-
-
-def environment_definition(fingerprint: Mapping[str, str]) -> Definition:
-    """The definition of a fingerprint."""
-    return Definition.of({"fingerprint": dict(fingerprint)})
 
 
 def counts_definition(counts: Counts) -> Definition:
@@ -139,11 +121,7 @@ def counts_definition(counts: Counts) -> Definition:
 
 
 def counts_from(document: Mapping[str, Any]) -> Counts:
-    """Parse what `counts_definition` wrote.
-
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError: It is something else.
-    """
+    """Parse what `counts_definition` wrote; KeyError, TypeError, ValueError, AttributeError for others."""
     steps = _number(document["steps"])
     return Counts(
         node_id=str(document["node_id"]),
@@ -154,10 +132,6 @@ def counts_from(document: Mapping[str, Any]) -> Counts:
         ops_omitted=bool(document.get("ops_omitted", False)),
         measured=tuple(map(str, document["measured"])),
     )
-
-
-def _tells_all(test: TestResult) -> bool:
-    return test.is_usable and test.capture.is_complete and not test.capture.is_sampled and test.steps > 0
 
 
 def _test_record(test: TestResult) -> tuple[Definition, tuple[int, ...]]:
@@ -173,7 +147,11 @@ def _test_record(test: TestResult) -> tuple[Definition, tuple[int, ...]]:
         ops_omitted=test.ops_omitted > 0 or len(test.ops) > _MAX_OPS,
         measured=measured,
     )
-    return counts_definition(counts), tuple(_told(known[name], unit=TOTALS[name].unit) for name in measured)
+    # The least time of any step, as in the summary; the mean of anything else.
+    values = (
+        known[name].low if TOTALS[name].unit is Unit.NS else round(known[name].mean) for name in measured
+    )
+    return counts_definition(counts), tuple(values)
 
 
 def _ops(test: TestResult) -> dict[str, dict[str, Samples]]:
@@ -188,11 +166,6 @@ def _ops(test: TestResult) -> dict[str, dict[str, Samples]]:
                 known = metrics.get(name)
                 metrics[name] = samples.plus(known) if known else samples
     return found
-
-
-def _told(samples: Samples, *, unit: Unit) -> int:
-    """The least time of any step, as in the summary; the mean of anything else."""
-    return samples.low if unit is Unit.NS else round(samples.mean)
 
 
 def _op_to_json(metrics: Mapping[str, Samples]) -> Any:

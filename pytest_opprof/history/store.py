@@ -20,12 +20,8 @@ def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryL
     """The history beside a store; for a store that is not ``dir:`` it is in ``.opprof``.
 
     Projects that share a folder have separate logs in it, named by repository and rootdir. If the folder is
-    inside a project, that project's log needs no name.
-
-    Args:
-        uri: The store's URI, ``dir:PATH``, a path alone or ``file://``. It is not checked here.
-        root: The folder that a relative path starts from.
-        project: Pytest's rootdir; None if it is ``root``.
+    inside a project, that project's log needs no name. A relative path starts from `root`, which is pytest's
+    rootdir unless `project` is given.
     """
     kind, path = kind_and_place(uri)
     folder = root / (path if kind == "dir" else FOLDER)
@@ -43,10 +39,6 @@ def name_of(project: Path) -> str:
 
 
 def remember(log: HistoryLog, run: Run, *, repository: Path) -> bool:
-    """Append a run to a history; False if it has no test to keep.
-
-    Raises:
-        StoreError: The log cannot be written; it is unchanged.
-    """
+    """Append a run to a history; False if it has no test to keep."""
     committed = Git(repository).committed(run.commit.id) if run.commit else None
     return log.append([record_of(run, committed=committed)]) > 0

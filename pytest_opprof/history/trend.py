@@ -36,36 +36,25 @@ _FEWEST_POINTS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A metric in one run.
-
-    Attributes:
-        samples: The metric; None if unknown.
-        because: Fingerprint fields that the metric depends on and that differ from the run before, in words.
-    """
+    """A metric in one run."""
 
     result: Result
-    samples: Samples | None
+    samples: Samples | None  # the metric; None if unknown
     is_change: bool = False
+    # Fingerprint fields that the metric depends on and that differ from the run before, in words.
     because: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A metric of a test over time, oldest commit first.
-
-    Attributes:
-        results: The test's results, one per run.
-        samples: The metric in each run; None if unknown.
-        changes: The indices of the runs in which it changed.
-        note: Why change points could not be looked for; empty otherwise.
-    """
+    """A metric of a test over time, oldest commit first."""
 
     node_id: str
     path: MetricPath
-    results: Results
-    samples: Sequence[Samples | None]
-    changes: frozenset[int]
-    note: str = ""
+    results: Results  # the test's results, one per run
+    samples: Sequence[Samples | None]  # the metric in each run; None if unknown
+    changes: frozenset[int]  # the indices of the runs in which it changed
+    note: str = ""  # why change points could not be looked for; empty otherwise
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -88,11 +77,7 @@ class Trend:
 
 
 def find_test(text: str, tests: Sequence[str], *, where: str = "the history") -> str:
-    """Find the test with this node id, or the only one whose node id contains this text.
-
-    Raises:
-        UsageError: None or several match; it names them, or the nearest.
-    """
+    """Find the test with this node id, or the only one whose id contains it; else UsageError."""
     if text in tests:
         return text
     found = [test for test in tests if text in test]
@@ -115,14 +100,9 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
 def wanted_metrics(
     metric: str | None, results: Results, *, has_times_of_ops: bool = False
 ) -> tuple[MetricPath, ...]:
-    """The metrics to show.
+    """The metric that the user wrote; without one, the number of ops (else ranges) per step and their time.
 
-    Args:
-        metric: As the user wrote it; None for the number of ops (else ranges) per step and their time.
-        has_times_of_ops: Whether the results are from tables, which have times of ops.
-
-    Raises:
-        UsageError: The metric does not exist, or the history does not keep it.
+    Only tables have times of ops.
     """
     if metric is None:
         has_ops = any(OPS_COUNT.name in counts.totals for counts in results.counts)

@@ -20,8 +20,7 @@ _INDENT = "    "
 def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> list[Line]:
     """An A/B as a table with failures first, then the reasons, the exact gates, the control.
 
-    Args:
-        verbosity: Below 0 only the last line; above 0 every test, with the reasons of passed ones.
+    Below verbosity 0 it is only the last line; above 0 every test, with the reasons of passed ones.
     """
     last = Line(time_totals(comparison), worst_style(comparison))
     if verbosity < 0:

@@ -31,23 +31,14 @@ _HOST_AND_BACK: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a rule may look at.
+    """What a rule may look at."""
 
-    Attributes:
-        risen: How many more calls a step, by op that rose.
-        roots: Those that no other op of the cause calls, the clearest first.
-        before: The most calls of a step before, by op of the test.
-        now: The same now.
-        recorded: Ops that add to autograd's graph only now.
-        text: The source line of the cause; empty if unknown.
-    """
-
-    risen: Mapping[str, int]
-    roots: Sequence[str]
-    before: Mapping[str, int]
-    now: Mapping[str, int]
-    recorded: frozenset[str]
-    text: str
+    risen: Mapping[str, int]  # how many more calls a step, by op that rose
+    roots: Sequence[str]  # those that no other op of the cause calls, the clearest first
+    before: Mapping[str, int]  # the most calls of a step before, by op of the test
+    now: Mapping[str, int]  # the same now
+    recorded: frozenset[str]  # ops that add to autograd's graph only now
+    text: str  # the source line of the cause; empty if unknown
 
     def more(self, op: str) -> int:
         """How much more often an op runs than before."""
@@ -56,43 +47,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """An anti-pattern.
+    """An anti-pattern."""
 
-    Attributes:
-        code: Its name in docs/rules.md, which never changes.
-        title: The pattern's name on its page.
-        sentence: What it costs, and what to write instead.
-    """
-
-    code: str
-    title: str
-    sentence: str
+    code: str  # its name in docs/rules.md, which never changes
+    title: str  # the pattern's name on its page
+    sentence: str  # what it costs, and what to write instead
     applies: Callable[[Facts], bool]
-
-
-def _goes_to_the_host_and_back(facts: Facts) -> bool:
-    return _HOST_AND_BACK.search(facts.text) is not None
-
-
-def _loops_over_rows(facts: Facts) -> bool:
-    return any(
-        op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
-        for op, rise in facts.risen.items()
-        if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
-    )
-
-
-def _allocates(facts: Facts) -> bool:
-    return any(facts.more(op) == -facts.more(f"{op}_") > 0 for op in facts.roots)
-
-
-def _is_compiled_again(facts: Facts) -> bool:
-    return any(_COMPILED_AGAIN.fullmatch(op) and op not in facts.before for op in facts.risen)
-
-
-def _records_a_graph(facts: Facts) -> bool:
-    is_called_as_often = all(rise == 0 for rise in facts.risen.values())
-    return is_called_as_often and facts.recorded.issuperset(facts.roots)
 
 
 # The first rule that applies is shown, so the clearest come first.
@@ -100,74 +60,65 @@ RULES: Final = (
     Rule(
         code="OP107",
         title="A function is compiled again",
-        sentence=(
-            "torch.compile compiled a function again, because one of its guards failed. Keep the shapes, "
-            "dtypes and Python values of its arguments the same, or mark a size with "
-            "torch._dynamo.mark_dynamic."
+        sentence="torch.compile compiled a function again, because one of its guards failed. Keep the "
+        "shapes, dtypes and Python values of its arguments the same, or mark a size with "
+        "torch._dynamo.mark_dynamic.",
+        applies=lambda facts: any(
+            _COMPILED_AGAIN.fullmatch(op) and op not in facts.before for op in facts.risen
         ),
-        applies=_is_compiled_again,
     ),
     Rule(
         code="OP102",
         title="A copy to the host and back",
-        sentence=(
-            "This copies to the host and back, and waits for the device twice. Use torch ops on the "
-            "device instead."
-        ),
-        applies=_goes_to_the_host_and_back,
+        sentence="This copies to the host and back, and waits for the device twice. Use torch ops on the "
+        "device instead.",
+        applies=lambda facts: _HOST_AND_BACK.search(facts.text) is not None,
     ),
     Rule(
         code="OP101",
         title="A value is read from a tensor",
-        sentence=(
-            "This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
-            "done. Keep the value in a tensor, or read it once after the loop."
-        ),
+        sentence="This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
+        "done. Keep the value in a tensor, or read it once after the loop.",
         applies=lambda facts: not _READS.isdisjoint(facts.roots),
     ),
     Rule(
         code="OP104",
         title="A Python loop over rows",
-        sentence=(
-            "A Python loop runs these ops once for each row. One op on the whole batch does the same "
-            "work in one call."
+        sentence="A Python loop runs these ops once for each row. One op on the whole batch does the same "
+        "work in one call.",
+        applies=lambda facts: any(
+            op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
+            for op, rise in facts.risen.items()
+            if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
         ),
-        applies=_loops_over_rows,
     ),
     Rule(
         code="OP105",
         title="A graph that nobody asked for",
-        sentence=(
-            "Autograd now records these ops, and keeps their inputs for a backward pass. Run them under "
-            "torch.no_grad() or torch.inference_mode(), unless they are trained."
-        ),
-        applies=_records_a_graph,
+        sentence="Autograd now records these ops, and keeps their inputs for a backward pass. Run them under "
+        "torch.no_grad() or torch.inference_mode(), unless they are trained.",
+        # They are called as often as before.
+        applies=lambda facts: not any(facts.risen.values()) and facts.recorded.issuperset(facts.roots),
     ),
     Rule(
         code="OP106",
         title="An in-place op became one that allocates",
-        sentence=(
-            "This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
-            "name ends in _ again, unless autograd needs the old values."
-        ),
-        applies=_allocates,
+        sentence="This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
+        "name ends in _ again, unless autograd needs the old values.",
+        applies=lambda facts: any(facts.more(op) == -facts.more(f"{op}_") > 0 for op in facts.roots),
     ),
     Rule(
         code="OP103",
         title="A copy that is new",
-        sentence=(
-            "This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
-            "needs this memory layout."
-        ),
+        sentence="This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
+        "needs this memory layout.",
         applies=lambda facts: facts.roots[0] in {"aten::clone", "aten::contiguous"},
     ),
     Rule(
         code="OP108",
         title="Conversions between dtypes",
-        sentence=(
-            "This converts a tensor to another dtype or device, which copies it. Keep one dtype from end "
-            "to end, or convert once outside of the step."
-        ),
+        sentence="This converts a tensor to another dtype or device, which copies it. Keep one dtype from "
+        "end to end, or convert once outside of the step.",
         applies=lambda facts: (
             facts.roots[0] in {"aten::to", "aten::_to_copy"}
             and "aten::_to_copy" in facts.risen
@@ -180,12 +131,7 @@ RULES: Final = (
 def advice(
     changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], text: str
 ) -> Rule | None:
-    """The anti-pattern of a cause; None if none is known.
-
-    Args:
-        roots: See `Facts`; at least one.
-        text: See `Facts`.
-    """
+    """The anti-pattern of a cause, whose `roots` and `text` are those of `Facts`; None if none is known."""
     risen: dict[str, int] = {}
     recorded = set()
     for change in changes:

@@ -50,15 +50,10 @@ class _Annotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """What the paths of a comparison are relative to, as seen from the repository's top; empty at the top.
+    """What the paths of a comparison are relative to, as seen from the repository's top; empty at the top."""
 
-    Attributes:
-        start: Where pytest was started: the paths of lines.
-        root: Pytest's root folder: the paths in node ids.
-    """
-
-    start: str = ""
-    root: str = ""
+    start: str = ""  # where pytest was started: the paths of lines
+    root: str = ""  # pytest's root folder: the paths in node ids
 
 
 def github_annotations(comparison: Judged, *, folders: Folders | None = None) -> str:

@@ -16,11 +16,7 @@ _FINGERPRINT = 8
 
 
 def baseline_lines(found: Sequence[Summary], *, uri: str, now: datetime, width: int) -> Iterator[Line | str]:
-    """A row for each baseline, then the unreadable ones.
-
-    Args:
-        now: For their ages.
-    """
+    """A row for each baseline, then the unreadable ones."""
     if not found:
         yield f"{escaped(uri)} is empty: record a baseline with pytest --opprof-save=NAME"
         return

@@ -11,7 +11,7 @@ from pytest_opprof.compare.comparison import CallLine, Change, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.report.advice import Rule, advice
+from pytest_opprof.report.advice import advice
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.kernel_names import short_names
 from pytest_opprof.report.rows import numbers_of
@@ -34,14 +34,10 @@ _ONE_OF_SEVERAL = "other lines that were changed may be the cause as well"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockRow:
-    """An op of a block, or a total.
-
-    Attributes:
-        depth: How many rows of the block enclose it.
-    """
+    """An op of a block, or a total."""
 
     change: Change
-    depth: int
+    depth: int  # how many rows of the block enclose it
 
     @property
     def name(self) -> str:
@@ -61,17 +57,11 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The changes of one cause.
+    """The changes of one cause."""
 
-    Attributes:
-        line: The line that calls the ops; None if unknown.
-        place: The origin in words if no line is known, and why none is.
-        rows: The ops, callers first.
-    """
-
-    line: CallLine | None
-    place: str
-    rows: tuple[BlockRow, ...]
+    line: CallLine | None  # the line that calls the ops; None if unknown
+    place: str  # the origin in words if no line is known, and why none is
+    rows: tuple[BlockRow, ...]  # the ops, callers first
 
 
 def is_in_a_block(change: Change) -> bool:
@@ -87,7 +77,11 @@ def blocks_of(test: TestComparison) -> list[Block]:
         lines = [change.line for change in beginnings_of(test) if change.op is not None]
         risen = [change for change in telling if change.op and change.line in lines and change.rise > 0]
     known = {change.op for change in risen}
-    risen = [change for change in risen if not _is_wrapper_of(change, known)]
+    risen = [
+        change
+        for change in risen
+        if not (change.op and change.op.startswith(_ENGINE) and change.op.removeprefix(_ENGINE) in known)
+    ]
     by_op = {change.op: change for change in reversed(risen)}
     groups: defaultdict[Hashable, list[Change]] = defaultdict(list)
     for change in risen:
@@ -99,18 +93,14 @@ def blocks_of(test: TestComparison) -> list[Block]:
 
 
 def blocks_in_lines(test: TestComparison, *, width: int, show: str | None) -> list[list[str]]:
-    """The blocks of a test as text: names, lines and numbers are never cut.
-
-    Args:
-        show: See `section.failure_section`.
-    """
+    """The blocks of a test as text: names, lines and numbers are never cut."""
     blocks = blocks_of(test)
     kept = blocks if show == "" else blocks[:_MOST_BLOCKS]
     told = [
         [
             *_title(one, width=width),
             *_rows(one.rows, width=width, show=show),
-            *_advice(one, test, width=width),
+            *wrapped(advice_on(one, test), width=width, first="  ", rest="  "),
         ]
         for one in kept
     ]
@@ -125,11 +115,7 @@ def left_out(number: int, noun: str, show: str | None) -> str:
 
 
 def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[str]:
-    """Changes as ``NAME base -> head +n words``, in columns if they fit.
-
-    Args:
-        rows: Each change with its indented name, and the words after it.
-    """
+    """Indented names, changes and words as ``NAME base -> head +n words``, in columns if they fit."""
     cells = [(escaped(name), *numbers_of(change).values(), words) for name, change, words in rows]
     before, after, rise = (max((len(cell[at]) for cell in cells), default=0) for at in (1, 2, 3))
     numbers = before + after + rise + len(" -> ") + 2
@@ -145,12 +131,6 @@ def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[
         whole = f"{line}  {escaped(words)}"
         lines.append((whole if words and columns(whole) <= width else line).rstrip())
     return lines
-
-
-def _is_wrapper_of(change: Change, known: set[str | None]) -> bool:
-    return (
-        change.op is not None and change.op.startswith(_ENGINE) and change.op.removeprefix(_ENGINE) in known
-    )
 
 
 def _cause_of(change: Change, by_op: dict[str | None, Change]) -> Hashable:
@@ -253,17 +233,10 @@ def _rows(rows: Sequence[BlockRow], *, width: int, show: str | None) -> Iterator
         yield f"  {left_out(len(rows) - len(kept), 'more row', show)}"
 
 
-def advice_on(block: Block, test: TestComparison) -> Rule | None:
-    """The anti-pattern of a block; None if none is known."""
+def advice_on(block: Block, test: TestComparison) -> str:
+    """What the rise of a block costs, and what to write instead; empty if its anti-pattern is not known."""
     text = block.line.text if block.line is not None else ""
     called = [row.change for row in block.rows if row.depth == 0]
     roots = [change.op for change in called if change.op and not change.caller.startswith(_NOT_WRITTEN)]
-    if not roots:
-        return None
-    return advice([row.change for row in block.rows], test, roots=roots, text=text)
-
-
-def _advice(block: Block, test: TestComparison, *, width: int) -> list[str]:
-    """The cost of the rise, and what to write instead, if known."""
-    rule = advice_on(block, test)
-    return wrapped(f"{rule.sentence} ({rule.code})", width=width, first="  ", rest="  ") if rule else []
+    rule = advice([row.change for row in block.rows], test, roots=roots, text=text) if roots else None
+    return f"{rule.sentence} ({rule.code})" if rule else ""

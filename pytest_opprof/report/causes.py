@@ -33,11 +33,7 @@ def cause_title(cause: CommonCause) -> str:
 def names_of(
     tests: Sequence[TestComparison | TestSummary], names: Mapping[str, str], *, most: int = _MOST_NAMES
 ) -> str:
-    """The names of tests: ``test_a, test_b and 3 more``.
-
-    Args:
-        names: The `short_names` of the whole comparison: two causes may have tests of one name.
-    """
+    """The names of tests, by the `short_names` of the comparison: ``test_a, test_b and 3 more``."""
     return listed([names[test.node_id] for test in tests], most=most)
 
 
@@ -62,10 +58,7 @@ def accepting(summary: Summary) -> str:
 def acceptance(cause: CommonCause, accept: str) -> str:
     """The command that accepts all tests of a cause; empty if a limit must be raised instead.
 
-    A cause of one test is named by the test, which stays right in later comparisons.
-
-    Args:
-        accept: The command, up to what it accepts.
+    It begins with `accept`. A cause of one test is named by the test, which stays right in later comparisons.
     """
     if not cause.is_missing and not any(test.regressed for test in cause.tests):
         return ""
@@ -85,10 +78,9 @@ def showing(node_id: str) -> str:
 
 
 def intentions(causes: Sequence[CommonCause], accept: str) -> dict[str, str]:
-    """How each test's section says to accept it: the first test of a cause has the command.
+    """What ends the sentence ``intended? ...`` of each test that can be accepted, by node id.
 
-    Returns:
-        The end of the sentence ``intended? ...`` by node id, for tests that can be accepted.
+    The first test of a cause has the command.
     """
     told: dict[str, str] = {}
     for cause in causes:
@@ -102,12 +94,7 @@ def intentions(causes: Sequence[CommonCause], accept: str) -> dict[str, str]:
 def cause_lines(
     causes: Sequence[CommonCause], names: Mapping[str, str], *, width: int, accept: str | None
 ) -> Iterator[Line]:
-    """Each cause with its tests and its command, and one command for all of them.
-
-    Args:
-        names: See `names_of`.
-        accept: See `acceptance`; None if no command knows this comparison.
-    """
+    """Each cause with its tests and its command, and one command for all; none if `accept` is None."""
     commands = 0
     for cause in causes:
         # On one line up to the first place, for the problem matcher.
@@ -140,11 +127,7 @@ def _test_lines(tests: Sequence[TestComparison], names: Mapping[str, str], *, wi
 
 
 def test_totals(tests: Sequence[TestComparison], names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Each test's name and risen total: ``1056 ops (+10)``; empty if none rose.
-
-    Args:
-        names: See `names_of`.
-    """
+    """Each test's name and risen total: ``1056 ops (+10)``; empty if none rose."""
     return [(names[test.node_id], _total(test)) for test in tests]
 
 

@@ -40,16 +40,9 @@ def renderer(
     besides: Sequence[str] = (),
     folders: Callable[[], tuple[Path, Path]] | None = None,
 ) -> Callable[[Judged], str]:
-    """The renderer of this format.
+    """The renderer of this format; an error names the option `where`, which takes the names `besides` too.
 
-    Args:
-        where: The option that an error names.
-        besides: Further names that the option takes.
-        folders: Gives where pytest was started, and its root folder: GitHub wants paths from the repository's
-            top.
-
-    Raises:
-        UsageError: There is no such format.
+    GitHub wants paths from the repository's top: `folders` are where pytest was started, and its root folder.
     """
     if name == "annotations" and folders is not None:
         start, root = (Git(folder).prefix for folder in folders())

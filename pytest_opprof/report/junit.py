@@ -84,11 +84,7 @@ def _told(test: TestSummary, *, accept: str) -> Iterator[str]:
 
 
 def properties_of(test: TestComparison, *, verdict: Verdict | None) -> list[tuple[str, str]]:
-    """A test's verdict and exact totals, as properties of its case; times alone mean nothing.
-
-    Args:
-        verdict: Of all its gates.
-    """
+    """A test's exact totals, and the verdict of all its gates, as properties; times alone mean nothing."""
     found = [] if verdict is None else [(f"{PREFIX}verdict", verdict.label)]
     totals = test.head.totals if test.head is not None else {}
     for name, metric in TOTALS.items():

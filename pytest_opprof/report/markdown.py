@@ -9,14 +9,29 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import quote
 
-from pytest_opprof.compare.common_cause import common_causes
-from pytest_opprof.report.causes import accepting, again
-from pytest_opprof.report.markdown_causes import cause_in_markdown
+from pytest_opprof.compare.common_cause import CommonCause, common_causes
+from pytest_opprof.compare.comparison import CallLine, TestComparison
+from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import COUNT
+from pytest_opprof.report.blocks import Block, advice_on, blocks_of
+from pytest_opprof.report.causes import acceptance, accepting, again, cause_words, test_totals
 from pytest_opprof.report.markdown_folds import CHANGE_HEAD, Fold, change_line, folds_of
-from pytest_opprof.report.markdown_text import fold, link, name_in_code, sentence_in_code, size
+from pytest_opprof.report.markdown_text import (
+    fold,
+    link,
+    name_in_code,
+    quantity,
+    sentence_in_code,
+    size,
+    table_head,
+    table_line,
+)
 from pytest_opprof.report.overview import short_names
-from pytest_opprof.report.rows import Row
+from pytest_opprof.report.rows import Row, numbers_of
 from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.wording import counted
 
@@ -33,22 +48,21 @@ _SELF_REPORTED = (
     "The pull request's own code measured these numbers. This repository judged them again, against its own "
     "baseline."
 )
+_MOST_BLOCKS = 3
+_MOST_ROWS_OF_A_BLOCK = 6
+_MOST_TESTS = 5
+_INDENT = "&emsp;"
+_HEADERS_OF_A_BLOCK = ("op", "base", "head", "change")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """The renderer's addresses that a page links to; None for missing ones.
+    """The renderer's addresses that a page links to; None for missing ones."""
 
-    Attributes:
-        summary: The page of the job.
-        traces: The traces of tests that regressed.
-        source: The address below which the head's files lie.
-    """
-
-    summary: str | None = None
+    summary: str | None = None  # the page of the job
     document: str | None = None
-    traces: str | None = None
-    source: str | None = None
+    traces: str | None = None  # the traces of tests that regressed
+    source: str | None = None  # the address below which the head's files lie
 
 
 _NO_LINKS = Links()
@@ -64,13 +78,9 @@ def markdown_comment(
     links: Links = _NO_LINKS,
     self_reported: bool = False,
 ) -> str:
-    """The comment of a pull request.
+    """The comment of a pull request, in at most `limit` bytes; its marker, the first line, identifies it.
 
-    Args:
-        comparison: With times or without.
-        marker: The caller's HTML comment, which identifies this one; it is the first line.
-        limit: The page's most bytes.
-        self_reported: Say that the pull request's own code produced the numbers.
+    `self_reported` says that the pull request's own code produced the numbers.
     """
     rest = _linked("the job summary", links.summary)
     return _page(comparison, limit=limit, rest=rest, links=links, marker=marker, self_reported=self_reported)
@@ -129,11 +139,7 @@ def _page(
 def _causes(
     summary: Summary, names: Mapping[str, str], *, source: str | None, room: int
 ) -> tuple[list[str], set[str]]:
-    """The causes of failures, each with the command that accepts it, numbered as everywhere.
-
-    Returns:
-        The lines of the causes that fit, and the node ids of their tests.
-    """
+    """The causes that fit, each with the command that accepts it, and the node ids of their tests."""
     causes = common_causes(summary.exact)
     lines: list[str] = []
     told: set[str] = set()
@@ -181,26 +187,24 @@ def _headline(summary: Summary) -> list[str]:
 def _ordered(summary: Summary, *, told: Container[str]) -> tuple[list[Row], list[Row]]:
     """The rows of the first table, and the failing rows beyond it.
 
-    Each failing test has a row there, however many fail, unless its cause is above. If few do, the table has
-    their other rows and other changes too, until it is as long as can be read at a glance.
-
-    Args:
-        told: Node ids of the tests with causes above; all their rows are beyond the table.
+    Each failing test has a row there, however many fail, unless its cause is above (it is in `told`). If few
+    do, the table has their other rows and other changes too, until it is as long as can be read at a glance.
     """
     known = [row for test in summary.tests if test.node_id in told for row in test.failing_rows]
     failing = [test.failing_rows for test in summary.tests if test.is_failing and test.node_id not in told]
     rest = list(itertools.chain.from_iterable(rows[1:] for rows in failing))
-    others = (row for test in summary.tests for row in test.rows if not test.is_failing and _is_telling(row))
+    others = (
+        row
+        for test in summary.tests
+        for row in (() if test.is_failing else test.rows)
+        if row.source is None or row.source.rise != 0 or row.source.rewrite is not None
+    )
     leads = [rows[0] for rows in failing]
     room = max(_MOST_ROWS - len(leads), 0)
     if len(rest) > room:
         return leads + rest[:room], rest[room:] + known
     all_of_them = list(itertools.chain.from_iterable(failing))
     return all_of_them + list(itertools.islice(others, room - len(rest))), known
-
-
-def _is_telling(row: Row) -> bool:
-    return row.source is None or row.source.rise != 0 or row.source.rewrite is not None
 
 
 def _table(
@@ -248,3 +252,67 @@ def _fitting(folds: Iterable[Fold], *, room: int) -> tuple[list[str], int]:
             lines += rows
             room -= size("\n".join(rows)) + 1
     return lines, omitted
+
+
+def cause_in_markdown(
+    cause: CommonCause, names: Mapping[str, str], *, accept: str, source: str | None
+) -> list[str]:
+    """A cause: the block of its first test, its tests, and the command that accepts it.
+
+    Lines are links if `source` is the address below which the head's files lie.
+    """
+    lines = []
+    first = cause.tests[0]
+    blocks = blocks_of(first)[:_MOST_BLOCKS] if first.verdict is Verdict.REGRESSED else []
+    for block in blocks:
+        lines += [*_block(block, first, source=source), ""]
+    if not blocks:
+        lines += [f"**Cause {cause.number}**: {sentence_in_code(cause_words(cause))}", ""]
+    else:
+        lines[0] = f"**Cause {cause.number}**: {lines[0]}"
+    lines += [_tests(cause, names), ""]
+    if command := acceptance(cause, accept):
+        lines += [f"intended? {name_in_code(command, width=4_000)}", ""]
+    return lines
+
+
+def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterator[str]:
+    if block.line is not None:
+        perhaps = "" if block.line.is_certain else "perhaps "
+        edited = ", changed in this branch" if block.line.is_edited else ""
+        where = f"{_location(block.line, source=source)} in {name_in_code(block.line.function)}"
+        yield f"{perhaps}{where}{edited}"
+        if block.line.text:
+            yield ""
+            yield f"> {sentence_in_code(block.line.text)}"
+    else:
+        yield sentence_in_code(block.place)
+    yield ""
+    yield from table_head(_HEADERS_OF_A_BLOCK, right=_HEADERS_OF_A_BLOCK[1:])
+    for row in block.rows[:_MOST_ROWS_OF_A_BLOCK]:
+        change = row.change
+        is_plain = change.op is None or change.metric == COUNT.name
+        name = name_in_code(row.name) if is_plain else f"{name_in_code(name_of(change))} {change.metric}"
+        numbers = map(quantity, numbers_of(change).values())
+        yield table_line([f"{_INDENT * row.depth}{name}", *numbers])
+    if len(block.rows) > _MOST_ROWS_OF_A_BLOCK:
+        yield table_line([f"... and {len(block.rows) - _MOST_ROWS_OF_A_BLOCK} more", "", "", ""])
+    if told := advice_on(block, test):
+        yield ""
+        yield told
+
+
+def _location(line: CallLine, *, source: str | None) -> str:
+    shown = name_in_code(line.where)
+    path = PurePosixPath(line.file)
+    # A document is untrusted: an address leads to a file of this commit, or nowhere.
+    if source is None or path.is_absolute() or ".." in path.parts or not line.is_certain:
+        return shown
+    return link(shown, f"{source}{quote(str(path))}" + (f"#L{line.number}" if line.number else ""))
+
+
+def _tests(cause: CommonCause, names: Mapping[str, str]) -> str:
+    totals = test_totals(cause.tests[:_MOST_TESTS], names)
+    told = [" ".join(filter(None, (name_in_code(name), total))) for name, total in totals]
+    more = len(cause.tests) - _MOST_TESTS
+    return ", ".join(told) + (f" and {counted(more, 'more test')}" if more > 0 else "")

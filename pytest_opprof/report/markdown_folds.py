@@ -32,20 +32,13 @@ CHANGE_HEAD = table_head(("what", *_NUMBERS), right=_NUMBERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """A part of a page that can be left out, or cut.
+    """A part of a page that can be left out, or cut."""
 
-    Attributes:
-        title: HTML.
-        head: Lines that it always has.
-        rows: Table lines under them, made one by one: there may be a million and room for ten.
-        tail: Lines under the table.
-    """
-
-    title: str
-    head: Sequence[str]
+    title: str  # HTML
+    head: Sequence[str]  # lines that it always has
     count: int
-    rows: Iterable[str]
-    tail: Sequence[str] = ()
+    rows: Iterable[str]  # table lines under them, made one by one: there may be a million and room for ten
+    tail: Sequence[str] = ()  # lines under the table
 
     def within(self, room: int) -> tuple[list[str], int]:
         """Its lines, none if not even one row fits, and how many rows are missing."""
@@ -80,11 +73,7 @@ def change_line(row: Row, *, name: str, widths: tuple[int, int] = (120, 240)) ->
 
 
 def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
-    """All folds, the most useful first.
-
-    Args:
-        shown: The rows that the page has already.
-    """
+    """All folds, the most useful first, without the rows that are shown already."""
     known = set(map(id, shown))
     for test in summary.tests:
         if test.is_failing:

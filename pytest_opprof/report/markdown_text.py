@@ -52,12 +52,7 @@ def _code(text: str) -> str:
 
 
 def table_head(headers: Sequence[str], *, right: Sequence[str] = ()) -> list[str]:
-    """The first two lines of a table.
-
-    Args:
-        headers: The columns' titles, ours.
-        right: Those of the columns that are aligned to the right.
-    """
+    """The first two lines of a table, with our titles; columns in `right` are aligned to the right."""
     rule = ["--:" if header in right else ":--" for header in headers]
     return [f"| {' | '.join(headers)} |", f"|{'|'.join(rule)}|"]
 
@@ -76,12 +71,7 @@ def stacked(*lines: str) -> str:
 
 
 def fold(title: str, lines: Iterable[str]) -> list[str]:
-    """Lines that readers can unfold.
-
-    Args:
-        title: HTML: of ours, or of `name_in_summary`.
-        lines: Markdown.
-    """
+    """Markdown that readers can unfold; the title is HTML of ours, or of `name_in_summary`."""
     return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]
 
 
@@ -92,11 +82,7 @@ def name_in_summary(name: str, *, width: int = 120) -> str:
 
 
 def link(label: str, address: str) -> str:
-    """A link to the renderer's address, never a document's.
-
-    Raises:
-        UsageError: The address is not a web address.
-    """
+    """A link to the renderer's address, never a document's; UsageError unless it is a web address."""
     if not address.startswith(("https://", "http://")):
         msg = f"{address!r} is not an address to link to: it begins with https:// or http://"
         raise UsageError(msg)

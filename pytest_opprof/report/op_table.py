@@ -67,25 +67,12 @@ def _average(metric: str) -> Callable[[OpRow, _Whole], str]:
     return lambda row, _: format_time(_average_ns(row, metric))
 
 
-def _cpu_share(row: OpRow, whole: _Whole) -> str:
-    # torch gives no share to events that overlap everything.
-    if row.is_async:
-        return "0"
-    return format_time_share(row.cpu_time_total_ns.total, whole.cpu_ns)
-
-
 def _any_of(metric: str) -> Callable[[Iterable[OpRow]], bool]:
     return lambda rows: any(row.samples(metric).high or row.samples(metric).low for row in rows)
 
 
 def _of_device(title: str, cell: Callable[[OpRow, _Whole], str]) -> _Column:
     return _Column(title, cell, _any_of("device_time_total"))
-
-
-def _further(metric: Metric) -> _Column:
-    """A column that torch lacks, shown only on request."""
-    title = _TITLES.get(metric.name, f"{metric.label[0].upper()}{metric.label[1:]}")
-    return _Column(title, _total(metric), lambda _: False)
 
 
 def _value(row: OpRow, metric: Metric) -> str:
@@ -118,7 +105,12 @@ _COLUMNS = (
         "Self CPU %", lambda row, whole: format_time_share(row.self_cpu_time_total_ns.total, whole.cpu_ns)
     ),
     _Column("Self CPU", _total(SELF_CPU_TIME_TOTAL)),
-    _Column("CPU total %", _cpu_share),
+    _Column(
+        "CPU total %",  # torch gives no share to events that overlap everything
+        lambda row, whole: (
+            "0" if row.is_async else format_time_share(row.cpu_time_total_ns.total, whole.cpu_ns)
+        ),
+    ),
     _Column("CPU total", _total(CPU_TIME_TOTAL)),
     _Column("CPU time avg", _average("cpu_time_total")),
     _of_device("Self CUDA", _total(SELF_DEVICE_TIME_TOTAL)),
@@ -136,7 +128,11 @@ _COLUMNS = (
         lambda row, _: format_flops(row.samples("flops").total) if "flops" in row.metrics else "--",
         _any_of("flops"),
     ),
-    *(_further(metric) for metric in OP_METRICS.values() if metric not in _OF_TORCH),
+    *(  # those that torch lacks, shown only on request
+        _Column(_TITLES.get(name, f"{one.label[0].upper()}{one.label[1:]}"), _total(one), lambda _: False)
+        for name, one in OP_METRICS.items()
+        if one not in _OF_TORCH
+    ),
 )
 COLUMNS = tuple(column.title for column in _COLUMNS)
 
@@ -158,13 +154,8 @@ def op_table(
 ) -> list[str]:
     """The key averages over all active steps as torch.profiler prints them, line by line.
 
-    Args:
-        sort_by: One of `SORT_KEYS`; the largest first, names in alphabetical order.
-        rows: How many rows; all if negative.
-        columns: The titles to show, of `COLUMNS`; None for all that have values. The name is always there.
-
-    Raises:
-        UsageError: The key or column is unknown.
+    All rows if negative. Columns are titles of `COLUMNS`, by default those that have values; the name is
+    always there. UsageError if a title, or the key of `SORT_KEYS`, is unknown.
     """
     shown = _shown(columns, test.ops)
     ordered = sorted_ops(test.ops, sort_by)
@@ -205,11 +196,7 @@ def _notes(test: TestResult, whole: _Whole) -> Iterator[str]:
 
 
 def sorted_ops(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
-    """Rows in the order of a table: the largest first, names in alphabetical order.
-
-    Raises:
-        UsageError: No such key.
-    """
+    """Rows in the order of a table: the largest first, names in alphabetical order."""
     if sort_by not in SORT_KEYS:
         raise UsageError(f"unknown sort key {sort_by!r} ({did_you_mean(sort_by, SORT_KEYS)})")
     by_name = sorted(ops, key=lambda row: row.key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_opprof.metrics import TOTALS, Family, Metric
+from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.report.text import escaped
 
@@ -33,17 +33,12 @@ def openmetrics(comparison: Judged) -> str:
             if metric.name in totals and totals[metric.name].is_constant
         }
         if values:
-            lines += _family(metric, values)
+            name = f"opprof_{_NOT_IN_NAMES.sub('_', metric.name)}"
+            lines += [f"# HELP {name} {metric.label} in each step", f"# TYPE {name} gauge"]
+            lines += (
+                f'{name}{{test="{_label(node_id)}"}} {each}' for node_id, each in sorted(values.items())
+            )
     return "\n".join([*lines, _END, ""])
-
-
-def _family(metric: Metric, values: dict[str, int]) -> list[str]:
-    name = f"opprof_{_NOT_IN_NAMES.sub('_', metric.name)}"
-    return [
-        f"# HELP {name} {metric.label} in each step",
-        f"# TYPE {name} gauge",
-        *(f'{name}{{test="{_label(node_id)}"}} {value}' for node_id, value in sorted(values.items())),
-    ]
 
 
 def _label(text: str) -> str:

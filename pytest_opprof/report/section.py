@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_opprof.compare.comparison import Change, TestComparison
+from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import (
     blocks_in_lines,
@@ -40,12 +40,9 @@ def failure_section(
 ) -> list[str]:
     """A test's section, line by line.
 
-    Args:
-        baseline: The baseline's name, for the command that records it anew; None without one.
-        intended: What to do about an intended rise, such as the command that accepts it; None if no command
-            knows this comparison.
-        show: The command that prints what is left out of a long section; None if there is none, empty to
-            leave nothing out.
+    The name of a baseline is for the command that records it anew. `intended` says what to do about an
+    intended rise, such as the command that accepts it. `show` is the command that prints what is left out of
+    a long section; if it is empty, nothing is left out.
     """
     label = test.verdict.label if test.verdict else "advisory"
     lines = wrapped(f"{label}: {test.reason}" if test.reason else label, width=width)
@@ -62,11 +59,7 @@ def failure_section(
 
 
 def change_lines(test: TestComparison, *, width: int, show: str | None = None) -> list[str]:
-    """A test's changes: its regressions by cause, a table of the others, and the totals.
-
-    Args:
-        show: See `failure_section`.
-    """
+    """A test's changes: its regressions by cause, a table of the others, and the totals."""
     shown = [row for row in change_rows(test) if row.source is not None]
     has_failed = any(row.verdict is Verdict.REGRESSED for row in shown)
     told = [row.change for block in blocks_of(test) for row in block.rows]
@@ -83,16 +76,15 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
     parts = [
         *blocks_in_lines(test, width=width, show=show),
         _table(ops, width=width, show=show) if ops else [],
-        _functions([change for _, change, _ in totals], width=width),
+        [
+            line
+            for _, change, _ in totals
+            if change.line is not None  # the functions in which a total rose, never cut
+            for line in wrapped(f"{change.about.label} rose {change.cause}", width=width)
+        ],
         number_rows(totals, width=width),
     ]
     return [line for part in parts if part for line in ("", *part)][1:]
-
-
-def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
-    """The functions in which a total rose, never cut."""
-    told = [f"{change.about.label} rose {change.cause}" for change in totals if change.line is not None]
-    return [line for text in told for line in wrapped(text, width=width)]
 
 
 def _table(ops: Sequence[Row], *, width: int, show: str | None) -> list[str]:

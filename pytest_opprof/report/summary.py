@@ -47,23 +47,17 @@ class EnvironmentField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestSummary:
-    """One test of a comparison.
-
-    Attributes:
-        verdict: Of all its gates; None if it was only measured, or did not run.
-        rows: Its time in an A/B, broken limits, ops, totals; at least one if it fails.
-        exact: Both sides, and the exact gates' results; None if an A/B has no counts of it.
-        times: Its times; None except in an A/B.
-    """
+    """One test of a comparison."""
 
     __test__ = False  # not a test class for pytest to collect
 
     node_id: str
-    verdict: Verdict | None
+    verdict: Verdict | None  # of all its gates; None if it was only measured, or did not run
     reason: str
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # its time in an A/B, broken limits, ops, totals; at least one if it fails
+    # Both sides, and the exact gates' results; None if an A/B has no counts of it.
     exact: TestComparison | None
-    times: TestTimes | None = None
+    times: TestTimes | None = None  # its times; None except in an A/B
 
     @property
     def is_failing(self) -> bool:
@@ -83,15 +77,10 @@ class TestSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A comparison, test by test; failures first.
+    """A comparison, test by test; failures first."""
 
-    Attributes:
-        exact: The exact gates' results.
-        times: The A/B that it belongs to; None for a comparison without times.
-    """
-
-    exact: Comparison
-    times: TimeComparison | None
+    exact: Comparison  # the exact gates' results
+    times: TimeComparison | None  # the A/B that it belongs to; None for a comparison without times
     tests: tuple[TestSummary, ...]
 
     @classmethod

@@ -51,13 +51,7 @@ VERDICT_STYLES: Mapping[Verdict | None, Style] = {
 def header_lines(
     *, version: str, capturing: str, baseline: str | None, store: str | None, missing: Iterable[str] = ()
 ) -> list[str]:
-    """A session's header: the captured sources, the baseline, and what is missing.
-
-    Args:
-        capturing: Such as ``torch 2.13.0 ops, ranges``.
-        baseline: The label of the baseline in use.
-        missing: A sentence for each source that does not work here.
-    """
+    """A session's header: captured sources, the baseline, and a sentence for each source that fails here."""
     parts = [capturing]
     if baseline:
         parts.append(f"baseline {baseline}")
@@ -79,10 +73,7 @@ def comparison_lines(
 ) -> list[Line]:
     """A whole comparison: the sections of the tests that changed, then the summary.
 
-    Args:
-        verbosity: See `summary_lines`; below 0 only the summary.
-        accept: See `causes.acceptance`; None if no command knows this comparison.
-        show: See `section.failure_section`.
+    Below verbosity 0 it is only the summary. `accept` is None if no command knows this comparison.
     """
     lines: list[Line] = []
     if verbosity >= 0:
@@ -103,12 +94,7 @@ def section_lines(
     accept: str | None,
     show: str | None,
 ) -> list[Line]:
-    """The sections of some tests of a comparison, each after an empty line.
-
-    Args:
-        accept: See `causes.acceptance`; None if no command knows this comparison.
-        show: See `section.failure_section`.
-    """
+    """The sections of some tests of a comparison, each after an empty line."""
     intended = intentions(common_causes(comparison), accept) if accept else {}
     name = comparison.base.name if comparison.base else None
     lines: list[Line] = []
@@ -160,10 +146,8 @@ def summary_lines(
 ) -> list[Line]:
     """The summary of a session: causes of failures with their tests, other changes, one last line.
 
-    Args:
-        verbosity: -1: failed and changed tests, by name, and the last line; below that only the last line.
-            Above 0 a table of all tests.
-        accept: See `causes.acceptance`; None if no command knows this comparison.
+    With verbosity -1: failed and changed tests, by name, and the last line; below that only the last line.
+    Above 0: a table of all tests.
     """
     last = Line(exact_totals(comparison), worst_style(comparison))
     if verbosity < -1:
@@ -226,12 +210,7 @@ def table_of_tests(
     width: int,
     right: Sequence[str] = (),
 ) -> list[Line]:
-    """A row for each test in the style of its verdict: its name first, a sentence last.
-
-    Args:
-        tests: One for each row.
-        rows: See `text.table`.
-    """
+    """A row for each test in the style of its verdict: its name first, a sentence last."""
     head, *body = table(headers, rows, width=width, names=0, sentences=len(headers) - 1, right=right)
     styles = [VERDICT_STYLES[test.verdict] for test in tests]
     return [Line(head, Style.BOLD), *(Line(text, style) for text, style in zip(body, styles, strict=True))]

@@ -79,12 +79,9 @@ def _beginning(text: str, *, width: int) -> str:
 
 
 def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts: bool = False) -> list[str]:
-    """A text as lines, escaped here; wider than a very narrow terminal.
+    """A text as lines, escaped here, with two prefixes; wider than a very narrow terminal.
 
-    Args:
-        first: The first line's prefix.
-        rest: The other lines' prefix.
-        cuts: Whether a word that is longer than a line is cut; else it sticks out.
+    A word that is longer than a line sticks out, or is cut if `cuts`.
     """
     return textwrap.wrap(
         escaped(text),
@@ -105,14 +102,10 @@ def table(
     sentences: int | None = None,
     right: Sequence[str] = (),
 ) -> list[str]:
-    """A table as lines, the header first.
+    """A table as lines, the header first; cells are escaped here.
 
-    Args:
-        rows: Cells, escaped here.
-        names: The column of names. In a table that is too wide it is cut in the middle: first to the width of
-            most names, then further if nothing else helps.
-        sentences: The column of sentences, cut at the end.
-        right: The titles of the columns that are aligned to the right.
+    In a table that is too wide, the column of names is cut in the middle: first to the width of most names,
+    then further if nothing else helps. The column of sentences is cut at the end.
     """
     import tabulate  # noqa: PLC0415 - a tenth of what opening a session imports, and most need no table
 

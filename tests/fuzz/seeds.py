@@ -144,7 +144,7 @@ def _histories(folder: Path) -> Iterator[Seed]:
     log = HistoryLog(folder / "history")
     log.append(record_on_day(day, mul=mul, committed=FIRST_DAY) for day, mul in enumerate((2, 2, 3)))
     (segment,) = log.segments()
-    yield "history", "three_runs.jsonl", segment.path.read_bytes()
+    yield "history", "three_runs.jsonl", segment.read_bytes()
     yield "import", "day.json", run_to_bytes(run_on_day(3), where="day.json")
 
 

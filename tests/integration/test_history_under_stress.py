@@ -85,10 +85,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_full_disk_leaves_the_log_unchanged(small_disk: Path) -> None:
     log = log_of(small_disk, [1, 2])
     (segment,) = log.segments()
-    before = segment.path.read_bytes()
+    before = segment.read_bytes()
     with pytest.raises(StoreError, match=r"the disk is full.*; the history is unchanged"):
         log.append(record_on_day(day, tests=50, mul=day) for day in range(10, 30))
-    assert segment.path.read_bytes() == before
+    assert segment.read_bytes() == before
     assert asked(log) == ([1, 2], ())
 
 
@@ -112,6 +112,6 @@ def test_run_is_remembered_with_its_commits_time(tmp_path: Path) -> None:
     assert remember(log, run_on_day(1, commit=Commit(id=head, dirty=False)), repository=tmp_path)
     assert not remember(log, run_on_day(2, tests=0), repository=tmp_path)
     (segment,) = log.segments()
-    (entry,) = (entry for entry in read_entries(segment.path).entries if isinstance(entry, RunEntry))
+    (entry,) = (entry for entry in read_entries(segment).entries if isinstance(entry, RunEntry))
     assert entry.head.committed is not None
     assert entry.head.committed.isoformat() == "2020-02-02T02:02:02+00:00"

@@ -91,7 +91,7 @@ TABLES: Final = (
     _tells(
         name="losses on a page",
         tells="What each side of a test lacks, in the HTML report.",
-        file="pytest_opprof/report/html/details.py",
+        file="pytest_opprof/report/html/data.py",
         text='        "lacking": [*losses_of_test(side), *cut],',
         without='        "lacking": [*cut],',
         test=_SIDES,
@@ -107,7 +107,7 @@ TABLES: Final = (
     _tells(
         name="calls that a tree has no room for",
         tells="How many calls a flame graph does not show.",
-        file="pytest_opprof/report/html/details.py",
+        file="pytest_opprof/report/html/data.py",
         text="if untold else []",
         without="if False else []",
         test=_SIDES,

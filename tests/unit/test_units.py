@@ -18,10 +18,9 @@ from pytest_opprof.units import (
     format_time,
     format_time_share,
     parse_bytes,
-    parse_count,
-    parse_duration_ns,
     parse_limit,
     parse_percent,
+    parse_quantity,
 )
 
 
@@ -91,7 +90,7 @@ def test_sizes_are_read_by_the_standard(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(("text", "time_ns"), [("1.5 ms", 1_500_000), ("3us", 3_000), ("2 s", 2 * 10**9)])
 def test_times_are_read_with_their_unit(text: str, time_ns: int) -> None:
-    assert parse_duration_ns(text) == time_ns
+    assert parse_quantity(text, unit=Unit.NS) == time_ns
 
 
 @pytest.mark.parametrize(
@@ -110,13 +109,13 @@ def test_flops_read_in_their_unit(flops: int, text: str) -> None:
 
 
 def test_counts_may_be_short() -> None:
-    assert parse_count("3 k") == 3_000
+    assert parse_quantity("3 k", unit=Unit.COUNT) == 3_000
 
 
 @pytest.mark.parametrize("text", ["", "5", "ms", "5 parsecs", "1e999 ms", "nan s", "5 ms x"])
 def test_no_time_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not a time: write it like '1\.5 ms'"):
-        parse_duration_ns(text)
+        parse_quantity(text, unit=Unit.NS)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 
 from pytest_opprof.report.fleet import fleet_lines
-from pytest_opprof.report.html.packing import columns, script_json
-from pytest_opprof.report.html.policy import policy, script_text, style_text
+from pytest_opprof.report.html.packing import columns, script_json, style_and_script
 from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.results.fleet import Fleet, FleetSummary, fleet_to_document
 
@@ -46,14 +45,14 @@ def fleet_page(found: Fleet) -> str:
     else:
         title, rows = f"{found.base} → {found.head}", len(found.failures)
         data = {"difference": document}
-    style, script = style_text(), script_text(("dom", "units", "fleet"))
+    parts = style_and_script(("dom", "units", "fleet"))
     return _PAGE.format(
         title=html.escape(escaped(title)),
         lines="\n".join(map(_markup, fleet_lines(found, rows=rows, width=_WIDTH))),
         data=script_json(data),
-        style=style,
-        script=script,
-        policy=html.escape(policy(script=script, style=style)),
+        style=parts["style"],
+        script=parts["script"],
+        policy=html.escape(parts["policy"]),
     )
 
 

@@ -1,9 +1,11 @@
-"""Data in a page: JSON that no HTML parser takes for markup; packed if it is opened later."""
+"""What a page holds: data as JSON that no HTML parser takes for markup, its style, script and policy."""
 
 from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
+import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,3 +52,27 @@ def _column(values: list[Any]) -> Any:
         ranges = [value if isinstance(value, dict) else {"sum": value} for value in values]
         return {part: [value.get(part) for value in ranges] for part in _RANGE}
     return values
+
+
+def style_and_script(scripts: Sequence[str]) -> dict[str, str]:
+    """A page's style, its scripts as one (each uses those above), and the policy that allows only these."""
+    files = importlib.resources.files(__package__)
+    style = files.joinpath("page.css").read_text(encoding="utf-8")
+    parts = [files.joinpath("scripts", f"{name}.js").read_text(encoding="utf-8") for name in scripts]
+    # Wrapped in a function, so that nothing is reachable from outside.
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+    rules = (
+        "default-src 'none'",
+        f"script-src '{_hash(script)}'",
+        f"style-src '{_hash(style)}'",
+        "img-src data:",  # the icon, which is empty: without one a browser asks the server for it
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+    return {"style": style, "script": script, "policy": "; ".join(rules)}
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"

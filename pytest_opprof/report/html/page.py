@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pytest_opprof.compare.timing.document import time_comparison_to_document
 from pytest_opprof.extras import needed
-from pytest_opprof.report.html.details import test_details
-from pytest_opprof.report.html.index import page_index
-from pytest_opprof.report.html.packing import packed_json, script_json
-from pytest_opprof.report.html.policy import policy, script_text, style_text
-from pytest_opprof.report.html.trends import MetricTrend
+from pytest_opprof.report.html.data import Trend, page_index, test_details
+from pytest_opprof.report.html.packing import packed_json, script_json, style_and_script
 from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.report.terminal import VERDICT_STYLES
 from pytest_opprof.report.text import Style, escaped
@@ -27,35 +24,32 @@ from pytest_opprof.report.text import Style, escaped
 _SCRIPTS = "dom units data table boxes tree flame charts ops causes test list page"
 
 
-def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTrend]] | None = None) -> str:
-    """A comparison as a page.
-
-    Args:
-        comparison: Of two runs, of one run alone, or an A/B.
-        history: The metrics of tests over earlier runs, by node id.
-
-    Raises:
-        UsageError: Jinja2 is not installed.
-    """
+def html_report(comparison: Judged, *, history: Mapping[str, Sequence[Trend]] | None = None) -> str:
+    """A comparison as a page, with the metrics of tests over earlier runs by node id."""
     summary = Summary.of(comparison)
+    times: dict[str, Any] = {}
+    if summary.times is not None:
+        document = time_comparison_to_document(summary.times)
+        times = {test["node_id"]: test for test in document["times"]["tests"]}
+    trends = history or {}
+    details = (
+        test_details(test, summary, times=times.get(test.node_id), trends=trends.get(test.node_id, ()))
+        for test in summary.tests
+    )
     text: str = _template().render(
         **_heading(summary),
         **_static(),
         index=_markup(script_json(page_index(summary))),
-        packed=map(_markup, _packed(summary, history or {})),
+        packed=(_markup(packed_json(each)) for each in details),
     )
     return text
 
 
 @functools.cache
 def _static() -> Mapping[str, Any]:
-    """The same in every page: the style, the script, and the policy that allows only these two."""
-    style, script = style_text(), script_text(_SCRIPTS.split())
-    return {
-        "style": _markup(style),
-        "script": _markup(script),
-        "policy": policy(script=script, style=style),
-    }
+    """The same in every page."""
+    parts = style_and_script(_SCRIPTS.split())
+    return {**parts, "style": _markup(parts["style"]), "script": _markup(parts["script"])}
 
 
 def _markup(text: str) -> Any:
@@ -73,21 +67,6 @@ def _template() -> Any:
     )
     source = importlib.resources.files(__package__).joinpath("page.html.j2").read_text(encoding="utf-8")
     return environment.from_string(source)
-
-
-def _packed(summary: Summary, history: Mapping[str, Sequence[MetricTrend]]) -> Iterator[str]:
-    times = {}
-    if summary.times is not None:
-        document = time_comparison_to_document(summary.times)
-        times = {test["node_id"]: test for test in document["times"]["tests"]}
-    for test in summary.tests:
-        details = test_details(
-            test,
-            summary,
-            times=times.get(test.node_id),
-            trends=history.get(test.node_id, ()),
-        )
-        yield packed_json(details)
 
 
 def _heading(summary: Summary) -> dict[str, Any]:

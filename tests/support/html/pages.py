@@ -1,12 +1,12 @@
 """Comparisons for page tests: a small one, and one with hostile names."""
 
 from dataclasses import replace
+from typing import Any
 
 from support.documents.compared import HEAD, MAIN, compared
 from support.documents.strategies import calling, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
-from pytest_opprof.report.html.trends import MetricTrend, TrendPoint
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import Environment, TestResult
 from pytest_opprof.results.samples import Samples
@@ -80,14 +80,14 @@ def small_comparison() -> Comparison:
     )
 
 
-def small_history() -> dict[str, tuple[MetricTrend, ...]]:
+def small_history() -> dict[str, list[dict[str, Any]]]:
     """The number of the worse test's ops in some runs."""
     values = (6.0, 6.0, None, 10.0, 10.0, 15.0)
-    points = tuple(
-        TrendPoint(title=f"2026-01-0{day} {day:07x}", value=value, is_change=day in {4, 6}, because="torch")
+    points = [
+        {"title": f"2026-01-0{day} {day:07x}", "value": value, "is_change": day in {4, 6}, "because": "torch"}
         for day, value in enumerate(values, start=1)
-    )
-    return {WORSE: (MetricTrend(label="ops", unit=Unit.COUNT, points=points, note="a note"),)}
+    ]
+    return {WORSE: [{"label": "ops", "unit": Unit.COUNT, "points": points, "note": "a note"}]}
 
 
 def hostile_comparison() -> Comparison:

@@ -16,7 +16,7 @@ RUN = (
 
 def test_records_survive_the_round_trip(tmp_path: Path) -> None:
     (segment,) = log_of(tmp_path, [3, 4]).segments()
-    entries = read_entries(segment.path).entries
+    entries = read_entries(segment).entries
     assert list(records_of(entries, dict(definitions_of(entries)))) == [
         record_on_day(0, mul=3),
         record_on_day(1, mul=4),
@@ -54,9 +54,10 @@ def test_partial_line_waits_for_its_rest(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f"{RUN}\n{RUN[:40]}")
     chunk = read_entries(path)
-    assert (chunk.damaged, chunk.end) == (0, len(RUN) + 1)
+    assert (chunk.damaged, len(chunk.entries), chunk.is_torn) == (0, 1, True)
     path.write_text(f"{RUN}\n{RUN}\n")
-    assert len(read_entries(path, start=chunk.end).entries) == 1
+    chunk = read_entries(path)
+    assert (len(chunk.entries), chunk.is_torn) == (2, False)
 
 
 def test_unreadable_segment_is_one_sentence(tmp_path: Path) -> None:

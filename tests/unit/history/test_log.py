@@ -18,7 +18,7 @@ def runs_in(log: HistoryLog) -> list[str]:
     return [
         entry.head.run_id
         for segment in log.segments()
-        for entry in read_entries(segment.path).entries
+        for entry in read_entries(segment).entries
         if isinstance(entry, RunEntry)
     ]
 
@@ -27,7 +27,7 @@ def test_a_definition_is_written_once_a_segment(tmp_path: Path) -> None:
     log = log_of(tmp_path, [2, 2, 2])
     log.append([record_on_day(7)])
     (segment,) = log.segments()
-    lines = segment.path.read_text(encoding="ascii").splitlines()
+    lines = segment.read_text(encoding="ascii").splitlines()
     assert sum(line.startswith('{"define"') for line in lines) == 2, "an environment and a test"
     assert runs_in(log) == ["run00000", "run00001", "run00002", "run00007"]
 
@@ -40,12 +40,12 @@ def test_pipe_in_the_log_blocks_nobody(tmp_path: Path, name: str) -> None:
     log.append([record_on_day(2)])
     with log.shared():
         segments = log.segments()
-    whole = [segment for segment in segments if segment.path.name != name]
-    assert sum(len(read_entries(segment.path).entries) for segment in whole) >= 4
+    whole = [segment for segment in segments if segment.name != name]
+    assert sum(len(read_entries(segment).entries) for segment in whole) >= 4
     for segment in segments:
         if segment not in whole:
             with pytest.raises(StoreError, match="cannot be read: this is not a regular file"):
-                read_entries(segment.path)
+                read_entries(segment)
 
 
 def test_full_segments_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_full_segments_are_not_continued(tmp_path: Path, monkeypatch: pytest.Mon
     assert sorted(runs_in(log)) == [f"run{day:05}" for day in range(8)]
     for segment in log.segments():
         defined: set[str] = set()
-        for entry in read_entries(segment.path).entries:
+        for entry in read_entries(segment).entries:
             if isinstance(entry, RunEntry):
                 assert {entry.environment, *entry.tests} <= defined, "a segment stands alone"
             else:
@@ -71,7 +71,7 @@ def test_run_without_a_test_is_not_added(tmp_path: Path) -> None:
 def test_half_a_line_is_never_continued(tmp_path: Path) -> None:
     log = log_of(tmp_path, [1, 2])
     (damaged,) = log.segments()
-    damaged.path.write_bytes(damaged.path.read_bytes()[:-20])
+    damaged.write_bytes(damaged.read_bytes()[:-20])
     log.append([record_on_day(9)])
     assert sorted(runs_in(log)) == ["run00000", "run00009"]
     assert len(log.segments()) == 2
@@ -88,9 +88,9 @@ def test_copied_folders_never_continue_one_segment(tmp_path: Path) -> None:
     for copy in copies:
         assert len(copy.segments()) == 2, "the copied one, and one of its own"
         for segment in copy.segments():
-            shutil.copy(segment.path, tmp_path)
+            shutil.copy(segment, tmp_path)
     for segment in log.segments():
-        shutil.copy(segment.path, tmp_path)
+        shutil.copy(segment, tmp_path)
     days = (0, 5, 6, 7, 15, 16, 17)
     assert sorted(runs_in(HistoryLog(tmp_path))) == [f"run{day:05}" for day in days]
 
@@ -112,8 +112,8 @@ def test_compaction_reads_damaged_definitions_where_else_they_stand(tmp_path: Pa
     (log.folder / ".current").unlink()
     log.append([record_on_day(7, mul=2)])
     (other,) = set(log.segments()) - {whole}
-    lines = other.path.read_bytes().splitlines(keepends=True)
-    other.path.write_bytes(b"".join(line for line in lines if line.startswith(b'{"run"')))
+    lines = other.read_bytes().splitlines(keepends=True)
+    other.write_bytes(b"".join(line for line in lines if line.startswith(b'{"run"')))
     assert log.compact() == Compacted(runs=3)
     assert sorted(runs_in(log)) == ["run00000", "run00001", "run00007"]
 
@@ -121,7 +121,7 @@ def test_compaction_reads_damaged_definitions_where_else_they_stand(tmp_path: Pa
 @pytest.mark.parametrize("start", [b'{"define"', b'{"run"'])
 def test_compaction_keeps_what_it_cannot_read(tmp_path: Path, start: bytes) -> None:
     log = log_of(tmp_path, [1, 1, 1])
-    (damaged,) = (segment.path for segment in log.segments())
+    (damaged,) = log.segments()
     lines = damaged.read_bytes().splitlines(keepends=True)
     at = max(at for at, line in enumerate(lines) if line.startswith(start))
     damaged.write_bytes(b"".join([*lines[:at], lines[at].replace(b":", b";", 1), *lines[at + 1 :]]))
@@ -150,7 +150,7 @@ def test_compaction_keeps_a_run_whose_named_record_is_left_alone(tmp_path: Path)
     log = log_of(tmp_path, [1], name=None)
     (log.folder / ".current").unlink()
     log.append([record_on_day(0, mul=1), record_on_day(3)])
-    (named,) = (each.path for each in log.segments() if b'"name":"main"' in each.path.read_bytes())
+    (named,) = (each for each in log.segments() if b'"name":"main"' in each.read_bytes())
     named.write_bytes(named.read_bytes().replace(b'"run":"run00003"', b'"run";"run00003"'))
     assert log.compact() == Compacted(runs=1, kept=(named,))
 

@@ -12,7 +12,7 @@ from pytest_opprof.history import parquet
 from pytest_opprof.history.parquet import ToldRun, add_runs, compact, run_ids, times_of
 from pytest_opprof.history.parquet_query import Change, HistoryTables
 from pytest_opprof.history.reader import HistoryReader
-from pytest_opprof.history.record import RunRecord, environment_definition, record_of
+from pytest_opprof.history.record import Definition, RunRecord, record_of
 from pytest_opprof.history.trend import trend_of
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.parquet_files import write_parquet
@@ -26,7 +26,7 @@ MULS = parse_path("aten::mul.count", where="a test")
 
 
 def record(day: int, *, torch: str = "2.13.0", **others: object) -> RunRecord:
-    environment = environment_definition({"torch": torch, "python": "3.13"})
+    environment = Definition.of({"fingerprint": {"torch": torch, "python": "3.13"}})
     return replace(record_on_day(day, committed=None, **others), environment=environment)
 
 

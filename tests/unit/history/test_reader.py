@@ -76,7 +76,7 @@ def test_appended_runs_are_read(log: HistoryLog) -> None:
 
 def test_segment_rewritten_at_equal_size_is_reread(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
-    segment = next(one.path for one in log.segments() if b"run0000" in one.path.read_bytes())
+    segment = next(one for one in log.segments() if b"run0000" in one.read_bytes())
     before = segment.stat()
     segment.write_bytes(segment.read_bytes().replace(b"run0000", b"run9000"))
     os.utime(segment, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
@@ -98,42 +98,42 @@ def test_compacted_log_reads_the_same(log: HistoryLog) -> None:
 def test_lost_segment_loses_only_its_own_runs(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
     first = log.segments()[0]
-    lost = first.path.read_bytes().count(b'{"run":')
-    first.path.unlink()
+    lost = first.read_bytes().count(b'{"run":')
+    first.unlink()
     assert len(muls(log)) == RUNS - lost
     assert notes(log) == ()
 
 
 def test_definitions_may_stand_behind_their_runs(log: HistoryLog) -> None:
     for segment in log.segments():
-        lines = segment.path.read_bytes().splitlines(keepends=True)
+        lines = segment.read_bytes().splitlines(keepends=True)
         runs_first = sorted(lines, key=lambda line: line.startswith(b'{"define"'))
-        segment.path.write_bytes(b"".join(runs_first))
+        segment.write_bytes(b"".join(runs_first))
     assert muls(log) == EXPECTED
     assert notes(log) == ()
 
 
 def test_damaged_and_partial_lines_are_counted(log: HistoryLog) -> None:
     segments = log.segments()
-    lines = segments[0].path.read_bytes().splitlines(keepends=True)
+    lines = segments[0].read_bytes().splitlines(keepends=True)
     at = next(place for place, line in enumerate(lines) if line.startswith(b'{"run"'))
-    segments[0].path.write_bytes(b"".join([*lines[:at], b"{damaged}\n", *lines[at + 1 :]]))
-    segments[1].path.write_bytes(segments[1].path.read_bytes()[:-9])
+    segments[0].write_bytes(b"".join([*lines[:at], b"{damaged}\n", *lines[at + 1 :]]))
+    segments[1].write_bytes(segments[1].read_bytes()[:-9])
     assert len(muls(log)) == RUNS - 2
     told = notes(log)
     assert len(told) == 2
     for segment, note in zip(segments, told, strict=False):
-        assert note == f"{segment.path}: damaged lines skipped: 1"
+        assert note == f"{segment}: damaged lines skipped: 1"
 
 
 def test_results_without_a_definition_are_counted(log: HistoryLog) -> None:
-    segment = log.segments()[0].path
+    segment = log.segments()[0]
     lines = segment.read_bytes().splitlines(keepends=True)
     lost = [line for line in lines if line.startswith(b'{"define"') and b"test_0" in line]
     segment.write_bytes(b"".join(line for line in lines if line not in lost))
     # Other segments define the same counts, so only the first value is lost.
     for other in log.segments()[1:]:
-        other.path.unlink()
+        other.unlink()
     reader = HistoryReader(log)
     assert not reader.results(TEST)
     assert "results skipped, because the lines that define them are lost: " in reader.notes[0]
@@ -143,10 +143,10 @@ def test_results_without_a_definition_are_counted(log: HistoryLog) -> None:
 def test_definitions_of_the_wrong_kind_define_nothing(tmp_path: Path) -> None:
     log = log_of(tmp_path, [1, 1])
     (segment,) = log.segments()
-    *definitions, first, second = segment.path.read_text().splitlines()
+    *definitions, first, second = segment.read_text().splitlines()
     environment, test = (line[11:27] for line in definitions)
     swapped = first.replace(environment, "x").replace(test, environment).replace('"x"', f'"{test}"')
-    segment.path.write_text("\n".join([*definitions, swapped, second, ""]))
+    segment.write_text("\n".join([*definitions, swapped, second, ""]))
     assert len(muls(log)) == 1
     assert notes(log) == ("results skipped, because the lines that define them are lost: 1",)
 

@@ -9,7 +9,7 @@ from support.html.rendered import pages, text_of
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.report.annotations import github_annotations
-from pytest_opprof.report.html.index import page_index
+from pytest_opprof.report.html.data import page_index
 from pytest_opprof.report.markdown import markdown_comment
 from pytest_opprof.report.summary import Summary
 from pytest_opprof.report.terminal import summary_lines

@@ -3,7 +3,7 @@
 from support.documents.compared import against, cloning, compared, gone, mixed, named, slower
 from support.documents.strategies import simple_run
 
-from pytest_opprof.report.html.details import test_details as details
+from pytest_opprof.report.html.data import test_details as details
 from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.results.run import CaptureStats, TreeNode
 

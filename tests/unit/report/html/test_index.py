@@ -3,7 +3,7 @@
 from support.documents.compared import compared, mixed, named, regressions, slower
 from support.documents.strategies import cuda_test, simple_run
 
-from pytest_opprof.report.html.index import page_index
+from pytest_opprof.report.html.data import page_index
 from pytest_opprof.report.summary import Summary
 from pytest_opprof.results.run import Outcome
 
