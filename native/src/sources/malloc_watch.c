@@ -217,8 +217,9 @@ static void read_dynamic(library *l, const ElfW(Dyn) * dynamic) {
 
 /* Skips the loader and the kernel's page. The C library defines the family, so it does not import
  * it. */
-static bool is_watched(const char *name) {
-    return strstr(name, "/ld-") == NULL && strstr(name, "linux-vdso") == NULL;
+static bool is_watched(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return strncmp(name, "ld-", 3) != 0 && strncmp(name, "linux-vdso", 10) != 0;
 }
 
 typedef struct pass {
