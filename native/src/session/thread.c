@@ -113,11 +113,22 @@ uint64_t op_thread_drops(uint32_t window) {
 }
 
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
+void op_thread_drop(op_thread *t) {
+    if (!is_told(t->dropped + 1)) {
+        __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
+        return;
+    }
+    pthread_mutex_lock(&self->lock);
+    if (t->window == op_recording())
+        count_drop(t);
+    pthread_mutex_unlock(&self->lock);
+}
+
     op_thread *t = op_self;
     if (t == &gone)
         return NULL;
-    if (t && t->window == window && t->exhausted && !is_told(t->dropped + 1)) {
-        __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
+    if (t && t->window == window && t->exhausted) {
+        op_thread_drop(t);
         return NULL;
     }
     /* A thread cancelled while it writes or waits would never release the lock. */
