@@ -178,8 +178,9 @@ class CycleRecorder:
             warnings.warn(reason, stacklevel=6)
         if recording.stats.uncounted_threads:
             warnings.warn(
-                f"counters: {recording.stats.uncounted_threads} threads could not open their counters: "
-                "raise the limit of open files (ulimit -n)",
+                f"counters: {recording.stats.uncounted_threads} threads could not open their counters, or "
+                "the program closed them: raise the limit of open files (ulimit -n), and let the program "
+                "close only descriptors of its own",
                 stacklevel=6,
             )
         sampling = recording.stats.sampling

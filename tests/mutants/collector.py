@@ -181,6 +181,14 @@ COLLECTOR: Final = (
         test="native/tests/test_counters.c::a_refused_open_loses_no_event",
     ),
     _noticed(
+        name="counters that were closed",
+        tells="Threads whose counters the program closed.",
+        file="native/src/sources/counters.c",
+        text="    if (!close_all(c->open, c->count))\n        self->uncounted++;",
+        without="    close_all(c->open, c->count);",
+        test="native/tests/test_harm.c::closed_counters_cost_the_program_nothing",
+    ),
+    _noticed(
         name="stacks deeper than is kept",
         tells="That a C++ stack goes on beyond the frames that are kept of it.",
         file="native/src/sources/unwinding.c",
