@@ -67,7 +67,8 @@ static void *hook_realloc(void *old, size_t n) {
 
 static void *hook_reallocarray(void *old, size_t n, size_t size) {
     give_back(old);
-    return taken(reallocarray(old, n, size), n * size);
+    void *block = reallocarray(old, n, size);
+    return block || (n && size) ? taken(block, n * size) : block;
 }
 
 static int hook_posix_memalign(void **out, size_t to, size_t n) {
