@@ -77,6 +77,17 @@ static void rows_and_steps_have_the_sums(void) {
     op_result_free(r);
 }
 
+static void counting_again_leaves_the_array_in_place(void) {
+    op_result *r = layer_and_sum();
+    count(r, (int64_t[NAMES]){110, 100, 7, 3});
+    const int64_t *flops = op_result_flops(r);
+    count(r, (int64_t[NAMES]){-1, 100, 7, 0});
+    CHECK(op_result_flops(r) == flops);
+    CHECK_EQ(flops[1], 100);
+    CHECK_EQ(flops[r->columns.count + 2], 100);
+    op_result_free(r);
+}
+
 static void rows_of_another_kind_are_refused(void) {
     op_result *r = layer_and_sum();
     const int64_t nothing[1] = {0};
@@ -91,6 +102,7 @@ int main(void) {
     RUN(flops_of_what_is_inside_add_up);
     RUN(a_formula_stands_for_what_is_inside);
     RUN(rows_and_steps_have_the_sums);
+    RUN(counting_again_leaves_the_array_in_place);
     RUN(rows_of_another_kind_are_refused);
     return 0;
 }

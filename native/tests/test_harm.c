@@ -1,12 +1,15 @@
 /* What a program may do to itself, and so to us, while it records. */
 #include "core/collector.h"
+#include "core/fault.h"
 #include "core/record.h"
 #include "fixture.h"
 #include "others.h"
+#include "sources/counters.h"
 
 #include <fcntl.h>
 #include <link.h>
 #include <linux/filter.h>
+#include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
@@ -91,6 +94,55 @@ static void a_child_closes_no_file_of_its_parent(void) {
     in_child(fork_and_close, _exit);
     check_all_there(stop_window(), FITS_NOT);
     op_session_close();
+}
+
+static void count_task_clock(void) {
+    uint32_t counter = 0;
+    while (strcmp(op_counter_name(counter), "task-clock") != 0)
+        counter++;
+    CHECK_OK(op_window_count(&counter, 1));
+}
+
+static void count_a_range(const char *name) {
+    op_slot slot = begin(name);
+    op_count_begin(&slot);
+    op_count_end(&slot);
+    op_end(&slot);
+}
+
+/* The program's own counters and files get the numbers of ours. */
+static void closed_counters_cost_the_program_nothing(void) {
+    struct perf_event_attr own = {.type = PERF_TYPE_SOFTWARE,
+                                  .size = sizeof own,
+                                  .config = PERF_COUNT_SW_TASK_CLOCK,
+                                  .exclude_kernel = 1};
+    int taken[TAKEN], counter = op_perf_event_open(&own, PERF_FLAG_FD_CLOEXEC);
+    if (counter < 0) {
+        printf("ok: the kernel counts nothing here\n");
+        return;
+    }
+    close(counter);
+    open_session(&here);
+    count_task_clock();
+    CHECK_OK(op_window_start());
+    count_a_range("before");
+    close_all_and_open(taken);
+    counter = op_perf_event_open(&own, PERF_FLAG_FD_CLOEXEC);
+    for (int i = 0; i < TAKEN; i += 2)
+        CHECK(lseek(taken[i], 0, SEEK_SET) == 0 && dup2(counter, taken[i + 1]) >= 0);
+    count_a_range("after");
+    op_result *r = stop_window();
+    CHECK(op_result_counters(r, (uint64_t)row_of(r, "before")) != 0);
+    CHECK_EQ(op_result_counters(r, (uint64_t)row_of(r, "after")), 0);
+    CHECK_EQ(stats_of(r).uncounted, 1);
+    op_result_free(r);
+    op_session_close();
+    CHECK_OK(op_window_count(NULL, 0));
+    for (int i = 0; i < TAKEN; i += 2) {
+        CHECK_EQ(lseek(taken[i], 0, SEEK_CUR), 0);
+        CHECK(close(taken[i]) == 0 && close(taken[i + 1]) == 0);
+    }
+    close(counter);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
@@ -255,6 +307,7 @@ int main(void) {
     here = make_folder();
     RUN(closed_descriptors_cost_no_event_and_no_file);
     RUN(a_child_closes_no_file_of_its_parent);
+    RUN(closed_counters_cost_the_program_nothing);
     RUN(cancelled_threads_take_no_lock_with_them);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     RUN(a_killed_drain_is_said_and_holds_nobody_up);

@@ -214,6 +214,26 @@ static void ends_without_a_begin_are_ignored(void) {
     op_result_free(r);
 }
 
+static void a_task_in_a_pause_has_an_end_of_its_own(void) {
+    const char *const domains[] = {"PyTorch", "oneDNN"};
+    for (int i = 0; i < 2; i++) {
+        domain *d = itt_domain_create(domains[i]);
+        CHECK_OK(op_window_start());
+        itt_task_begin(d, no_id, no_id, itt_string_handle_create("outer"));
+        op_window_pause();
+        itt_task_begin(d, no_id, no_id, itt_string_handle_create("unseen"));
+        itt_task_end(d);
+        op_window_resume();
+        itt_task_begin(d, no_id, no_id, itt_string_handle_create("inner"));
+        itt_task_end(d);
+        itt_task_end(d);
+        op_result *r = stop_window();
+        CHECK_EQ(columns_of(r).count, 2);
+        CHECK_EQ(columns_of(r).parent[row_of(r, "inner")], row_of(r, "outer"));
+        op_result_free(r);
+    }
+}
+
 static void *emit(void *unused) {
     (void)unused;
     domain *d = itt_domain_create("threads");
@@ -267,6 +287,7 @@ int main(void) {
     RUN(domains_are_recorded_if_asked_for);
     RUN(handles_from_before_are_understood);
     RUN(ends_without_a_begin_are_ignored);
+    RUN(a_task_in_a_pause_has_an_end_of_its_own);
     RUN(threads_have_tasks_of_their_own);
     RUN(children_may_make_handles);
     __itt_api_fini(&global);

@@ -153,6 +153,18 @@ static void failures_are_told(void) {
     op_result_free(r);
 }
 
+static void resizing_to_nothing_is_no_failure(void) {
+    volatile size_t nothing = 0;
+    start();
+    block = realloc(malloc(10), nothing);
+    block = reallocarray(malloc(10), 3, nothing);
+    op_result *r = stop();
+    op_memory m;
+    for (uint64_t row = 0; row < r->columns.count; row++)
+        CHECK(!op_result_memory(r, row, &m) || m.address != 0);
+    op_result_free(r);
+}
+
 static void allocate(void) {
     block = malloc(100);
     free(block);
@@ -204,6 +216,7 @@ int main(void) {
     RUN(nothing_is_seen_afterwards);
     RUN(what_is_older_has_no_bytes);
     RUN(failures_are_told);
+    RUN(resizing_to_nothing_is_no_failure);
     RUN(a_fork_is_not_held_up);
     RUN(the_collector_does_not_wait_for_itself);
     RUN(a_program_that_is_not_seen_is_refused);

@@ -135,10 +135,11 @@ static void many(op_thread *t) {
     CHECK_EQ(t->call_depth, 0);
 }
 
-static void deeper_than_a_record_can_say_is_balanced(void) {
+static void calls_past_the_deepest_are_counted(void) {
     op_result *r = record_calls(many);
     CHECK_EQ(r->columns.count, 65536);
     CHECK_EQ(r->columns.parent[65535], 65534);
+    CHECK_EQ(stats_of(r).dropped, 70000 - 65536);
     for (uint64_t row = 0; row < r->columns.count; row++)
         CHECK(r->columns.duration_ns[row] >= 0);
     op_result_free(r);
@@ -205,6 +206,6 @@ int main(void) {
     RUN(open_calls_are_no_rows);
     RUN(an_async_range_is_nobodys_parent);
     RUN(an_end_closes_what_it_finds_above);
-    RUN(deeper_than_a_record_can_say_is_balanced);
+    RUN(calls_past_the_deepest_are_counted);
     return 0;
 }

@@ -246,6 +246,28 @@ static void what_a_window_left_open_is_forgotten(void) {
     op_result_free(r);
 }
 
+static void a_range_in_a_pause_has_an_end_of_its_own(void) {
+    nvtx_attributes a = message("unseen, too");
+    CHECK_OK(op_window_start());
+    CHECK_EQ(PUSH("outer"), 0);
+    op_window_pause();
+    CHECK_EQ(PUSH("unseen"), 1);
+    CHECK_EQ(POP(), 1);
+    CHECK_EQ(PUSH_WIDE(L"ends after it"), 1);
+    CHECK_EQ(PUSH_EX(&a), 2);
+    op_window_resume();
+    CHECK_EQ(POP(), 2);
+    CHECK_EQ(POP(), 1);
+    CHECK_EQ(PUSH("inner"), 1);
+    CHECK_EQ(POP(), 1);
+    CHECK_EQ(POP(), 0);
+    op_result *r = stop_window();
+    CHECK_EQ(columns_of(r).count, 2);
+    CHECK_EQ(columns_of(r).flags[row_of(r, "outer")], 0);
+    CHECK_EQ(columns_of(r).parent[row_of(r, "inner")], row_of(r, "outer"));
+    op_result_free(r);
+}
+
 static void nvtx_is_recorded_if_asked_for(void) {
     op_window_accept(OP_INJECTED_ITT);
     CHECK_OK(op_window_start());
@@ -346,6 +368,7 @@ int main(void) {
     RUN(shorter_attributes_are_understood);
     RUN(started_ranges_end_in_any_order_on_any_thread);
     RUN(what_a_window_left_open_is_forgotten);
+    RUN(a_range_in_a_pause_has_an_end_of_its_own);
     RUN(nvtx_is_recorded_if_asked_for);
     RUN(threads_do_not_meet);
 #ifdef OP_FAULTS

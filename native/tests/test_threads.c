@@ -2,6 +2,7 @@
 #include "core/record.h"
 #include "fixture.h"
 #include "others.h"
+#include "sources/call.h"
 
 static folder here;
 
@@ -80,19 +81,29 @@ static void *leave_open(void *slot) {
     return NULL;
 }
 
+static void *leave_call_open(void *code) {
+    op_thread *t = op_thread_prepare(op_recording(), 0);
+    CHECK(t && op_calls_grow(t, op_recording()));
+    op_call_begin(t, code, name_id("call"), OP_PYTHON_CALL, 0, 0);
+    return NULL;
+}
+
 static void threads_that_end_inside_a_range(void) {
     op_slot left[2];
+    uint32_t used = op_the_collector.pool.used_units;
     CHECK_OK(op_window_start());
     on_another_thread(leave_open, &left[0]);
     op_end(&left[0]); /* its thread is gone; the record is not */
     on_another_thread(leave_open, &left[1]);
+    on_another_thread(leave_call_open, left);
     op_result *r = stop_window();
     op_columns c = columns_of(r);
-    CHECK_EQ(c.count, 4);
+    CHECK_EQ(c.count, 5);
     CHECK_EQ(c.flags[0], OP_FLAG_ASYNC);
     CHECK_EQ(c.parent[1], -1);
     CHECK_EQ(c.flags[2], OP_FLAG_UNFINISHED);
     CHECK_EQ(c.parent[3], 2);
+    CHECK_EQ(op_the_collector.pool.used_units, used); /* their chunks wait for nobody */
     op_result_free(r);
     CHECK_OK(op_window_start());
     op_end(&left[1]); /* window and thread are gone */

@@ -76,7 +76,8 @@ class RecordingStats:
         names_overflowed: Events that share the name "(overflow)": the process had too many names.
         crash_recovery: Another process could have recovered the recording after a crash.
         sampling: The share of torch's ops that was recorded, drawn at random; 1 for all.
-        uncounted_threads: Threads whose counters the kernel refused, though others' were opened.
+        uncounted_threads: Threads whose counters the kernel refused, though others' were opened, or whose
+            counters the program closed.
         device_events: Recorded events of devices; 0 if CUDA was not recorded, as for all of the following.
         device_dropped: Records of CUDA's activities without room.
         device_untimed: Device events whose time is unknown.

@@ -176,8 +176,9 @@ class CycleRecorder:
             self._losses += set(self._collector.lapses.values())
         if recording.stats.uncounted_threads:
             self._losses.append(
-                f"counters: {recording.stats.uncounted_threads} threads could not open their counters: "
-                "raise the limit of open files (ulimit -n)"
+                f"counters: {recording.stats.uncounted_threads} threads could not open their counters, or "
+                "the program closed them: raise the limit of open files (ulimit -n), and let the program "
+                "close only descriptors of its own"
             )
         sampling = recording.stats.sampling
         self.latest = self._undelivered = Cycle(

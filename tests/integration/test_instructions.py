@@ -8,6 +8,7 @@ import threading
 import types
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,8 @@ from pytest_opprof.errors import CaptureUnavailableError
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 12) and sys.gettrace() is not None, reason="coverage holds the trace function"
 )
+
+MONITORING: Any = getattr(sys, "monitoring", None)
 
 
 def counted(function: Callable[[], object]) -> Counted:
@@ -140,6 +143,41 @@ def test_calls_are_noted_with_the_line_of_the_callers_own_code() -> None:
     }
     assert calls == {("loop", 1): 1, ("<lambda>", 2): 2, ("loop", 2): 2, ("dedent", 3): 2}
     assert {call.file for call in found.calls} == {__file__}
+
+
+@pytest.mark.skipif(MONITORING is None, reason="there is no sys.monitoring")
+def test_calls_are_noted_beside_a_tool_that_wants_each_line_once() -> None:
+    """Coverage asks for the lines of a function when it starts."""
+    events, started = MONITORING.events, []
+
+    def watch(code: types.CodeType, _offset: int) -> object:
+        started.append(code)
+        MONITORING.set_local_events(5, code, events.LINE)
+        return MONITORING.DISABLE
+
+    def fresh() -> int:
+        return loop(1)
+
+    def caller() -> int:
+        return fresh() + fresh()
+
+    MONITORING.use_tool_id(5, "lines")
+    MONITORING.register_callback(5, events.PY_START, watch)
+    MONITORING.register_callback(5, events.LINE, lambda *_: MONITORING.DISABLE)
+    MONITORING.set_events(5, events.PY_START)
+    try:
+        found = counted(caller)
+    finally:
+        MONITORING.set_events(5, 0)
+        for code in started:
+            MONITORING.set_local_events(5, code, 0)
+        for event in (events.PY_START, events.LINE):
+            MONITORING.register_callback(5, event, None)
+        MONITORING.free_tool_id(5)
+    calls = Counter[str]()
+    for call in found.calls:
+        calls[call.function.partition(", ")[0].rpartition(".")[2]] += call.calls
+    assert (calls["fresh"], calls["loop"]) == (2, 2)
 
 
 def ends(turns: list[int]) -> None:

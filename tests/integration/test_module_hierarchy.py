@@ -1,6 +1,7 @@
 """The torch modules in which an op ran: in its args of a trace, as Kineto has them for TorchScript."""
 
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,20 @@ def test_modules_are_not_inputs(torch: Any, tmp_path: Path) -> None:
     args = dict(op_args(prof, tmp_path / "trace.json"))["aten::relu"]
     assert args[HIERARCHY].startswith("TOP(Sequential)::forward.")
     assert args["Input Dims"] == [[1, 2]]
+
+
+@pytest.mark.parametrize("with_stack", [False, True])
+def test_called_module_is_freed_with_its_last_reference(torch: Any, *, with_stack: bool) -> None:
+    """A later module at the same address is another one."""
+    batch, living = torch.ones(1, 2), 0
+    with profile(with_modules=True, with_stack=with_stack) as prof:
+        for _ in range(3):
+            model = torch.nn.Linear(2, 2)
+            model(batch)
+            model(batch)
+            reference = weakref.ref(model)
+            del model
+            living += reference() is not None
+    assert living == 0
+    called = [event.name for event in prof.events() if event.name.startswith("nn.Module: ")]
+    assert called == [f"nn.Module: Linear_{number}" for number in (0, 0, 1, 1, 2, 2)]

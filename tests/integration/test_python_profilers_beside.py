@@ -4,6 +4,7 @@ import cProfile
 import functools
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -72,6 +73,64 @@ def test_new_threads_keep_the_profiler_that_they_were_given() -> None:
     assert "recurse" in seen
     everywhere = [short(recording.name(event)) for event in range(len(recording))]
     assert everywhere.count("recurse") == 2
+
+
+@needs_profile_function
+def test_a_profile_function_that_a_test_sets_again_works() -> None:
+    seen: list[str] = []
+
+    def profiler(frame: FrameType, event: str, _arg: object) -> None:
+        if event == "call":
+            seen.append(frame.f_code.co_name)
+
+    def run() -> None:
+        earlier = sys.getprofile()
+        assert earlier is profiler
+        sys.setprofile(None)
+        sys.setprofile(earlier)
+        program.leaf()
+
+    before = sys.getprofile()
+    sys.setprofile(profiler)
+    try:
+        recorded(run)
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(before)
+    assert "leaf" in seen
+    assert "python" in Collector.instance().lapses
+
+
+def use_cprofile() -> None:
+    with cProfile.Profile():
+        program.leaf()
+
+
+@needs_profile_function
+@pytest.mark.parametrize("in_thread", [use_cprofile, program.leaf])
+@pytest.mark.parametrize("ends", [True, False])
+def test_calls_lost_to_a_profiler_in_a_thread_are_reported(
+    in_thread: Callable[[], object], *, ends: bool
+) -> None:
+    called, end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        in_thread()
+        called.set()
+        assert ends or end.wait(60)
+
+    thread = threading.Thread(target=work)
+
+    def run() -> None:
+        thread.start()
+        called.wait()
+        if ends:
+            thread.join()
+
+    recorded(run)
+    end.set()
+    thread.join()
+    assert ("python" in Collector.instance().lapses) == (in_thread is use_cprofile)
 
 
 @needs_monitoring

@@ -1,6 +1,7 @@
 """Memos of code and frames never apply to others at reused addresses."""
 
 import json
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.programs.children import answer_of
 from support.programs.ops_recording import noting, recorded
 
 from pytest_opprof import record_function
@@ -70,3 +72,26 @@ def test_reused_frame_addresses_are_distinguished(collector: Collector, tmp_path
     for row in recorded(collector, step).called_from():
         calls[row.site.function.rpartition(".")[2]] += row.calls
     assert calls == expected
+
+
+def test_a_library_folder_may_be_no_utf8() -> None:
+    folder = os.fsdecode(b"/caf\xe9/site-packages")
+    program = f"""
+import json, sys
+sys.path.append({folder!r})
+from pytest_opprof import record_function
+from pytest_opprof.capture.call_sites import SITES
+from pytest_opprof.capture.collector import Collector
+
+collector, found = Collector.instance(), []
+collector.open(sources=frozenset({{"ranges", SITES}}))
+for window in range(2):
+    collector.start()
+    collector.step_begin(0)
+    for file in ({folder + "/library.py"!r}, "/caf\\udce9/own.py"):
+        exec(compile("with mark('ends'): pass", file, "exec"), {{"mark": record_function}})
+    collector.step_end()
+    found.append([row.site.file for row in collector.stop().called_from()])
+print(json.dumps(found))
+"""
+    assert answer_of(program) == [["/caf\udce9/own.py"]] * 2

@@ -28,6 +28,14 @@ COLLECTOR: Final = (
         test="native/tests/test_record.c::nesting_past_the_deepest_is_counted",
     ),
     _noticed(
+        name="calls without a record",
+        tells="That a Python or C call was nested too deep.",
+        file="native/src/sources/call.h",
+        text="        op_thread_drop(t);\n        return;",
+        without="        return;",
+        test="native/tests/test_nest.c::calls_past_the_deepest_are_counted",
+    ),
+    _noticed(
         name="threads without memory",
         tells="Events on threads for which there was no memory to note even that.",
         file="native/src/session/thread.c",
@@ -171,6 +179,14 @@ COLLECTOR: Final = (
         text="            self->uncounted++;",
         without="        (void)0;",
         test="native/tests/test_counters.c::a_refused_open_loses_no_event",
+    ),
+    _noticed(
+        name="counters that were closed",
+        tells="Threads whose counters the program closed.",
+        file="native/src/sources/counters.c",
+        text="    if (!close_all(c->open, c->count))\n        self->uncounted++;",
+        without="    close_all(c->open, c->count);",
+        test="native/tests/test_harm.c::closed_counters_cost_the_program_nothing",
     ),
     _noticed(
         name="stacks deeper than is kept",

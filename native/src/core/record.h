@@ -94,6 +94,7 @@ extern __thread op_thread *op_self
 
 /* This thread, ready to begin an event with `arg_words` argument words; NULL: dropped and counted. */
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words);
+void op_thread_drop(op_thread *t); /* counts an event of this thread that has no place */
 void op_end_elsewhere(const op_slot *slot, uint64_t ticks);
 /* Call it if it is known in advance that the record ends out of order or elsewhere. */
 void op_make_async(const op_slot *slot);

@@ -194,20 +194,40 @@ static PyObject *on_call_end(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* ---- 3.11: a profile function on each thread -------------------------------------------- */
 
-/* A profile function that the thread had before ours. Ours calls it, and restores it at the end. */
-typedef struct chained {
-    Py_tracefunc function;
-    PyObject *argument;
-} chained;
+/* A thread that got our profile function. */
+typedef struct profiled {
+    struct profiled *next;
+    uint64_t thread; /* its state's id */
+    /* The profile function that it had before, or NULL. Ours calls it, and restores it at the end. The
+     * state keeps its argument, which is what sys.getprofile() returns. */
+    Py_tracefunc before;
+    bool runs; /* ours has not seen the end of its outermost function */
+} profiled;
 
-#define CHAIN "pytest_opprof._fast.chained"
+static profiled *threads; /* newest first */
+static bool any_before;
 
-static int profile_function(PyObject *chain, PyFrameObject *frame, int what, PyObject *arg) {
+static profiled *profiled_of(const PyThreadState *state) {
+    profiled *p = threads;
+    while (p && p->thread != state->id)
+        p = p->next;
+    return p;
+}
+
+static void note_outermost(const op_frame *f, bool runs) {
+    profiled *here = f->previous ? NULL : profiled_of(PyThreadState_Get());
+    if (here)
+        here->runs = runs;
+}
+
+static int profile_function(PyObject *argument, PyFrameObject *frame, int what, PyObject *arg) {
     switch (what) {
     case PyTrace_CALL:
+        note_outermost(frame->f_frame, true);
         begin_function(frame->f_frame->f_code, frame->f_frame);
         break;
     case PyTrace_RETURN:
+        note_outermost(frame->f_frame, false);
         end_function(frame->f_frame->f_code);
         break;
     case PyTrace_C_CALL:
@@ -223,38 +243,24 @@ static int profile_function(PyObject *chain, PyFrameObject *frame, int what, PyO
     default:
         break;
     }
-    if (__builtin_expect(chain == NULL, 1))
-        return 0;
-    const chained *before = PyCapsule_GetPointer(chain, CHAIN);
-    return before ? before->function(before->argument, frame, what, arg) : -1;
-}
-
-static void free_chain(PyObject *capsule) {
-    chained *before = PyCapsule_GetPointer(capsule, CHAIN);
-    Py_XDECREF(before->argument);
-    PyMem_Free(before);
+    const profiled *here = __builtin_expect(any_before, 0) ? profiled_of(PyThreadState_Get()) : NULL;
+    return here && here->before ? here->before(argument, frame, what, arg) : 0;
 }
 
 static int profile_thread(PyThreadState *state) {
     if (state->c_profilefunc == profile_function)
         return 0;
-    PyObject *capsule = NULL;
-    if (state->c_profilefunc) {
-        chained *before = PyMem_Malloc(sizeof *before);
-        if (!before) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        *before = (chained){state->c_profilefunc, Py_XNewRef(state->c_profileobj)};
-        capsule = PyCapsule_New(before, CHAIN, free_chain);
-        if (!capsule) {
-            Py_XDECREF(before->argument);
-            PyMem_Free(before);
-            return -1;
-        }
+    profiled *p = PyMem_RawMalloc(sizeof *p);
+    if (!p) {
+        PyErr_NoMemory();
+        return -1;
     }
-    int rc = _PyEval_SetProfile(state, profile_function, capsule);
-    Py_XDECREF(capsule);
+    *p = (profiled){threads, state->id, state->c_profilefunc, op_frame_raw(state) != NULL};
+    threads = p;
+    any_before = any_before || p->before;
+    PyObject *argument = Py_XNewRef(state->c_profileobj);
+    int rc = _PyEval_SetProfile(state, profile_function, argument);
+    Py_XDECREF(argument);
     return rc;
 }
 
@@ -262,11 +268,10 @@ static int profile_thread(PyThreadState *state) {
 static int leave_thread(PyThreadState *state) {
     if (state->c_profilefunc != profile_function)
         return 0;
-    PyObject *capsule = Py_XNewRef(state->c_profileobj);
-    const chained *before = capsule ? PyCapsule_GetPointer(capsule, CHAIN) : NULL;
-    int rc =
-        _PyEval_SetProfile(state, before ? before->function : NULL, before ? before->argument : NULL);
-    Py_XDECREF(capsule);
+    const profiled *p = any_before ? profiled_of(state) : NULL;
+    PyObject *argument = Py_XNewRef(state->c_profileobj);
+    int rc = _PyEval_SetProfile(state, p ? p->before : NULL, argument);
+    Py_XDECREF(argument);
     return rc;
 }
 
@@ -278,6 +283,26 @@ static int each_thread(int (*act)(PyThreadState *)) {
     return 0;
 }
 
+/* Whether a thread lost ours while it ran Python: it still does so without ours, or ended without. */
+static bool is_displaced(void) {
+    int64_t lost = 0;
+    for (const profiled *p = threads; p; p = p->next)
+        lost += p->runs;
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    for (PyThreadState *s = PyInterpreterState_ThreadHead(interpreter); s; s = PyThreadState_Next(s))
+        lost -= s->c_profilefunc == profile_function && op_frame_raw(s);
+    return lost > 0;
+}
+
+static void forget_threads(void) {
+    while (threads) {
+        profiled *p = threads;
+        threads = p->next;
+        PyMem_RawFree(p);
+    }
+    any_before = false;
+}
+
 /* threading calls this on a new thread, by way of sys.setprofile, at its first function. From then on
  * the C function is called directly. */
 static PyObject *profile_new_thread(PyObject *module, PyObject *const *args, Py_ssize_t n) {
@@ -286,6 +311,9 @@ static PyObject *profile_new_thread(PyObject *module, PyObject *const *args, Py_
         return PyErr_Format(PyExc_TypeError, "profile_new_thread() takes 4 arguments, not %zd", n);
     PyThreadState *state = PyThreadState_Get();
     PyObject *before = args[0], *frame = args[1], *event = args[2];
+    profiled *earlier = state->c_profilefunc == profile_function ? profiled_of(state) : NULL;
+    if (earlier) /* it got ours when the window opened, just before its first function */
+        earlier->runs = false;
     if (_PyEval_SetProfile(state, NULL, NULL))
         return NULL;
     if (before != Py_None) {
@@ -298,7 +326,7 @@ static PyObject *profile_new_thread(PyObject *module, PyObject *const *args, Py_
     if (active && profile_thread(state))
         return NULL;
     bool begins = PyUnicode_Check(event) && PyUnicode_CompareWithASCIIString(event, "call") == 0;
-    if (begins && PyFrame_Check(frame)) {
+    if (begins && !earlier && PyFrame_Check(frame)) {
         op_frame *f = ((PyFrameObject *)frame)->f_frame;
         begin_function(f->f_code, f);
     }
@@ -335,7 +363,7 @@ static PyObject *calls_start(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* Returns whether another profile function replaced ours on the calling thread. */
+/* Returns whether another profile function replaced ours on a thread. */
 static PyObject *calls_stop(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -344,9 +372,10 @@ static PyObject *calls_stop(PyObject *module, PyObject *unused) {
     __atomic_store_n(&op_lines_noted.note, NULL, __ATOMIC_RELAXED);
     __atomic_store_n(&op_lines_noted.has_calls, false, __ATOMIC_RELAXED);
 #if PY_VERSION_HEX < 0x030C0000
-    displaced = PyThreadState_Get()->c_profilefunc != profile_function;
+    displaced = is_displaced();
     if (each_thread(leave_thread))
         return NULL;
+    forget_threads();
 #endif
     op_pynames_close();
     return PyBool_FromLong(displaced);

@@ -32,6 +32,7 @@ static struct {
     table calls;              /* of codes that are met */
     entry *last;              /* most events have the code object of the previous one */
     const PyCodeObject *code; /* of the last instruction, if its events tell it */
+    const op_frame *frame;    /* that runs it */
     long offset;
     const PyThreadState *thread;
     uint64_t elsewhere;
@@ -153,22 +154,33 @@ static bool jumped_back(PyCodeObject *code) {
     return opcode == JUMP_BACKWARD || opcode == JUMP_BACKWARD_NO_INTERRUPT;
 }
 
+/* `RESUME`, with which a call begins, has no event. Nor has an instruction whose LINE event another
+ * tool just disabled, as coverage does in a function that it meets: then the call is known by its
+ * caller, which ran the last instruction. */
+static bool begins(PyCodeObject *code, long offset, op_frame *f) {
+    if (offset == op_code_second(code))
+        return !jumped_back(code);
+    return code != counts.code && counts.frame && f && f->owner != FRAME_OWNED_BY_GENERATOR &&
+           op_frame_back(f) == counts.frame;
+}
+
 static PyObject *on_instruction(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     (void)n;
     PyCodeObject *code = (PyCodeObject *)args[0];
     long offset = PyLong_AsLong(args[1]);
     PyThreadState *state = PyThreadState_Get();
-    /* `RESUME`, with which a call begins, has no event. */
-    if (offset == op_code_second(code) && state == counts.thread && !jumped_back(code)) {
-        op_frame *f = op_frame_of(state);
-        note_call(code, f && op_frame_code(f) == code ? op_frame_back(f) : f);
-    }
-    count(code);
     if (state == counts.thread) {
+        if (code != counts.code || offset == op_code_second(code)) {
+            op_frame *f = op_frame_of(state);
+            if (begins(code, offset, f))
+                note_call(code, f && op_frame_code(f) == code ? op_frame_back(f) : f);
+            counts.frame = f;
+        }
         counts.code = code;
         counts.offset = offset;
     }
+    count(code);
     Py_RETURN_NONE;
 }
 
@@ -235,6 +247,7 @@ static PyObject *instructions_start(PyObject *module, PyObject *libraries) {
         return NULL;
     forget();
     counts.code = NULL;
+    counts.frame = NULL;
     counts.elsewhere = 0;
     counts.is_short = !grow(&counts.codes);
     counts.thread = PyThreadState_Get();

@@ -3,13 +3,15 @@
 #include "core/names.h"
 #include "python/pyframe.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define CODES 4096u
 #define METHODS 1024u
 #define LINES 256u
 
-/* An entry owns its object, because a freed address may be reused by another object. */
+/* An entry owns its object, because a freed address may be reused by another object. Modules are not
+ * owned: they hold tensors, which the program may want to free. */
 typedef struct code_name {
     PyCodeObject *code;
     uint32_t id;
@@ -25,8 +27,8 @@ static code_name codes[CODES];
 static method_name methods[METHODS];
 static PyObject *prefixes, *hidden;
 static PyCodeObject *module_code;
-static PyObject *modules; /* by address: (the module, which keeps the address in use; its id) */
-static PyObject *class_counts;
+static PyObject *modules;      /* ids of their names */
+static PyObject *class_counts; /* of named modules */
 
 static size_t place_of(const void *pointer, size_t places) {
     uintptr_t bits = (uintptr_t)pointer >> 4;
@@ -120,37 +122,47 @@ uint32_t op_pyname_of_method(const PyMethodDef *method, PyObject *self) {
 
 int op_pyname_is_module_call(const PyCodeObject *code) { return module_code && code == module_code; }
 
+/* An object has one weak reference without a callback, so that of a freed object tells the object from
+ * a later one at its address. `numbers`: (this reference, a number) by address. -1: it has none. */
+static long number_of(PyObject *numbers, PyObject *object) {
+    PyObject *address = PyLong_FromVoidPtr(object), *reference = PyWeakref_NewRef(object, NULL);
+    PyObject *entry = address && reference ? PyDict_GetItemWithError(numbers, address) : NULL;
+    long number = -1;
+    if (entry && PyTuple_GET_ITEM(entry, 0) == reference)
+        number = PyLong_AsLong(PyTuple_GET_ITEM(entry, 1));
+    PyErr_Clear();
+    Py_XDECREF(address);
+    Py_XDECREF(reference);
+    return number;
+}
+
+static bool keep_number(PyObject *numbers, PyObject *object, long number) {
+    PyObject *address = PyLong_FromVoidPtr(object), *reference = PyWeakref_NewRef(object, NULL);
+    PyObject *entry = address && reference ? Py_BuildValue("(Ol)", reference, number) : NULL;
+    bool is_kept = entry && PyDict_SetItem(numbers, address, entry) == 0;
+    Py_XDECREF(address);
+    Py_XDECREF(reference);
+    Py_XDECREF(entry);
+    return is_kept;
+}
+
 /* `nn.Module: Linear_0` is the first Linear called in the window. */
-static PyObject *new_module(PyObject *module, PyObject *address) {
-    PyObject *cls = (PyObject *)Py_TYPE(module);
-    PyObject *known = PyDict_GetItemWithError(class_counts, cls);
-    long number = known ? PyLong_AsLong(known) : 0;
-    PyObject *next = PyLong_FromLong(number + 1), *entry = NULL;
-    PyObject *name = PyType_GetName((PyTypeObject *)cls);
-    if (next && name && PyDict_SetItem(class_counts, cls, next) == 0) {
-        uint32_t id = interned(PyUnicode_FromFormat("nn.Module: %U_%ld", name, number));
-        entry = Py_BuildValue("(OI)", module, id);
-        if (entry && PyDict_SetItem(modules, address, entry))
-            Py_CLEAR(entry);
-    }
-    Py_XDECREF(next);
+static uint32_t name_of_module(PyObject *module) {
+    PyObject *cls = (PyObject *)Py_TYPE(module), *name = PyType_GetName((PyTypeObject *)cls);
+    long number = number_of(class_counts, cls) + 1;
+    uint32_t id = OP_NAME_OVERFLOW;
+    if (name && keep_number(class_counts, cls, number))
+        id = interned(PyUnicode_FromFormat("nn.Module: %U_%ld", name, number));
     Py_XDECREF(name);
-    return entry;
+    keep_number(modules, module, id);
+    return id;
 }
 
 uint32_t op_pyname_of_module(PyObject *module) {
     PyObject *kind, *value, *traceback;
     PyErr_Fetch(&kind, &value, &traceback);
-    uint32_t id = OP_NAME_OVERFLOW;
-    PyObject *address = PyLong_FromVoidPtr(module);
-    PyObject *entry = address ? PyDict_GetItemWithError(modules, address) : NULL;
-    Py_XINCREF(entry);
-    if (address && !entry && !PyErr_Occurred())
-        entry = new_module(module, address);
-    if (entry)
-        id = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(entry, 1));
-    Py_XDECREF(entry);
-    Py_XDECREF(address);
+    long known = number_of(modules, module);
+    uint32_t id = known < 0 ? name_of_module(module) : (uint32_t)known;
     PyErr_Restore(kind, value, traceback);
     return id;
 }

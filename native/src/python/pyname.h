@@ -12,7 +12,7 @@
  * no name. `module_code`: the code object whose calls are calls of torch modules, or None. Returns 0,
  * or -1 with an exception set. */
 int op_pynames_open(PyObject *prefixes, PyObject *hidden, PyObject *module_code);
-void op_pynames_close(void); /* releases code objects and modules */
+void op_pynames_close(void); /* releases code objects and types */
 
 /* Interned ids; OP_NAME_NONE: hidden. */
 uint32_t op_pyname_of_code(PyCodeObject *code);

@@ -284,16 +284,20 @@ bool op_is_users(PyCodeObject *code) {
     return !is_in_no_file(&path) && !is_installed(&path);
 }
 
+/* A new reference to bytes in the encoding of take_text(), or NULL with an exception set. */
+static PyObject *encoded(PyObject *path) {
+    return PyUnicode_AsEncodedString(path, "utf-8", "surrogatepass");
+}
+
 static bool is_known(PyObject *paths) {
     if (!libraries || libraries->count != (size_t)PyTuple_GET_SIZE(paths))
         return false;
     for (size_t i = 0; i < libraries->count; i++) {
-        const char *path = PyUnicode_AsUTF8(PyTuple_GET_ITEM(paths, (Py_ssize_t)i));
-        if (!path) {
-            PyErr_Clear();
-            return false;
-        }
-        if (strcmp(path, libraries->paths[i]) != 0)
+        PyObject *path = encoded(PyTuple_GET_ITEM(paths, (Py_ssize_t)i));
+        bool is_same = path && strcmp(PyBytes_AS_STRING(path), libraries->paths[i]) == 0;
+        Py_XDECREF(path);
+        PyErr_Clear();
+        if (!is_same)
             return false;
     }
     return true;
@@ -308,17 +312,19 @@ static int keep_libraries(PyObject *paths) {
         return -1;
     }
     for (size_t i = 0; i < count; i++) {
-        const char *path = PyUnicode_AsUTF8(PyTuple_GET_ITEM(paths, (Py_ssize_t)i));
-        char *copy = path ? PyMem_RawMalloc(strlen(path) + 1) : NULL;
+        PyObject *path = encoded(PyTuple_GET_ITEM(paths, (Py_ssize_t)i));
+        char *copy = path ? PyMem_RawMalloc((size_t)PyBytes_GET_SIZE(path) + 1) : NULL;
+        if (copy)
+            fresh->paths[i] = strcpy(copy, PyBytes_AS_STRING(path));
+        else if (path)
+            PyErr_NoMemory();
+        Py_XDECREF(path);
         if (!copy) {
-            if (path)
-                PyErr_NoMemory();
             while (i--)
                 PyMem_RawFree((char *)fresh->paths[i]);
             PyMem_RawFree(fresh);
             return -1;
         }
-        fresh->paths[i] = strcpy(copy, path);
     }
     fresh->count = count;
     fresh->outdated = libraries;

@@ -42,8 +42,12 @@ int op_flops_keep(op_result *r, int64_t *flops) {
     }
     spread(&r->columns, covered, flops, flops + n);
     free(covered);
-    free(r->flops);
-    r->flops = flops;
+    if (r->flops) { /* the caller may still read it */
+        memcpy(r->flops, flops, 2 * n * sizeof *flops);
+        free(flops);
+    } else {
+        r->flops = flops;
+    }
     return OP_OK;
 }
 

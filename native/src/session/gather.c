@@ -90,14 +90,17 @@ static void release(gathered *g) {
 
 /* A thread that ended left its name behind; the caller names the living ones. */
 static void name_threads(op_result *r) {
-    for (uint32_t i = 0; i < r->thread_count; i++)
-        for (op_thread *t = self->threads; t; t = t->link)
-            if (t->index == r->threads[i].index) {
-                memcpy(r->threads[i].name, t->name, sizeof t->name);
-                if (t->torch_thread)
-                    r->threads[i].torch_thread = t->torch_thread;
-                break;
-            }
+    const op_thread *t = self->threads; /* newest first: the result's threads from the last on */
+    for (uint32_t i = r->thread_count; i-- > 0;) {
+        op_thread_info *thread = &r->threads[i];
+        while (t && t->index > thread->index)
+            t = t->link;
+        if (!t || t->index != thread->index)
+            continue;
+        memcpy(thread->name, t->name, sizeof t->name);
+        if (t->torch_thread)
+            thread->torch_thread = t->torch_thread;
+    }
 }
 
 static void count_losses(uint32_t window, op_stats *stats) {

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/record.h"
+#include "sources/call.h"
 #include "sources/counters.h"
 #include "sources/malloc_watch.h"
 #include "sources/unwinding.h"
@@ -112,12 +113,23 @@ uint64_t op_thread_drops(uint32_t window) {
     return dropped;
 }
 
+void op_thread_drop(op_thread *t) {
+    if (!is_told(t->dropped + 1)) {
+        __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
+        return;
+    }
+    pthread_mutex_lock(&self->lock);
+    if (t->window == op_recording())
+        count_drop(t);
+    pthread_mutex_unlock(&self->lock);
+}
+
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
     op_thread *t = op_self;
     if (t == &gone)
         return NULL;
-    if (t && t->window == window && t->exhausted && !is_told(t->dropped + 1)) {
-        __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
+    if (t && t->window == window && t->exhausted) {
+        op_thread_drop(t);
         return NULL;
     }
     /* A thread cancelled while it writes or waits would never release the lock. */
@@ -136,12 +148,9 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
     return ready ? t : NULL;
 }
 
-static void discard(op_thread *t) {
-    for (op_thread **link = &self->threads; *link; link = &(*link)->link)
-        if (*link == t) {
-            *link = t->link;
-            break;
-        }
+static void discard(op_thread **link) {
+    op_thread *t = *link;
+    *link = t->link;
     if (t->contexts) {
         *(void **)t->contexts = self->spare_contexts;
         self->spare_contexts = t->contexts;
@@ -175,19 +184,33 @@ static void at_thread_exit(void *value) {
     if (t->window == 0 || (t->window != op_open_window() && t->window != self->stopping)) {
         t->window = 0;
         op_chunks_drop_stale(t);
-        discard(t);
+        op_thread **link = &self->threads;
+        while (*link != t)
+            link = &(*link)->link;
+        discard(link);
     }
     pthread_mutex_unlock(&self->lock);
 }
 
-/* After a window's columns were built. */
+/* For a thread that ended: nobody ends its open records any more. */
+static void unpin(const op_thread *t) {
+    for (uint32_t i = 0; i < t->depth; i++)
+        if (t->stack[i].event)
+            t->stack[i].chunk->open = 0;
+    for (uint32_t i = 0; t->call_window == t->window && i < t->call_depth; i++)
+        if (t->calls[i].event)
+            t->calls[i].chunk->open = 0;
+}
+
+/* After a window's columns were built. One pass over threads and chunks, because there may be
+ * thousands. */
 void op_thread_release_window(uint32_t window) {
-    for (op_thread *t = self->threads, *next; t; t = next) {
-        next = t->link;
-        if (t->dead) {
-            t->window = 0;
-            op_chunks_drop_stale(t);
-            discard(t);
+    for (op_thread **link = &self->threads; *link;) {
+        if ((*link)->dead) {
+            unpin(*link);
+            discard(link);
+        } else {
+            link = &(*link)->link;
         }
     }
     op_chunks_release(window);

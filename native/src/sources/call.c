@@ -15,8 +15,10 @@ bool op_calls_grow(op_thread *t, uint32_t window) {
         return true;
     uint32_t capacity = t->call_capacity ? t->call_capacity * 2 : FIRST_CALLS;
     op_call *bigger = op_realloc(t->calls, capacity * sizeof *bigger);
-    if (!bigger)
+    if (!bigger) {
+        op_thread_drop(t);
         return false;
+    }
     t->calls = bigger;
     t->call_capacity = capacity;
     return true;

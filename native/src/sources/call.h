@@ -35,7 +35,7 @@ typedef struct op_lines {
 
 extern op_lines op_lines_noted;
 
-/* Makes room for one more call; false: no memory, the call is not noted. Forgets earlier windows. */
+/* Makes room for one more call; false: no memory, which is counted. Forgets earlier windows. */
 bool op_calls_grow(op_thread *t, uint32_t window);
 /* Ends a call that is not the innermost one. */
 void op_call_end_deeper(op_thread *t, const void *code);
@@ -65,7 +65,11 @@ static inline void op_call_begin(op_thread *t, const void *code, uint32_t name, 
     if (__builtin_expect(t->call_depth == t->call_capacity, 0) && !op_calls_grow(t, t->call_window))
         return;
     op_call *call = op_call_push(t, code);
-    if (__builtin_expect(call->depth > UINT16_MAX || op_thread_ready(t->call_window, 0) != t, 0))
+    if (__builtin_expect(call->depth > UINT16_MAX, 0)) {
+        op_thread_drop(t);
+        return;
+    }
+    if (__builtin_expect(op_thread_ready(t->call_window, 0) != t, 0))
         return;
     op_event *e = t->next;
     op_chunk *c = t->chunk;

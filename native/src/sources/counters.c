@@ -9,6 +9,7 @@
 
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 static op_collector *const self = &op_the_collector;
 
@@ -39,10 +40,16 @@ typedef struct start {
     uint64_t values[OP_COUNTERS_MAX];
 } start;
 
+/* All counters share one inode, so each is told apart by the kernel's own number for it. */
+typedef struct opened {
+    int fd;
+    uint64_t id;
+} opened;
+
 struct op_counters {
-    pthread_mutex_t lock; /* of the descriptors */
-    int fds[OP_COUNTERS_MAX];
-    uint32_t count; /* of the descriptors; 0: closed, or refused */
+    pthread_mutex_t lock; /* of `open` and `count` */
+    opened open[OP_COUNTERS_MAX];
+    uint32_t count; /* of the open ones; 0: closed, or refused */
     uint32_t keys[OP_COUNTERS_MAX];
     uint32_t capacity; /* of `starts` */
     start *starts;     /* one per place in the thread's stack of open records */
@@ -69,17 +76,32 @@ static int open_counter(uint32_t counter) {
     return op_perf_event_open(&attributes, PERF_FLAG_FD_CLOEXEC);
 }
 
-static void close_all(const int *fds, uint32_t count) {
-    while (count--)
-        close(fds[count]);
+/* The program may have closed the descriptor, and its own file may have the number since. */
+static bool is_ours(const opened *o) {
+    uint64_t id;
+    return ioctl(o->fd, PERF_EVENT_IOC_ID, &id) == 0 && id == o->id;
 }
 
-static bool open_all(int *fds, const uint32_t *counters, uint32_t count) {
+/* Whether all were still there. */
+static bool close_all(const opened *open, uint32_t count) {
+    bool are_ours = true;
+    while (count--) {
+        if (is_ours(&open[count]))
+            close(open[count].fd);
+        else
+            are_ours = false;
+    }
+    return are_ours;
+}
+
+static bool open_all(opened *open, const uint32_t *counters, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        fds[i] = open_counter(counters[i]);
-        if (fds[i] < 0) {
+        open[i] = (opened){.fd = open_counter(counters[i])};
+        if (open[i].fd < 0 || ioctl(open[i].fd, PERF_EVENT_IOC_ID, &open[i].id) != 0) {
             int error = errno;
-            close_all(fds, i);
+            if (open[i].fd >= 0)
+                close(open[i].fd);
+            close_all(open, i);
             errno = error;
             return false;
         }
@@ -87,9 +109,9 @@ static bool open_all(int *fds, const uint32_t *counters, uint32_t count) {
     return true;
 }
 
-static bool read_all(const int *fds, uint32_t count, uint64_t *values) {
+static bool read_all(const opened *open, uint32_t count, uint64_t *values) {
     for (uint32_t i = 0; i < count; i++)
-        if (read(fds[i], &values[i], sizeof *values) != sizeof *values)
+        if (!is_ours(&open[i]) || read(open[i].fd, &values[i], sizeof *values) != sizeof *values)
             return false;
     return true;
 }
@@ -97,17 +119,17 @@ static bool read_all(const int *fds, uint32_t count, uint64_t *values) {
 int op_counter_refusal(uint32_t counter) {
     if (counter >= DEFINITIONS)
         return EINVAL;
-    int fd = open_counter(counter);
-    if (fd < 0)
+    opened open;
+    if (!open_all(&open, &counter, 1))
         return errno;
     uint64_t value;
-    bool counts = read_all(&fd, 1, &value);
-    close(fd);
+    bool counts = read_all(&open, 1, &value);
+    close_all(&open, 1);
     return counts ? 0 : EBUSY;
 }
 
 static int choose(const uint32_t *counters, uint32_t count) {
-    int fds[OP_COUNTERS_MAX];
+    opened open[OP_COUNTERS_MAX];
     uint64_t values[OP_COUNTERS_MAX];
     if (op_open_window())
         return op_error_set(OP_EBUSY, "a window is open: its counters cannot change");
@@ -118,11 +140,11 @@ static int choose(const uint32_t *counters, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         if (counters[i] >= DEFINITIONS)
             return op_error_set(OP_EIO, "counter %u does not exist", counters[i]);
-    if (count && !open_all(fds, counters, count))
+    if (count && !open_all(open, counters, count))
         return op_error_errno("%u counters at once", count);
-    bool counts = count == 0 || read_all(fds, count, values);
+    bool counts = count == 0 || read_all(open, count, values);
     if (count)
-        close_all(fds, count);
+        close_all(open, count);
     if (!counts)
         return op_error_set(OP_EIO, "%u counters at once: the processor has no room for them", count);
     for (uint32_t i = 0; i < count; i++) {
@@ -169,7 +191,7 @@ static void enter_window(op_thread *t, uint32_t window) {
         if (!t->counters)
             t->counters = create();
         op_counters *c = t->counters;
-        if (c && open_all(c->fds, chosen, op_counts()))
+        if (c && open_all(c->open, chosen, op_counts()))
             be_open(c);
         else
             self->uncounted++;
@@ -180,7 +202,7 @@ static void enter_window(op_thread *t, uint32_t window) {
 /* Returns how many counters it read; 0: closed, refused or failed. */
 static uint32_t read_here(op_counters *c, uint64_t *values) {
     pthread_mutex_lock(&c->lock);
-    uint32_t count = c->count && read_all(c->fds, c->count, values) ? c->count : 0;
+    uint32_t count = c->count && read_all(c->open, c->count, values) ? c->count : 0;
     pthread_mutex_unlock(&c->lock);
     return count;
 }
@@ -237,7 +259,8 @@ void op_counters_close(op_counters *c) {
     if (!c)
         return;
     pthread_mutex_lock(&c->lock);
-    close_all(c->fds, c->count);
+    if (!close_all(c->open, c->count))
+        self->uncounted++;
     c->count = 0;
     pthread_mutex_unlock(&c->lock);
 }
@@ -254,7 +277,7 @@ void op_counters_free(op_counters *c) {
 void op_counters_abandon(op_counters *c) {
     if (!c)
         return;
-    close_all(c->fds, c->count);
+    close_all(c->open, c->count);
     free(c->starts);
     free(c);
 }

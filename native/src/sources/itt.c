@@ -62,7 +62,7 @@ static uint32_t source_of(itt_domain *domain) {
     return owner_of(domain) == TORCH ? OP_INJECTED_TORCH : OP_INJECTED_ITT;
 }
 
-/* Whether the open window accepts events of this domain. */
+/* Whether the open window accepts events of this domain now. */
 static bool is_accepted(itt_domain *domain) { return op_accepts(source_of(domain)); }
 
 static op_slot begin_in(itt_domain *domain, itt_string *name) {
@@ -71,14 +71,15 @@ static op_slot begin_in(itt_domain *domain, itt_string *name) {
     op_fields fields;
     put_domain(&fields, domain);
     uint32_t words = op_fields_close(&fields);
-    if (!op_thread_ready(op_recording(), words + ROOM_FOR_METADATA))
+    uint32_t window = op_recording();
+    if (!window || !op_thread_ready(window, words + ROOM_FOR_METADATA))
         return (op_slot){0};
     return op_begin_unwound(name_id(name), OP_ITT, OP_SCOPE_USER, 0, fields.words, words);
 }
 
 static void task_begin(itt_domain *domain, itt_id task, itt_id parent, itt_string *name) {
     (void)parent;
-    op_range_stack *p = is_accepted(domain) ? op_range_stack_add(domain) : NULL;
+    op_range_stack *p = op_tracks(source_of(domain)) ? op_range_stack_add(domain) : NULL;
     if (!p)
         return;
     memcpy(p->id, &task, sizeof p->id);
@@ -87,7 +88,7 @@ static void task_begin(itt_domain *domain, itt_id task, itt_id parent, itt_strin
 
 static void task_end(itt_domain *domain) {
     op_range_stack ended;
-    if (op_accepts_ends(source_of(domain)) && op_range_stack_take(domain, &ended))
+    if (op_tracks(source_of(domain)) && op_range_stack_take(domain, &ended))
         op_end(&ended.slot);
 }
 

@@ -67,7 +67,8 @@ static void *hook_realloc(void *old, size_t n) {
 
 static void *hook_reallocarray(void *old, size_t n, size_t size) {
     give_back(old);
-    return taken(reallocarray(old, n, size), n * size);
+    void *block = reallocarray(old, n, size);
+    return block || (n && size) ? taken(block, n * size) : block;
 }
 
 static int hook_posix_memalign(void **out, size_t to, size_t n) {
@@ -217,8 +218,9 @@ static void read_dynamic(library *l, const ElfW(Dyn) * dynamic) {
 
 /* Skips the loader and the kernel's page. The C library defines the family, so it does not import
  * it. */
-static bool is_watched(const char *name) {
-    return strstr(name, "/ld-") == NULL && strstr(name, "linux-vdso") == NULL;
+static bool is_watched(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return strncmp(name, "ld-", 3) != 0 && strncmp(name, "linux-vdso", 10) != 0;
 }
 
 typedef struct pass {

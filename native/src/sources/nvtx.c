@@ -27,24 +27,24 @@ static int push(op_nvtx_domain *d, uint32_t name, const nvtx_attributes *a) {
 
 static int pop(op_nvtx_domain *d) {
     op_range_stack ended;
-    if (!op_accepts_ends(OP_INJECTED_NVTX) || !op_range_stack_take(op_nvtx_domain_of(d), &ended))
+    if (!op_tracks(OP_INJECTED_NVTX) || !op_range_stack_take(op_nvtx_domain_of(d), &ended))
         return NVTX_NO_TRACKING;
     op_end(&ended.slot);
     return (int)ended.level;
 }
 
 static int domain_push(op_nvtx_domain *d, const nvtx_attributes *a) {
-    return a && op_accepts(OP_INJECTED_NVTX) ? push(d, op_nvtx_message(a), a) : NVTX_NO_TRACKING;
+    return a && op_tracks(OP_INJECTED_NVTX) ? push(d, op_nvtx_message(a), a) : NVTX_NO_TRACKING;
 }
 
 static int core_push(const nvtx_attributes *a) { return domain_push(NULL, a); }
 
 static int core_push_a(const char *message) {
-    return op_accepts(OP_INJECTED_NVTX) ? push(NULL, op_nvtx_text(message), NULL) : NVTX_NO_TRACKING;
+    return op_tracks(OP_INJECTED_NVTX) ? push(NULL, op_nvtx_text(message), NULL) : NVTX_NO_TRACKING;
 }
 
 static int core_push_w(const wchar_t *message) {
-    return op_accepts(OP_INJECTED_NVTX) ? push(NULL, op_nvtx_wide(message), NULL) : NVTX_NO_TRACKING;
+    return op_tracks(OP_INJECTED_NVTX) ? push(NULL, op_nvtx_wide(message), NULL) : NVTX_NO_TRACKING;
 }
 
 static int core_pop(void) { return pop(NULL); }
@@ -61,7 +61,7 @@ static uint64_t start(op_nvtx_domain *d, uint32_t name, const nvtx_attributes *a
 }
 
 static void end(uint64_t number) {
-    if (!op_accepts_ends(OP_INJECTED_NVTX))
+    if (!op_tracks(OP_INJECTED_NVTX))
         return;
     op_slot slot = op_nvtx_started_take(number);
     op_end(&slot);

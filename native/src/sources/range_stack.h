@@ -20,8 +20,9 @@ static inline bool op_accepts(uint32_t injected) {
     return op_recording() && (__atomic_load_n(&op_accepted, __ATOMIC_RELAXED) & injected);
 }
 
-/* An accepted range may also end while the window is paused. */
-static inline bool op_accepts_ends(uint32_t injected) {
+/* Also while the window is paused: an accepted range may end then, and the end of a range that begins
+ * then must not be taken for that of the range around it. */
+static inline bool op_tracks(uint32_t injected) {
     return op_open_window() && (__atomic_load_n(&op_accepted, __ATOMIC_RELAXED) & injected);
 }
 
