@@ -99,6 +99,7 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
         experiment = _Experiment(
             sides=sides,
             kept=kept,
+            died_before=len(kept.deaths()),
             head=head,
             request=request,
             top=top,
@@ -111,10 +112,15 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Experiment:
-    """Both prepared sides, and the store of their measurements."""
+    """Both prepared sides, and the store of their measurements.
+
+    Attributes:
+        died_before: How many processes died before this start.
+    """
 
     sides: Sides
     kept: Kept
+    died_before: int
     head: Head
     request: Request
     top: Path
@@ -124,11 +130,14 @@ class _Experiment:
         """Try both sides, measure and judge them, and measure the flagged tests again."""
         settings, began = self.request.settings, time.monotonic()
         tried, usual = self._tried(worktree)
-        patience = self.request.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (time.monotonic() - began))
+        took_s = time.monotonic() - began
         sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = list(timed(readings_by_test(*tried), settings=TimeSettings()))
         _refuse_failures(tried[0][0], node_ids)
         left_out = [_without(side[0], node_ids) for side in tried]
+        patience = self.request.timeout or default_timeout(
+            took_s, max_time=self.kept.plan.max_time, tests=len(node_ids)
+        )
         self.watcher.tell(self._headline(len(node_ids)))
         base, head = self._round(_FIRST, node_ids, sides=sides, timeout=patience) if node_ids else ([], [])
         runs = _with_tests(base, left_out[0]), _with_tests(head, left_out[1])
@@ -219,7 +228,8 @@ class _Experiment:
 
     def _bury(self, death: Death) -> None:
         self.kept.bury(death)
-        died = [one for one in self.kept.deaths() if (one.round, one.side) == (death.round, death.side)]
+        since = self.kept.deaths()[self.died_before :]
+        died = [one for one in since if (one.round, one.side) == (death.round, death.side)]
         if len(died) > _MOST_DEATHS:
             raise ExperimentError(f"{len(died)} processes of the {death.side} died; the last: {death.how}")
         self.watcher.tell(f"process {death.index + 1} ({death.side}) died and is run again: {death.how}")
@@ -266,6 +276,17 @@ class _Experiment:
             yield f"processes that died and were run again: {sides}"
         if self.kept.plan.base == self.head.key:
             yield "base and head are the same code: this only shows how quiet the machine is"
+
+
+def default_timeout(took_s: float, *, max_time: float, tests: int) -> float:
+    """The seconds after which a process counts as hung.
+
+    Args:
+        took_s: How long the uncounted processes took together. The machine may have been quiet.
+        max_time: How long each test may wait for a quiet machine, twice: see `Plan`.
+        tests: How many tests a process has.
+    """
+    return max(_LEAST_PATIENCE_S, _PATIENCE * took_s) + 2 * max_time * tests
 
 
 @contextlib.contextmanager

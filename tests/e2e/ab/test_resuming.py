@@ -1,5 +1,6 @@
 """An A/B resumes after an interruption, and measures more on a disturbed machine."""
 
+import json
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from e2e.ab.experiments import DISTURBING, ab, experiments, nothing_left
 from e2e.project import Project
 
+from pytest_opprof.experiment.interleave import Side
 from pytest_opprof.results.files import read_run, write_run
 
 
@@ -36,14 +38,23 @@ def test_interrupted_measurements_are_kept_and_resumed(project: Project, tmp_pat
     other = ab(project, "HEAD", f"--resume={kept.name}", "--seed=6", env=counted)
     assert (other.code, "has another seed" in other.stderr) == (2, True)
     before = {path.name: path.stat().st_mtime_ns for path in kept.glob("first-*.json.gz")}
+    # As many processes as may die did so before the interruption, and another one does now.
+    (death,) = json.loads((kept / "deaths.json").read_text())
+    many = [{**death, "side": side} for side in Side for _ in range(3)]
+    (kept / "deaths.json").write_text(json.dumps(many))
+    (tmp_path / "counted-once").unlink()
     # no machine is so quiet
-    second = ab(project, "HEAD", f"--resume={kept.name}", "-v", "--max-noise=0%", env=counted)
+    second = ab(
+        project, "HEAD", f"--resume={kept.name}", "-v", "--max-noise=0%", env=counted | {"KILLED_AT": "12"}
+    )
     assert second.code == 1
     second.lines.fnmatch_lines(["test_other *INCONCLUSIVE *its base differs from itself by *"])
     after = {path.name: path.stat().st_mtime_ns for path in kept.glob("first-*.json.gz")}
     assert len(after) == 16
     assert all(after[path] == before[path] for path in before), "not measured again"
-    assert "processes that died and were run again: 1 of the" in second.stdout
+    second.lines.fnmatch_lines(
+        ["processes that died and were run again: [34] of the base and [34] of the head"]
+    )
     assert "base and head are the same code" in second.stdout
     again = ab(project, "HEAD", f"--resume={kept.name}", env=counted)
     assert (again.code, "it is finished" in again.stderr) == (2, True)
