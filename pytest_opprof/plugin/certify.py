@@ -22,7 +22,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_opprof.capture.replay import Replay
-from pytest_opprof.children import send, started
+from pytest_opprof.children import Tether, send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
@@ -263,7 +263,7 @@ def _fresh_process(
     Raises:
         OSError: It cannot be started.
     """
-    with Place("certify") as place:
+    with Place("certify") as place, Tether() as tether:
         folder = place.folder
         known, tests = folder / "first.json", folder / "tests.json"
         tests.write_text(json.dumps(node_ids), encoding="ascii")
@@ -281,8 +281,10 @@ def _fresh_process(
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
+                pass_fds=(place.lock, tether.end),
             )
             try:
+                tether.tie(process)
                 yield _FreshProcess(folder=folder, number=number, process=process)
             finally:
                 is_cut_short = process.poll() is None
