@@ -112,7 +112,8 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.report.ab import ab_lines
     from pytest_opprof.units import parse_percent
 
-    fail_on = Project.here().fail_on(args.fail_on)
+    project = Project.here()
+    fail_on = project.fail_on(args.fail_on)
     verbosity = args.verbose - args.quiet
     _check_between("--processes", args.processes, _LEAST_PROCESSES, _MOST_PROCESSES)
     _check_between("--steps", args.steps, 1, _MOST_STEPS)
@@ -134,7 +135,12 @@ def run(args: argparse.Namespace) -> int:
         ),
     )
     with terminated_as_interrupted():
-        comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.given, is_quiet=verbosity < 0))
+        comparison = run_ab(
+            request,
+            folder=Path.cwd(),
+            root=project.folder.parent,
+            watcher=_Terminal(args.given, is_quiet=verbosity < 0),
+        )
     # Neither a file that cannot be written nor a reader that goes away loses the long measurement.
     try:
         if args.output is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
+from pytest_opprof.cli.project import Project
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
@@ -60,12 +61,11 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: There is no such trace, or it cannot be served.
     """
-    from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.baselines.keys import TRACES
     from pytest_opprof.baselines.viewing import Side
     from pytest_opprof.traces.merged import merge_files
 
-    folder = args.traces or project_folder(Path.cwd()) / TRACES
+    folder = args.traces or Project.here().folder / TRACES
     files = _files(args, folder, Side(args.side))
     if len(files) > 1:
         base, head = files

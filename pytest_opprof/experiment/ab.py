@@ -54,11 +54,12 @@ class Watcher(Protocol):
         """Say that the experiment was interrupted and its measurements are kept."""
 
 
-def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeComparison:
+def run_ab(request: Request, *, folder: Path, root: Path, watcher: Watcher) -> TimeComparison:
     """Measure both sides, judge them, and confirm the flagged tests; notes count the processes that died.
 
     Args:
         folder: The user's folder: pytest starts there, and in its counterpart in the base.
+        root: The project's folder, whose ``.opprof`` keeps the measurements and traces.
 
     Raises:
         UsageError: There is no such base, nothing to resume, or the timeout is invalid.
@@ -69,9 +70,9 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
     top, head = top_folder(folder), head_of(folder)
     base = base_of(request.base, head, folder=folder)
     prefix = git(folder, "rev-parse", "--show-prefix").strip("\n")
-    kept = kept_for(request, top=top, base=base, head=head, prefix=prefix)
+    kept = kept_for(request, root=root, base=base, head=head, prefix=prefix)
     if request.resume:
-        watcher.tell(f"resuming {kept.name}; unfinished: {resumable(top)}")
+        watcher.tell(f"resuming {kept.name}; unfinished: {resumable(root)}")
     with (
         kept.held(),
         _told_when_cut_short(kept, watcher),
@@ -103,6 +104,7 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
             head=head,
             request=request,
             top=top,
+            root=root,
             watcher=watcher,
         )
         comparison = experiment.compared(worktree)
@@ -124,6 +126,7 @@ class _Experiment:
     head: Head
     request: Request
     top: Path
+    root: Path
     watcher: Watcher
 
     def compared(self, worktree: Worktree) -> TimeComparison:
@@ -147,7 +150,7 @@ class _Experiment:
             again = self._round(_CONFIRM, comparison.flagged, sides=sides, timeout=patience)
             comparison = compare_times(*runs, settings=settings, policy=policy, confirmation=again)
         traces = keep_pairs(
-            comparison, base=self.sides.base.traces, head=self.sides.head.traces, top=self.top
+            comparison, base=self.sides.base.traces, head=self.sides.head.traces, root=self.root
         )
         return replace(comparison, notes=(*comparison.notes, *self._notes(), *traces))
 

@@ -15,19 +15,19 @@ from pytest_opprof.results.names import trace_stem
 _MOST_TOLD: Final = 10
 
 
-def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, top: Path) -> Iterator[str]:
+def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, root: Path) -> Iterator[str]:
     """Keep base's and head's traces of each test that regressed, in its time or by an exact gate.
 
     Args:
         base: The folder of the base's traces.
         head: The folder of the head's traces; those that are kept are moved.
-        top: The head's work tree.
+        root: The project's folder.
 
     Yields:
         Sentences that say where the traces are, or why there are none.
     """
     regressed = [test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED]
-    pairs = project_pairs(top, budget=DEFAULT_BUDGET)
+    pairs = project_pairs(root, budget=DEFAULT_BUDGET)
     told = []
     for node_id in regressed:
         ours = _last_trace(head, node_id)

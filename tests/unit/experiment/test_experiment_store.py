@@ -60,7 +60,7 @@ def test_another_interpreter_does_not_resume(tmp_path: Path) -> None:
 
     def resumed(name: str) -> Kept:
         request = Request(base="main", arguments=PLAN.arguments, resume=name)
-        return kept_for(request, top=tmp_path, base=PLAN.base, head=head, prefix=PLAN.prefix)
+        return kept_for(request, root=tmp_path, base=PLAN.base, head=head, prefix=PLAN.prefix)
 
     other = begin(tmp_path, replace(plan, interpreter="/elsewhere/python"), now=NOW)
     with pytest.raises(UsageError, match="that experiment has another interpreter: leave out --resume"):
