@@ -14,7 +14,7 @@ from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
 from pytest_opprof.compare.timing.comparison import TimeComparison, TimeSettings
 from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.compare.timing.samples import readings_by_test, short_of_undisturbed, timed
-from pytest_opprof.compare.timing.verdicts import control_of
+from pytest_opprof.compare.timing.verdicts import noise_of
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, changed_since, head_of
 from pytest_opprof.experiment.experiment_store import Death, Kept, resumable
@@ -256,18 +256,15 @@ class _Experiment:
         self, name: str, runs: dict[Side, list[Run]], done: int, total: int, *, began: float, measured: int
     ) -> Progress:
         elapsed = time.monotonic() - began
-        noise_ppm = None
-        if all(runs.values()):
-            tests = readings_by_test(runs[Side.BASE], runs[Side.HEAD])
-            control, _ = control_of(timed(tests, settings=TimeSettings()), settings=TimeSettings())
-            noise_ppm = control.noise_ppm
+        tests = readings_by_test(runs[Side.BASE], runs[Side.HEAD])
+        noise = noise_of(timed(tests, settings=TimeSettings()))
         return Progress(
             round="confirmation" if name == _CONFIRM else "",
             done=done,
             total=total,
             elapsed_s=elapsed,
             left_s=elapsed / measured * (total - done) if measured else None,
-            noise_ppm=noise_ppm,
+            noise_ppm=max(noise.values(), default=None),
         )
 
     def _notes(self) -> Iterator[str]:
