@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -54,12 +54,20 @@ class Watcher(Protocol):
         """Say that the experiment was interrupted and its measurements are kept."""
 
 
-def run_ab(request: Request, *, folder: Path, root: Path, watcher: Watcher) -> TimeComparison:
+def run_ab(
+    request: Request,
+    *,
+    folder: Path,
+    root: Path,
+    watcher: Watcher,
+    deliver: Callable[[TimeComparison], object],
+) -> TimeComparison:
     """Measure both sides, judge them, and confirm the flagged tests; notes count the processes that died.
 
     Args:
         folder: The user's folder: pytest starts there, and in its counterpart in the base.
         root: The project's folder, whose ``.opprof`` keeps the measurements and traces.
+        deliver: Gets the result. If it raises, the experiment can be resumed, which judges again.
 
     Raises:
         UsageError: There is no such base, nothing to resume, or the timeout is invalid.
@@ -108,6 +116,7 @@ def run_ab(request: Request, *, folder: Path, root: Path, watcher: Watcher) -> T
             watcher=watcher,
         )
         comparison = experiment.compared(worktree)
+        deliver(comparison)
         kept.finish()
     return comparison
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from e2e.ab.experiments import DISTURBING, ab, experiments, nothing_left
+from e2e.ab.experiments import DISTURBING, NOT_BY_TIME, ab, experiments, nothing_left
 from e2e.project import Project
 
 from pytest_opprof.experiment.interleave import Side
@@ -109,3 +109,24 @@ def test_resume_finds_the_newest_same_plan_from_a_subfolder(project: Project, tm
     assert len(quiet.stdout.splitlines()) == 1
     assert len(experiments(project)) == 1
     assert nothing_left(project)
+
+
+@pytest.mark.slow
+def test_a_result_that_cannot_be_written_is_judged_again_without_measuring(
+    project: Project, tmp_path: Path
+) -> None:
+    in_the_way = f"    import os; os.makedirs({str(tmp_path / 'ab.json')!r}, exist_ok=True)\n"
+    project.write("tests/test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it():\n" + in_the_way)
+    project.commit()
+    options = ("HEAD", "tests", "--processes=8", "--steps=1", "--max-time=0", *NOT_BY_TIME)
+    first = ab(project, *options, "-o", str(tmp_path / "ab.json"))
+    assert (first.code, "cannot be written: it is a folder" in first.stderr) == (5, True)
+    first.lines.fnmatch_lines(["test_it *PASS*"])
+    (kept,) = experiments(project)
+    assert f"resume with: opprof ab --resume={kept.name} HEAD" in first.stderr
+    before = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.json.gz")}
+    second = ab(project, *options, f"--resume={kept.name}", "-o", str(tmp_path / "other.json"))
+    assert second.code == 0
+    assert (tmp_path / "other.json").exists()
+    assert {path.name: path.stat().st_mtime_ns for path in kept.glob("*.json.gz")} == before
+    assert (kept / "finished").exists()
