@@ -54,6 +54,10 @@ class Watcher(Protocol):
         """Say that the experiment was interrupted and its measurements are kept."""
 
 
+class _HeadChangedError(ExperimentError):
+    """What was measured is of other files, so the experiment cannot be resumed."""
+
+
 def run_ab(
     request: Request,
     *,
@@ -100,7 +104,7 @@ def run_ab(
             locks=(worktree.lock, place.lock),
         )
         if changed := changed_since(head, top):
-            raise ExperimentError(
+            raise _HeadChangedError(
                 f"`{kept.plan.setup}` changed the head's files: {changed}. Start again; if it changes them "
                 "each time, --setup must not do that"
             )
@@ -249,7 +253,7 @@ class _Experiment:
     def _check_head(self) -> None:
         """Refuse to go on if the head's files changed."""
         if changed := changed_since(self.head, self.top):
-            raise ExperimentError(
+            raise _HeadChangedError(
                 f"the head's files changed during the experiment: {changed}. Start again, and do not edit "
                 "them until it ends"
             )
@@ -302,11 +306,11 @@ def default_timeout(took_s: float, *, max_time: float, tests: int) -> float:
 def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
     try:
         yield
-    except BaseException:
-        if kept.done:
-            watcher.unfinished(kept)
-        else:
+    except BaseException as error:
+        if not kept.done:
             kept.discard()
+        elif not isinstance(error, _HeadChangedError):
+            watcher.unfinished(kept)
         raise
 
 
