@@ -201,7 +201,7 @@ class _Experiment:
         began, done, measured = time.monotonic(), 0, 0
 
         def told(*, is_over: bool = False) -> None:
-            total = done if is_over else max(planned, (done // BLOCK + 1) * BLOCK)
+            total = done if is_over else planned if done < planned else len(order)
             self.watcher.progress(self._progress(name, runs, done, total, began=began, measured=measured))
 
         for done, turn in enumerate(order):

@@ -222,8 +222,13 @@ def unfinished(root: Path) -> Iterator[Kept]:
 
 def resumable(root: Path) -> str:
     """The unfinished experiments in words, such as ``20261125-101500-1a2b (5 of 24 processes)``."""
-    found = [f"{kept.name} ({kept.done} of {2 * kept.plan.processes} processes)" for kept in unfinished(root)]
-    return ", ".join(found) or "none"
+    return ", ".join(f"{kept.name} ({_progress(kept)})" for kept in unfinished(root)) or "none"
+
+
+def _progress(kept: Kept) -> str:
+    """How far it is: a confirmation, and more processes on a busy machine, come after the planned ones."""
+    planned = 2 * kept.plan.processes
+    return f"{kept.done} of {planned} processes" if kept.done < planned else f"{kept.done} processes"
 
 
 def named(root: Path, name: str) -> Kept:
