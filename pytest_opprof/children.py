@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from subprocess import Popen
 from threading import Event, Lock, Thread
-from typing import Any, Final
+from typing import Any, Final, Self
 
 _kill_group: Final[Any] = getattr(os, "killpg", None)  # Windows has none
 
@@ -52,6 +52,35 @@ def started(command: Sequence[str], **options: Any) -> Popen[Any]:
     if faults:
         raise faults[0]
     return made[0]
+
+
+class Tether:
+    """A context manager that ends a `started` process and its group if this process dies, even by SIGKILL.
+
+    It inherits one end of a pipe. Only this process has the other end, and the kernel signals the group when
+    that is closed: a process that measures needs no thread for this. Only Linux can do it.
+
+    Attributes:
+        end: The descriptor for it to inherit.
+    """
+
+    def __enter__(self) -> Self:
+        self.end, self._ours = os.pipe()
+        return self
+
+    def tie(self, process: Popen[Any]) -> None:
+        """Tie a process that inherited `end`."""
+        import fcntl  # noqa: PLC0415  # Windows has none
+
+        if hasattr(fcntl, "F_SETSIG"):
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self.end, fcntl.F_SETOWN, -process.pid)
+                fcntl.fcntl(self.end, fcntl.F_SETSIG, signal.SIGKILL)
+                fcntl.fcntl(self.end, fcntl.F_SETFL, os.O_ASYNC)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.end)
+        os.close(self._ours)
 
 
 def send(process: Popen[Any], kind: signal.Signals) -> None:

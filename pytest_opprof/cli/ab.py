@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import Project
 from pytest_opprof.cli.terminated import terminated_as_interrupted
-from pytest_opprof.errors import UsageError
+from pytest_opprof.errors import OpprofError, UsageError
 
 if TYPE_CHECKING:
+    from pytest_opprof.compare.timing.comparison import TimeComparison
     from pytest_opprof.experiment.experiment_store import Kept
     from pytest_opprof.experiment.progress import Progress
 
@@ -106,9 +107,11 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.experiment.ab import run_ab
     from pytest_opprof.experiment.request import Request
     from pytest_opprof.report.ab import ab_lines
+    from pytest_opprof.results.files import check_writable
     from pytest_opprof.units import parse_percent
 
-    fail_on = Project.here().fail_on(args.fail_on)
+    project = Project.here()
+    fail_on = project.fail_on(args.fail_on)
     verbosity = args.verbose - args.quiet
     _check_between("--processes", args.processes, _LEAST_PROCESSES, _MOST_PROCESSES)
     _check_between("--steps", args.steps, 1, _MOST_STEPS)
@@ -129,14 +132,26 @@ def run(args: argparse.Namespace) -> int:
             max_noise=parse_percent(args.max_noise, where="--max-noise"),
         ),
     )
+    if args.output is not None:
+        check_writable(args.output)
+
+    def deliver(comparison: TimeComparison) -> None:
+        try:
+            if args.output is not None:
+                write_time_comparison(args.output, comparison)
+        except OpprofError:
+            print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
+            raise
+
     with terminated_as_interrupted():
-        comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.given, is_quiet=verbosity < 0))
-    # Neither a file that cannot be written nor a reader that goes away loses the long measurement.
-    try:
-        if args.output is not None:
-            write_time_comparison(args.output, comparison)
-    finally:
-        print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
+        comparison = run_ab(
+            request,
+            folder=Path.cwd(),
+            root=project.folder.parent,
+            watcher=_Terminal(args.given, is_quiet=verbosity < 0),
+            deliver=deliver,
+        )
+    print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
     return int(any(fail_on.fails(test.verdict) for test in comparison.tests))
 
 

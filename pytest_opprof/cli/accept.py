@@ -6,6 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pytest_opprof.cli.project import Project
 from pytest_opprof.errors import UsageError
 
 HELP = "let a rise or a missing test pass, and say why"
@@ -31,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Add to the project's accepted values, and say which file to commit."""
     from pytest_opprof.baselines.accepted import accept
-    from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over
     from pytest_opprof.compare.document import read_comparison
     from pytest_opprof.compare.last import last_comparison, refuse_stale
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
     if sum((args.test is not None, args.cause is not None, args.all)) != 1:
         raise UsageError("opprof accept takes one of these: TEST, --cause N, or --all")
-    folder = project_folder(Path.cwd())
+    folder = Project.here().folder
     if args.comparison:
         comparison = read_comparison(args.comparison)
     else:

@@ -17,7 +17,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from pytest_opprof.baselines.folder import project_folder
 from pytest_opprof.baselines.resolve import find_entries, find_run
 from pytest_opprof.baselines.summary import entry_to_document, summaries, summary_to_document
 from pytest_opprof.cli.comparison import compare_now
@@ -237,7 +236,7 @@ class Tools:
             typed = shlex.join(["opprof", "compare", base or "", head, *store, "-o", "compared.json"])
             made = compare_now(*sides, store=self._store, gates=[], renames=[])
             return made, f"{typed}; {ACCEPT} --comparison compared.json", []
-        folder = project_folder(Path.cwd())
+        folder = Project.here().folder
         last = last_comparison(folder)
         try:
             refuse_stale(last, folder.parent)

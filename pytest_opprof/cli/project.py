@@ -40,6 +40,13 @@ class Project:
         return cls(root=section.path.parent, where=str(section.path), values=dict(section.values))
 
     @property
+    def folder(self) -> Path:
+        """Its ``.opprof``, which pytest uses too; without a configuration, the nearest one upwards."""
+        from pytest_opprof.baselines.folder import FOLDER, project_folder
+
+        return self.root / FOLDER if self.where else project_folder(self.root)
+
+    @property
     def store(self) -> str:
         """The URI of its store, relative to `root`."""
         return self._text("opprof_store") or _STORE
@@ -47,14 +54,13 @@ class Project:
     def policy(self, gates: list[str]) -> Policy:
         """The gates of the configuration and of the command line, and the accepted values."""
         from pytest_opprof.baselines.accepted import read_accepted
-        from pytest_opprof.baselines.folder import project_folder
         from pytest_opprof.compare.gates import parse_gate_options
         from pytest_opprof.compare.sessions import Policy
 
         return Policy(
             ini=parse_gate_options(self._lines("opprof_gate"), where="opprof_gate"),
             command_line=parse_gate_options(gates, where="--gate"),
-            accepted=read_accepted(project_folder(Path.cwd())),
+            accepted=read_accepted(self.folder),
         )
 
     def fail_on(self, given: str | None) -> FailOn:

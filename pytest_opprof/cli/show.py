@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import add_store, store_of
+from pytest_opprof.cli.project import Project, add_store, store_of
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import matches
 from pytest_opprof.wording import counted
@@ -50,7 +50,6 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables."""
-    from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.baselines.resolve import find_run, is_path
     from pytest_opprof.compare.last import last_comparison
     from pytest_opprof.compare.timing.document import read_judged
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.results.schema import Contract, contract_of
 
     if args.run is None:
-        _print_comparison(last_comparison(project_folder(Path.cwd())), args, accept=ACCEPT)
+        _print_comparison(last_comparison(Project.here().folder), args, accept=ACCEPT)
         return 0
     path = Path(args.run)
     if is_path(args.run):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
+from pytest_opprof.cli.project import Project
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
@@ -56,11 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve the trace until the page has read it."""
-    from pytest_opprof.baselines.folder import project_folder
     from pytest_opprof.baselines.keys import TRACES
     from pytest_opprof.traces.merged import merge_files
 
-    folder = args.traces or project_folder(Path.cwd()) / TRACES
+    folder = args.traces or Project.here().folder / TRACES
     files = _files(args, folder)
     if len(files) > 1:
         base, head = files

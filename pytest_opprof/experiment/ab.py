@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -15,7 +15,7 @@ from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
 from pytest_opprof.compare.timing.comparison import TimeComparison, TimeSettings
 from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.compare.timing.samples import readings_by_test, short_of_undisturbed, timed
-from pytest_opprof.compare.timing.verdicts import control_of
+from pytest_opprof.compare.timing.verdicts import noise_of
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, changed_since, head_of
 from pytest_opprof.experiment.experiment_store import Death, Kept, resumable
@@ -54,19 +54,32 @@ class Watcher(Protocol):
         """Say that the experiment was interrupted and its measurements are kept."""
 
 
-def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeComparison:
+class _HeadChangedError(ExperimentError):
+    """What was measured is of other files, so the experiment cannot be resumed."""
+
+
+def run_ab(
+    request: Request,
+    *,
+    folder: Path,
+    root: Path,
+    watcher: Watcher,
+    deliver: Callable[[TimeComparison], object],
+) -> TimeComparison:
     """Measure both sides, judge them, and confirm the flagged tests; notes count the processes that died.
 
-    Pytest starts in `folder`, and in its counterpart in the base. Raises `UsageError` without such a base or
-    an experiment to resume, and `ExperimentError` if a side cannot be built or measured.
+    Pytest starts in `folder`, and in its counterpart in the base. The ``.opprof`` in `root` keeps measurements
+    and traces. `deliver` gets the result: if it raises, the experiment can be resumed, which judges again.
+    Raises `UsageError` without such a base or an experiment to resume, and `ExperimentError` if a side cannot
+    be built or measured.
     """
     check_timeout(request.timeout)
     top, head = top_folder(folder), head_of(folder)
     base = base_of(request.base, head, folder=folder)
     prefix = git(folder, "rev-parse", "--show-prefix").strip("\n")
-    kept = kept_for(request, top=top, base=base, head=head, prefix=prefix)
+    kept = kept_for(request, root=root, base=base, head=head, prefix=prefix)
     if request.resume:
-        watcher.tell(f"resuming {kept.name}; unfinished: {resumable(top)}")
+        watcher.tell(f"resuming {kept.name}; unfinished: {resumable(root)}")
     with (
         kept.held(),
         _told_when_cut_short(kept, watcher),
@@ -86,7 +99,7 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
             locks=(worktree.lock, place.lock),
         )
         if changed := changed_since(head, top):
-            raise ExperimentError(
+            raise _HeadChangedError(
                 f"`{kept.plan.setup}` changed the head's files: {changed}. Start again; if it changes them "
                 "each time, --setup must not do that"
             )
@@ -94,35 +107,47 @@ def run_ab(request: Request, *, folder: Path, watcher: Watcher) -> TimeCompariso
         experiment = _Experiment(
             sides=sides,
             kept=kept,
+            died_before=len(kept.deaths()),
             head=head,
             request=request,
             top=top,
+            root=root,
             watcher=watcher,
         )
         comparison = experiment.compared(worktree)
+        deliver(comparison)
         kept.finish()
     return comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Experiment:
-    """Both prepared sides, and the store of their measurements."""
+    """Both prepared sides, and the store of their measurements.
+
+    Attributes:
+        died_before: How many processes died before this start.
+    """
 
     sides: Sides
     kept: Kept
+    died_before: int
     head: Head
     request: Request
     top: Path
+    root: Path
     watcher: Watcher
 
     def compared(self, worktree: Worktree) -> TimeComparison:
         """Try both sides, measure and judge them, and measure the flagged tests again."""
         settings, began = self.request.settings, time.monotonic()
         tried, usual = self._tried(worktree)
-        patience = self.request.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (time.monotonic() - began))
+        took_s = time.monotonic() - began
         sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = list(timed(readings_by_test(*tried), settings=TimeSettings()))
         _refuse_failures(tried[0][0], node_ids)
+        patience = self.request.timeout or default_timeout(
+            took_s, max_time=self.kept.plan.max_time, tests=len(node_ids)
+        )
         self.watcher.tell(self._headline(len(node_ids)))
         base, head = self._round(_FIRST, node_ids, sides=sides, timeout=patience) if node_ids else ([], [])
         runs = _with_others(base, tried[0][0], node_ids), _with_others(head, tried[1][0], node_ids)
@@ -132,7 +157,7 @@ class _Experiment:
             again = self._round(_CONFIRM, comparison.flagged, sides=sides, timeout=patience)
             comparison = compare_times(*runs, settings=settings, policy=policy, confirmation=again)
         traces = keep_pairs(
-            comparison, base=self.sides.base.traces, head=self.sides.head.traces, top=self.top
+            comparison, base=self.sides.base.traces, head=self.sides.head.traces, root=self.root
         )
         return replace(comparison, notes=(*comparison.notes, *self._notes(), *traces))
 
@@ -170,7 +195,7 @@ class _Experiment:
         began, done, measured = time.monotonic(), 0, 0
 
         def told(*, is_over: bool = False) -> None:
-            total = done if is_over else max(planned, (done // BLOCK + 1) * BLOCK)
+            total = done if is_over else planned if done < planned else len(order)
             self.watcher.progress(self._progress(name, runs, done, total, began=began, measured=measured))
 
         for done, turn in enumerate(order):
@@ -213,7 +238,8 @@ class _Experiment:
 
     def _bury(self, death: Death) -> None:
         self.kept.bury(death)
-        died = [one for one in self.kept.deaths() if (one.round, one.side) == (death.round, death.side)]
+        since = self.kept.deaths()[self.died_before :]
+        died = [one for one in since if (one.round, one.side) == (death.round, death.side)]
         if len(died) > _MOST_DEATHS:
             raise ExperimentError(f"{len(died)} processes of the {death.side} died; the last: {death.how}")
         self.watcher.tell(f"process {death.index + 1} ({death.side}) died and is run again: {death.how}")
@@ -221,7 +247,7 @@ class _Experiment:
     def _check_head(self) -> None:
         """Refuse to go on if the head's files changed."""
         if changed := changed_since(self.head, self.top):
-            raise ExperimentError(
+            raise _HeadChangedError(
                 f"the head's files changed during the experiment: {changed}. Start again, and do not edit "
                 "them until it ends"
             )
@@ -237,18 +263,15 @@ class _Experiment:
         self, name: str, runs: dict[Side, list[Run]], done: int, total: int, *, began: float, measured: int
     ) -> Progress:
         elapsed = time.monotonic() - began
-        noise_ppm = None
-        if all(runs.values()):
-            tests = readings_by_test(runs[Side.BASE], runs[Side.HEAD])
-            control, _ = control_of(timed(tests, settings=TimeSettings()), settings=TimeSettings())
-            noise_ppm = control.noise_ppm
+        tests = readings_by_test(runs[Side.BASE], runs[Side.HEAD])
+        noise = noise_of(timed(tests, settings=TimeSettings()))
         return Progress(
             round="confirmation" if name == _CONFIRM else "",
             done=done,
             total=total,
             elapsed_s=elapsed,
             left_s=elapsed / measured * (total - done) if measured else None,
-            noise_ppm=noise_ppm,
+            noise_ppm=max(noise.values(), default=None),
         )
 
     def _notes(self) -> Iterator[str]:
@@ -262,15 +285,26 @@ class _Experiment:
             yield "base and head are the same code: this only shows how quiet the machine is"
 
 
+def default_timeout(took_s: float, *, max_time: float, tests: int) -> float:
+    """The seconds after which a process counts as hung.
+
+    Args:
+        took_s: How long the uncounted processes took together. The machine may have been quiet.
+        max_time: How long each test may wait for a quiet machine, twice: see `Plan`.
+        tests: How many tests a process has.
+    """
+    return max(_LEAST_PATIENCE_S, _PATIENCE * took_s) + 2 * max_time * tests
+
+
 @contextlib.contextmanager
 def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
     try:
         yield
-    except BaseException:
-        if kept.done:
-            watcher.unfinished(kept)
-        else:
+    except BaseException as error:
+        if not kept.done:
             kept.discard()
+        elif not isinstance(error, _HeadChangedError):
+            watcher.unfinished(kept)
         raise
 
 

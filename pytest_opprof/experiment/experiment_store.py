@@ -154,9 +154,9 @@ class Kept:
         return self.folder / f"{round_name}-{turn.index:04}-{turn.side}.json.gz"
 
 
-def begin(top: Path, plan: Plan, *, now: datetime) -> Kept:
+def begin(root: Path, plan: Plan, *, now: datetime) -> Kept:
     """Make a new experiment's folder."""
-    home = top / _FOLDER
+    home = root / _FOLDER
     folder = home / f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     with store_errors(folder, "cannot be written"):
         folder.mkdir(parents=True)
@@ -165,27 +165,32 @@ def begin(top: Path, plan: Plan, *, now: datetime) -> Kept:
     return Kept(folder, plan)
 
 
-def unfinished(top: Path) -> Iterator[Kept]:
+def unfinished(root: Path) -> Iterator[Kept]:
     """The unfinished experiments, newest first; folders without a plan of this release are skipped."""
-    for folder in _all(top / _FOLDER):
+    for folder in _all(root / _FOLDER):
         with contextlib.suppress(DocumentError):
             kept = _read(folder)
             if not kept.is_finished:
                 yield kept
 
 
-def resumable(top: Path) -> str:
+def resumable(root: Path) -> str:
     """The unfinished experiments in words, such as ``20261125-101500-1a2b (5 of 24 processes)``."""
-    found = [f"{kept.name} ({kept.done} of {2 * kept.plan.processes} processes)" for kept in unfinished(top)]
-    return ", ".join(found) or "none"
+    return ", ".join(f"{kept.name} ({_progress(kept)})" for kept in unfinished(root)) or "none"
 
 
-def named(top: Path, name: str) -> Kept:
+def _progress(kept: Kept) -> str:
+    """How far it is: a confirmation, and more processes on a busy machine, come after the planned ones."""
+    planned = 2 * kept.plan.processes
+    return f"{kept.done} of {planned} processes" if kept.done < planned else f"{kept.done} processes"
+
+
+def named(root: Path, name: str) -> Kept:
     """The experiment of this name; raises `UsageError` if there is none, or if it is finished."""
-    home = top / _FOLDER
+    home = root / _FOLDER
     if name not in {folder.name for folder in _all(home)}:
         raise UsageError(
-            f"--resume={name}: no such experiment in {shown(home)}; unfinished: {resumable(top)}"
+            f"--resume={name}: no such experiment in {shown(home)}; unfinished: {resumable(root)}"
         )
     kept = _read(home / name)
     if kept.is_finished:

@@ -40,13 +40,13 @@ class Request:
     settings: TimeSettings = field(default_factory=TimeSettings)
 
 
-def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str) -> Kept:
+def kept_for(request: Request, *, root: Path, base: str, head: Head, prefix: str) -> Kept:
     """The experiment to resume, or a new one; raises `UsageError` if there is none with these options.
 
     `base` is the base's commit, `prefix` the folder below the top that pytest starts in.
     """
     if request.resume and request.resume != NEWEST:
-        kept = named(top, request.resume)
+        kept = named(root, request.resume)
         wanted = _plan(request, base=base, head=head, prefix=prefix, like=kept.plan)
         if different := kept.plan.differences(wanted):
             raise UsageError(
@@ -55,16 +55,16 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
             )
         return kept
     if request.resume:
-        for kept in unfinished(top):
+        for kept in unfinished(root):
             like = replace(kept.plan, arguments=request.arguments)
             if kept.plan == _plan(request, base=base, head=head, prefix=prefix, like=like):
                 return kept
         raise UsageError(
             "--resume: no unfinished experiment has these options; leave out --resume to start one. "
-            f"Unfinished: {resumable(top)}"
+            f"Unfinished: {resumable(root)}"
         )
     plan = _plan(request, base=base, head=head, prefix=prefix)
-    return begin(top, plan, now=datetime.now(UTC))
+    return begin(root, plan, now=datetime.now(UTC))
 
 
 def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | None = None) -> Plan:

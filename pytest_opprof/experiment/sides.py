@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pytest_opprof.baselines.accepted import read_accepted
-from pytest_opprof.baselines.folder import project_folder
+from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy
 from pytest_opprof.errors import ExperimentError
@@ -140,7 +140,7 @@ def prepare(plan: Plan, spots: Mapping[Side, Spot], *, base: Path, head: Path) -
         policy=Policy(
             ini=parse_gate_options(head_list.ini_gates, where="opprof_gate"),
             command_line=parse_gate_options(head_list.gates),
-            accepted=read_accepted(project_folder(head_list.root)),
+            accepted=read_accepted(head_list.root / FOLDER),
         ),
     )
 

@@ -15,13 +15,14 @@ from pytest_opprof.results.names import trace_stem
 _MOST_TOLD: Final = 10
 
 
-def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, top: Path) -> Iterator[str]:
+def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, root: Path) -> Iterator[str]:
     """Keep base's and head's traces of each test that regressed, in its time or by an exact gate.
 
-    They come from the folders `base` and `head`. Yields sentences on where they are, or why there are none.
+    They come from the folders `base` and `head`; those that are kept are moved below `root`. Yields sentences
+    on where they are, or why there are none.
     """
     regressed = [test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED]
-    pairs = project_pairs(top, budget=DEFAULT_BUDGET)
+    pairs = project_pairs(root, budget=DEFAULT_BUDGET)
     told = []
     for node_id in regressed:
         ours = _last_trace(head, node_id)

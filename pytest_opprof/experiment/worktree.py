@@ -108,11 +108,15 @@ def _forget(repository: Path, folder: Path) -> None:
 
 
 def _remove_stale(repository: Path) -> None:
-    """Remove work trees that killed processes left; those in use are locked."""
+    """Remove work trees that killed processes left; those in use are locked.
+
+    A folder that is not here may be in use on another machine or in another container. If nobody has it, git
+    itself forgets it, by default after three months (gc.worktreePruneExpire).
+    """
     for line in git(repository, "worktree", "list", "--porcelain").splitlines():
         word, _, path = line.partition(" ")
         folder = Path(path)
         if word != "worktree" or not folder.parent.name.startswith(_PREFIX):
             continue
-        if remove_stale(folder.parent):
+        if folder.parent.exists() and remove_stale(folder.parent):
             _forget(repository, folder)

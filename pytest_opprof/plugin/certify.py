@@ -25,7 +25,7 @@ import pytest
 
 from pytest_opprof.capture.call_sites import library_folders
 from pytest_opprof.capture.replay import Replay
-from pytest_opprof.children import send, started
+from pytest_opprof.children import Tether, send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import bar
@@ -249,7 +249,7 @@ def _fresh_process(
     environment: Mapping[str, str] = os.environ,
 ) -> Iterator[_FreshProcess]:
     """A fresh process that measures some tests, in this order, to confirm the `first` run."""
-    with Place("certify") as place:
+    with Place("certify") as place, Tether() as tether:
         folder = place.folder
         known, tests = folder / "first.json", folder / "tests.json"
         tests.write_text(json.dumps(node_ids), encoding="ascii")
@@ -267,8 +267,10 @@ def _fresh_process(
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
+                pass_fds=(place.lock, tether.end),
             )
             try:
+                tether.tie(process)
                 yield _FreshProcess(folder=folder, number=number, process=process)
             finally:
                 is_cut_short = process.poll() is None

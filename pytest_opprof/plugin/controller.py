@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_opprof.experiment.place import Place
 from pytest_opprof.plugin.stash import COLLECTED, LOST, OPTIONS, SESSION, XDIST
 
 
@@ -17,7 +15,8 @@ class ControllerHooks:
     """Makes a folder for the workers' results, and joins them; registered if xdist distributes."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="opprof-workers-"))
+        self._place = Place("workers").__enter__()
+        self._folder = self._place.folder
         self._lost: list[str] = []
         self._given: dict[str, Any] = {"folder": str(self._folder)}
 
@@ -80,4 +79,4 @@ class ControllerHooks:
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """By now the results are read."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._place.__exit__()

@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import stat
+import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -136,6 +137,22 @@ def write_bytes(path: Path, data: bytes) -> None:
                 temporary.unlink()
             raise
         _sync_folder(target.parent)
+
+
+def check_writable(path: Path) -> None:
+    """Raise an error now if `write_bytes` would, before work that takes long.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    with store_errors(path, "cannot be written"):
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISDIR(target.stat().st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not is_device(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=target.parent).close()
 
 
 def read_bytes(path: Path) -> bytes:

@@ -1,5 +1,7 @@
 """Under pytest-xdist every worker measures and judges, and the controller joins the results."""
 
+import signal
+
 import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project, Session
@@ -262,6 +264,30 @@ def test_a_stopped_clock_loses_no_result(project: Project) -> None:
     session = project.pytest("-n", "1", "--opprof-save=main", plugins=XDIST)
     assert session.exit_code == 0
     assert len(read_run(project.stored()[0]).tests) == 4
+
+
+def test_the_next_session_removes_the_folder_of_a_killed_one(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import os, signal
+        import pytest
+
+        @pytest.mark.profile
+        def test_it():
+            if "KILLS" in os.environ:
+                os.kill(os.getppid(), signal.SIGKILL)
+                os._exit(1)
+        """,
+    )
+    temporary = project.folder / "tmp"
+    temporary.mkdir()
+    env = {"TMPDIR": str(temporary)}
+    killed = project.pytest("-n", "1", plugins=XDIST, env={**env, "KILLS": "yes"})
+    assert killed.exit_code == -signal.SIGKILL
+    assert len(list(temporary.glob("opprof-workers-*"))) == 1
+    assert project.pytest("-n", "1", plugins=XDIST, env=env).exit_code == 0
+    assert list(temporary.iterdir()) == []
 
 
 def test_lost_result_fails_the_session(project: Project) -> None:

@@ -1,6 +1,8 @@
 """A saved baseline is measured again in a fresh process, whatever options the first one had."""
 
+import os
 import re
+import signal
 
 import pytest
 from e2e.project import INI, Project
@@ -124,6 +126,34 @@ def test_node_ids_are_the_same_without_an_ini_file(project: Project, *, other_in
     assert [(test.node_id, test.processes) for test in stored(project).tests] == [
         ("tests/deep/test_it.py::test_it", 2)
     ]
+
+
+ORPHAN = """\
+    import os, signal, threading
+    import pytest
+
+    @pytest.mark.profile
+    def test_it():
+        if os.environ["FIRST"] == str(os.getpid()):
+            return
+        files = {os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")}
+        alive = os.open("alive", os.O_WRONLY)
+        for file in files:
+            if "/opprof-certify-" in file and file.endswith("/lock"):
+                os.write(alive, b"holds the lock")
+        os.kill(os.getppid(), signal.SIGKILL)
+        threading.Event().wait(60)
+        os.write(alive, b" and survived")
+"""
+
+
+def test_a_fresh_process_ends_with_a_killed_session_and_holds_its_folder_until_then(project: Project) -> None:
+    project.write("conftest.py", "import os\nos.environ.setdefault('FIRST', str(os.getpid()))\n")
+    project.write("test_it.py", ORPHAN)
+    os.mkfifo(project.folder / "alive")
+    process = project.start("--opprof-save=main")
+    assert (project.folder / "alive").read_bytes() == b"holds the lock"
+    assert project.ended(process).exit_code == -signal.SIGKILL
 
 
 SECOND = """\

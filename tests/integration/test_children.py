@@ -91,6 +91,32 @@ def test_a_timeout_ends_a_command_and_what_it_started(tmp_path: Path) -> None:
     assert (ends, done.late, done.output) == ([b""], 2, "here")
 
 
+TIED = """\
+import os, signal, sys
+from pytest_opprof.children import Tether, started
+
+with Tether() as tether:
+    command = f"exec 3> {sys.argv[1]}; sleep 60 & sleep 60; echo survived >&3"
+    tether.tie(started(["/bin/sh", "-c", command], pass_fds=(tether.end,)))
+    print("tied", flush=True)
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
+def test_a_tied_process_ends_with_all_it_started_when_its_parent_is_killed(
+    tmp_path: Path, kind: signal.Signals
+) -> None:
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    command = [sys.executable, "-c", TIED, str(alive)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent, alive.open() as told:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "tied\n"
+        parent.send_signal(kind)
+        assert told.read() == ""
+
+
 def test_unstartable_program_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="absent"):
         started([str(tmp_path / "absent")])

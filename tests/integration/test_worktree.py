@@ -133,3 +133,15 @@ def test_only_dead_processes_worktrees_are_removed(project: Project, tmp_path: P
     holders[1].communicate("")
     assert holders[1].returncode == 0
     assert (known(project), left(tmp_path)) == ([], [])
+
+
+def test_a_work_tree_whose_folder_is_elsewhere_stays_known(project: Project, tmp_path: Path) -> None:
+    """As on another host, or in a container, that shares the repository and has its own temporary folder."""
+    with checked_out(project.folder, "HEAD") as worktree:
+        elsewhere = tmp_path / "elsewhere"
+        worktree.folder.parent.rename(elsewhere)
+        with checked_out(project.folder, "HEAD"):
+            assert len(known(project)) == 2
+        elsewhere.rename(worktree.folder.parent)
+        assert top_folder(worktree.folder) == worktree.folder
+    assert (known(project), left(tmp_path)) == ([], [])

@@ -31,6 +31,14 @@ TIMES: Final = (
         test=f"{_TESTS}/test_judge.py::test_environment_that_changed_on_one_side_is_inconclusive",
     ),
     _judges(
+        name="libraries or threads that changed meanwhile",
+        tells="That a test of a side was measured with other libraries, or other threads of torch.",
+        file=_TIMES,
+        text="            or changed.get(node_id)\n",
+        without="",
+        test=f"{_TESTS}/test_judge.py::test_setting_that_changed_on_one_side_is_inconclusive",
+    ),
+    _judges(
         name="a base that differs from itself",
         tells="That the machine cannot judge times now.",
         file=_TIMES,

@@ -9,6 +9,7 @@ INCONCLUSIVE.
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -20,18 +21,20 @@ from pytest_opprof.compare.timing.comparison import Control, Sides, TestTimes, T
 from pytest_opprof.compare.timing.ops import cause_of, explain
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS, SETTINGS
+from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS, GUEST, LIBRARIES, SETTINGS
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.names import bounded_text
-from pytest_opprof.results.run import Run, TestResult
+from pytest_opprof.results.run import Environment, Run, TestResult
 from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
 from pytest_opprof.wording import listed
 
 # What two processes must share for comparable times; other differences may be intended.
 _OF_THE_HOST = frozenset({"machine", "cpu_model", "cpu_count", "gpu_model", "gpu_driver"})
-# What the processes of a side must share too. Settings depend on which tests ran.
+# What the processes of a side must share too.
 _OF_A_SIDE = FINGERPRINT_FIELDS.keys() - SETTINGS
+# What tests must share too, whatever ran before them.
+_INSTALLED = frozenset({LIBRARIES, GUEST})
 
 
 def compare_times(
@@ -91,8 +94,10 @@ class _Evidence:
         everywhere = _other_host([*base, *head, *again[0], *again[1]])
         everywhere = everywhere or _mixed("base", [*base, *again[0]]) or _mixed("head", [*head, *again[1]])
         everywhere = everywhere or _failed_control(self.control)
+        changed = _other_settings("base", [*base, *again[0]]) | _other_settings("head", [*head, *again[1]])
         self.objections = {
             node_id: everywhere
+            or changed.get(node_id)
             or verdicts.too_few(sides, tests=len(timed), settings=settings)
             or verdicts.too_noisy(self.noise_ppm.get(node_id, 0), settings=settings)
             for node_id, sides in timed.items()
@@ -206,20 +211,44 @@ def _agreed(results: Sequence[TestResult]) -> TestResult:
 
 def _other_host(runs: Sequence[Run]) -> str:
     """Why processes of two machines are not compared; empty if there was one machine."""
-    words = _differing(runs, _OF_THE_HOST)
+    words = _differing([run.environment for run in runs], _OF_THE_HOST)
     return f"measured on more than one machine: {words}" if words else ""
 
 
 def _mixed(name: str, runs: Sequence[Run]) -> str:
     """Why a side's processes cannot be pooled, as after an upgrade and `--resume`; empty if they can."""
-    words = _differing(runs, _OF_A_SIDE)
+    return _changed(name, [run.environment for run in runs], _OF_A_SIDE)
+
+
+def _other_settings(name: str, runs: Sequence[Run]) -> dict[str, str]:
+    """The same of single tests, which have settings of their own, by node id.
+
+    Tests may change settings, so only processes that ran the same tests before must agree on them.
+    """
+    groups = defaultdict[tuple[str, int | None], list[Environment]](list)
+    for run in runs:
+        before = 0
+        for test in run.tests:
+            own = Environment(fingerprint=test.settings)
+            groups[test.node_id, None].append(own)
+            groups[test.node_id, before].append(own)
+            before = hash((before, test.node_id))
+    found = {}
+    for (node_id, same), group in groups.items():
+        if why := _changed(name, group, _INSTALLED if same is None else SETTINGS):
+            found[node_id] = why
+    return found
+
+
+def _changed(name: str, environments: Sequence[Environment], fields: Collection[str]) -> str:
+    words = _differing(environments, fields)
     return f"the environment of the {name} changed meanwhile: {words}" if words else ""
 
 
-def _differing(runs: Sequence[Run], fields: Collection[str]) -> str:
-    """The first difference between runs in these fields, in words; a process may not know all fields."""
-    for run in runs:
-        different = differences(runs[0].environment, run.environment, ignore_unknown=True)
+def _differing(environments: Sequence[Environment], fields: Collection[str]) -> str:
+    """The first difference in these fields, in words; a process may not know all fields."""
+    for one in environments:
+        different = differences(environments[0], one, ignore_unknown=True)
         if words := [text for field, text in different.items() if field in fields]:
             return ", ".join(words)
     return ""

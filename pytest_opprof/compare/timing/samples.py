@@ -46,7 +46,14 @@ def readings_by_test(base: Sequence[Run], head: Sequence[Run]) -> Mapping[str, R
 
 def wall_times(test: Readings, *, settings: TimeSettings) -> Sides | Refusal:
     """The fastest step of each counted process, or why there is nothing to compare."""
-    for objection in (_not_on_both_sides, _not_passed, _not_measured, _other_workload, _not_timed):
+    for objection in (
+        _not_on_both_sides,
+        _not_passed,
+        _left_alone,
+        _not_measured,
+        _other_workload,
+        _not_timed,
+    ):
         if refusal := objection(test):
             return refusal
     counted = undisturbed(test, settings=settings)
@@ -164,6 +171,21 @@ def _not_passed(test: Readings) -> Refusal | None:
 
 def _flaky(some: Sequence[TestResult], side: Sequence[TestResult], reason: str) -> Refusal:
     return Refusal(verdict=Verdict.INCONCLUSIVE if len(some) < len(side) else None, reason=reason)
+
+
+def _left_alone(test: Readings) -> Refusal | None:
+    """A test that cannot be repeated has the verdict that a session gives it.
+
+    That is none if no side was measured, NEW if only the head was, and ERROR if only the base was.
+    """
+    for name, side, other, verdict in (
+        ("head", test.head, test.base, Verdict.ERROR),
+        ("base", test.base, test.head, Verdict.NEW),
+    ):
+        if all(each.is_left_alone for each in side):
+            reason = f"no numbers in {_of(side, side)} of the {name}: {side[0].measurement.reason}"
+            return Refusal(verdict=verdict if any(each.is_usable for each in other) else None, reason=reason)
+    return None
 
 
 def _not_measured(test: Readings) -> Refusal | None:

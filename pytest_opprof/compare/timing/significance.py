@@ -10,16 +10,22 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
+
+# The time of an exact p grows with the fourth power of this; here it takes a twentieth of a second.
+_MOST_COUNTED: Final = 80
 
 
 def p_of_rise(base: Sequence[int], head: Sequence[int]) -> float:
-    """How likely values as high as ``head`` are if both sides are alike: the exact one-sided p.
+    """How likely values as high as ``head`` are if both sides are alike: the one-sided p.
 
     Mann and Whitney's test (1947) as a permutation test of rank sums. Equal values have their mean rank, and
-    the actual ranks are permuted: exact with ties too, unlike tables of U. Each value is that of a process.
+    the actual ranks are permuted: exact with ties too, unlike tables of U. Of more than 80 values it is the
+    normal approximation (`_normal_share_from`). Each value is that of a process.
     """
     ranks = _doubled_midranks((*base, *head))
-    return _share_from(tuple(sorted(ranks)), len(head), sum(ranks[len(base) :]))
+    share_from = _share_from if len(ranks) <= _MOST_COUNTED else _normal_share_from
+    return share_from(tuple(sorted(ranks)), len(head), sum(ranks[len(base) :]))
 
 
 def p_of_rise_of_fast(base: Sequence[int], head: Sequence[int]) -> float:
@@ -104,3 +110,19 @@ def _share_from(ranks: tuple[int, ...], size: int, least: int) -> float:
         found += tail & mask
         tail >>= field
     return found / math.comb(len(ranks), size)
+
+
+def _normal_share_from(ranks: tuple[int, ...], size: int, least: int) -> float:
+    """About `_share_from`: the normal approximation with the variance of these ranks, ties included.
+
+    E. L. Lehmann, Nonparametrics (1975), sections 1.3 and 1.4, corrected for continuity by half a rank. For
+    twice 41 values it is off by 0.001 at most. A p below 0.01 is too large, by 14 % at 0.001, by a third at
+    0.0001, and by more if the sides differ in number: it finds less, and raises no more false alarms.
+    """
+    count = len(ranks)
+    mean = sum(ranks) / count
+    squares = sum((rank - mean) ** 2 for rank in ranks)
+    if not squares:
+        return 1.0
+    deviation = math.sqrt(size * (count - size) / (count * (count - 1)) * squares)
+    return math.erfc((least - 1 - size * mean) / deviation / math.sqrt(2)) / 2

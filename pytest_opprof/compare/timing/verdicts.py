@@ -34,12 +34,21 @@ class Finding:
     is_significant: bool  # its sides differ significantly, corrected for the number of tests
 
 
+def noise_of(timed: Mapping[str, Sides]) -> dict[str, int]:
+    """By what share each test's base differs between its halves; tests with one process are left out."""
+    return {
+        node_id: _halves(sides.base_ns).distance_ppm
+        for node_id, sides in timed.items()
+        if len(sides.base_ns) > 1
+    }
+
+
 def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[Control, Mapping[str, int]]:
     """Judge the base against itself; with it, for each test, by what share its base's halves differ."""
-    halves = {node_id: _halves(sides.base_ns) for node_id, sides in timed.items() if len(sides.base_ns) > 1}
-    noise = {node_id: half.distance_ppm for node_id, half in halves.items()}
+    noise = noise_of(timed)
     if not noise:
         return Control(), noise
+    halves = {node_id: _halves(timed[node_id].base_ns) for node_id in noise}
     p_values = [p for half in halves.values() for p in (p_of(half, each) for each in Direction)]
     found = discoveries(p_values, rate=_CONTROL_FALSE_DISCOVERIES)
     flagged = tuple(

@@ -7,6 +7,8 @@ import pytest
 from e2e.ab.experiments import DISTURBING, ab, experiments, nothing_left
 from e2e.project import Project
 
+from pytest_opprof.experiment.interleave import Side, turns
+
 
 @pytest.mark.slow
 def test_a_process_that_hangs_is_ended_and_run_again(project: Project, tmp_path: Path) -> None:
@@ -21,16 +23,25 @@ def test_a_process_that_hangs_is_ended_and_run_again(project: Project, tmp_path:
     assert nothing_left(project)
 
 
+# The second process is tried on the head; then the order of the sides is the seed's.
+LATER = [3 + turn.index for turn in turns(8, seed=5) if turn.side is Side.HEAD][1]
+
+
 @pytest.mark.slow
-def test_a_head_that_changes_meanwhile_is_not_measured(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("at", "kept"), [(2, 0), (LATER, 1)], ids=["tried", "measured"])
+def test_a_head_that_changes_meanwhile_is_not_measured(
+    project: Project, tmp_path: Path, at: int, kept: int
+) -> None:
     project.write("tests/test_it.py", DISTURBING)
     project.commit()
-    told = ab(project, "HEAD", env={"COUNTED": str(tmp_path / "counted"), "CHANGED_AT": "2"})
+    env = {"COUNTED": str(tmp_path / "counted"), "CHANGED_AT": str(at)}
+    told = ab(project, "HEAD", "--processes=8", "--steps=2", "--max-time=0", "--seed=5", env=env)
     assert told.code == 9
-    assert told.stderr.startswith(
-        "opprof: the head's files changed during the experiment: work.py. Start again"
-    )
-    assert (experiments(project), nothing_left(project)) == ([], True)
+    assert told.stderr == (
+        "opprof: the head's files changed during the experiment: work.py. Start again, and do not edit them "
+        "until it ends\n"
+    ), "not how to resume, which cannot work"
+    assert (len(experiments(project)), nothing_left(project)) == (kept, True)
 
 
 @pytest.mark.slow

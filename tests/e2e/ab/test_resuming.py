@@ -1,13 +1,15 @@
 """An A/B resumes after an interruption, and measures more on a disturbed machine."""
 
+import json
 import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from e2e.ab.experiments import DISTURBING, ab, experiments, nothing_left
+from e2e.ab.experiments import DISTURBING, NOT_BY_TIME, ab, experiments, nothing_left
 from e2e.project import Project
 
+from pytest_opprof.experiment.interleave import Side
 from pytest_opprof.results.files import read_run, write_run
 
 
@@ -36,14 +38,23 @@ def test_interrupted_measurements_are_kept_and_resumed(project: Project, tmp_pat
     other = ab(project, "HEAD", f"--resume={kept.name}", "--seed=6", env=counted)
     assert (other.code, "has another seed" in other.stderr) == (2, True)
     before = {path.name: path.stat().st_mtime_ns for path in kept.glob("first-*.json.gz")}
+    # As many processes as may die did so before the interruption, and another one does now.
+    (death,) = json.loads((kept / "deaths.json").read_text())
+    many = [{**death, "side": side} for side in Side for _ in range(3)]
+    (kept / "deaths.json").write_text(json.dumps(many))
+    (tmp_path / "counted-once").unlink()
     # no machine is so quiet
-    second = ab(project, "HEAD", f"--resume={kept.name}", "-v", "--max-noise=0%", env=counted)
+    second = ab(
+        project, "HEAD", f"--resume={kept.name}", "-v", "--max-noise=0%", env=counted | {"KILLED_AT": "12"}
+    )
     assert second.code == 1
     second.lines.fnmatch_lines(["test_other *INCONCLUSIVE *its base differs from itself by *"])
     after = {path.name: path.stat().st_mtime_ns for path in kept.glob("first-*.json.gz")}
     assert len(after) == 16
     assert all(after[path] == before[path] for path in before), "not measured again"
-    assert "processes that died and were run again: 1 of the" in second.stdout
+    second.lines.fnmatch_lines(
+        ["processes that died and were run again: [34] of the base and [34] of the head"]
+    )
     assert "base and head are the same code" in second.stdout
     again = ab(project, "HEAD", f"--resume={kept.name}", env=counted)
     assert (again.code, "it is finished" in again.stderr) == (2, True)
@@ -68,7 +79,7 @@ def test_tests_that_met_a_disturbed_machine_get_more_processes(project: Project,
         write_run(path, replace(run, tests=(replace(test, timing=timing),)))
     second = ab(project, *options, "--resume", "--max-noise=10000%", env=counted)
     second.lines.fnmatch_lines(
-        ["15/16 processes · *", "*/20 processes · *", "32/32 processes · *", "* processes a side*"]
+        ["15/16 processes · *", "17/32 processes · *", "32/32 processes · *", "* processes a side*"]
     )
     assert "the machine was disturbed in " in second.stdout
     second.lines.fnmatch_lines(
@@ -98,3 +109,24 @@ def test_resume_finds_the_newest_same_plan_from_a_subfolder(project: Project, tm
     assert len(quiet.stdout.splitlines()) == 1
     assert len(experiments(project)) == 1
     assert nothing_left(project)
+
+
+@pytest.mark.slow
+def test_a_result_that_cannot_be_written_is_judged_again_without_measuring(
+    project: Project, tmp_path: Path
+) -> None:
+    in_the_way = f"    import os; os.makedirs({str(tmp_path / 'ab.json')!r}, exist_ok=True)\n"
+    project.write("tests/test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it():\n" + in_the_way)
+    project.commit()
+    options = ("HEAD", "tests", "--processes=8", "--steps=1", "--max-time=0", *NOT_BY_TIME)
+    first = ab(project, *options, "-o", str(tmp_path / "ab.json"))
+    assert (first.code, "cannot be written: it is a folder" in first.stderr) == (5, True)
+    first.lines.fnmatch_lines(["test_it *PASS*"])
+    (kept,) = experiments(project)
+    assert f"resume with: opprof ab --resume={kept.name} HEAD" in first.stderr
+    before = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.json.gz")}
+    second = ab(project, *options, f"--resume={kept.name}", "-o", str(tmp_path / "other.json"))
+    assert second.code == 0
+    assert (tmp_path / "other.json").exists()
+    assert {path.name: path.stat().st_mtime_ns for path in kept.glob("*.json.gz")} == before
+    assert (kept / "finished").exists()

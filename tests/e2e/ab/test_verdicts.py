@@ -103,6 +103,30 @@ def test_gates_and_accepted_rises_of_the_head_hold(project: Project, by: str, ve
 
 
 @pytest.mark.slow
+def test_a_project_below_the_repositorys_top_has_its_own_folder(project: Project, tmp_path: Path) -> None:
+    """As for pytest and the other commands, which do not find what lies in that of the repository."""
+    (project.folder / ".opprof").mkdir()
+    inner = Project(project.folder / "inner")
+    for name in ("pytest.ini", "work.py", "tests/test_it.py"):
+        inner.write(name, (project.folder / name).read_text())
+    project.commit()
+    total = "total = sum(range(20_000))"
+    inner.replace("work.py", total, f'{total}\n    with record_function("parse"):\n        pass')
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    options = (*NOT_BY_TIME, "--processes=8", "--steps=1", "--max-time=0", "-o", str(tmp_path / "ab.json"))
+    told = ab(inner, "HEAD", "tests/test_it.py", *options, env={"TMPDIR": str(temporary)})
+    told.lines.fnmatch_lines(["traces: *", "test_pipeline *REGRESSED*"])
+    assert len(experiments(inner)) == 1
+    viewed = inner.python("-m", "pytest_opprof", "view")
+    assert "1 test has traces in .opprof/traces: " in viewed.stdout
+    given = ("tests/test_it.py::test_pipeline", "--reason=wanted", f"--comparison={tmp_path / 'ab.json'}")
+    assert inner.python("-m", "pytest_opprof", "accept", *given).returncode == 0
+    assert (inner.folder / ".opprof" / "accepted.json").exists()
+    assert list((project.folder / ".opprof").iterdir()) == []
+
+
+@pytest.mark.slow
 def test_maxfail_does_not_stop_an_experiment(project: Project) -> None:
     project.replace("pytest.ini", "addopts = ", "addopts = -x ")
     project.write("tests/test_a.py", TESTS)

@@ -1,6 +1,7 @@
 """How `opprof ab` treats its arguments, and its progress on a terminal and elsewhere."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,6 +10,7 @@ from support.documents.ab_runs import side
 
 from pytest_opprof.cli.ab import _Terminal
 from pytest_opprof.cli.main import main
+from pytest_opprof.compare.timing.comparison import TimeComparison
 from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.ab import Watcher
@@ -103,12 +105,26 @@ def test_pytest_arguments_keep_their_order(
     )
 
 
-def test_unwritable_result_is_still_printed(
+def test_unwritable_file_is_refused_before_measuring(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    answer = compare_times(side([1_000]), side([1_000]))
-    monkeypatch.setattr("pytest_opprof.experiment.ab.run_ab", lambda *_, **__: answer)
-    assert main(["ab", "main", "-q", "-o", str(tmp_path)]) == 5
+    monkeypatch.setattr("pytest_opprof.experiment.ab.run_ab", lambda *_, **__: pytest.fail("it measures"))
+    assert main(["ab", "main", "-o", str(tmp_path)]) == 5
+    assert f"{tmp_path} cannot be written: it is a folder" in capsys.readouterr().err
+
+
+def test_result_that_became_unwritable_is_still_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer, output = compare_times(side([1_000]), side([1_000])), tmp_path / "ab.json"
+
+    def measured(*_: object, deliver: Callable[[TimeComparison], object], **__: object) -> NoReturn:
+        output.mkdir()
+        deliver(answer)
+        pytest.fail("the experiment would be finished")
+
+    monkeypatch.setattr("pytest_opprof.experiment.ab.run_ab", measured)
+    assert main(["ab", "main", "-q", "-o", str(output)]) == 5
     told = capsys.readouterr()
     assert told.out.startswith("1 inconclusive")
-    assert str(tmp_path) in told.err
+    assert str(output) in told.err

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.cli.project import place_of
+from pytest_opprof.cli.project import Project, place_of
 from pytest_opprof.errors import UsageError
 
 
@@ -47,6 +47,17 @@ def test_the_command_line_counts_from_its_folder_on(tmp_path: Path, inner: Path)
 
 def test_folder_has_its_own_store_without_configuration(inner: Path) -> None:
     assert place_of(None) == ("dir:.opprof", inner)
+
+
+@pytest.mark.parametrize("has_configuration", [False, True])
+def test_our_folder_is_beside_the_configuration(
+    tmp_path: Path, inner: Path, *, has_configuration: bool
+) -> None:
+    """Pytest's plugin reads and writes it there, and the folder of a project around it does not count."""
+    (tmp_path / ".opprof").mkdir()
+    if has_configuration:
+        (inner.parent / "pytest.ini").write_text("")
+    assert Project.here().folder == (inner.parent if has_configuration else tmp_path) / ".opprof"
 
 
 @pytest.mark.usefixtures("inner")

@@ -11,7 +11,7 @@ from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.commits import Head
-from pytest_opprof.experiment.experiment_store import Death, Kept, Plan, begin, named, unfinished
+from pytest_opprof.experiment.experiment_store import Death, Kept, Plan, begin, named, resumable, unfinished
 from pytest_opprof.experiment.interleave import Side, Turn
 from pytest_opprof.experiment.request import Request, kept_for
 from pytest_opprof.release import version
@@ -60,7 +60,7 @@ def test_another_interpreter_does_not_resume(tmp_path: Path) -> None:
 
     def resumed(name: str) -> Kept:
         request = Request(base="main", arguments=PLAN.arguments, resume=name)
-        return kept_for(request, top=tmp_path, base=PLAN.base, head=head, prefix=PLAN.prefix)
+        return kept_for(request, root=tmp_path, base=PLAN.base, head=head, prefix=PLAN.prefix)
 
     other = begin(tmp_path, replace(plan, interpreter="/elsewhere/python"), now=NOW)
     with pytest.raises(UsageError, match="that experiment has another interpreter: leave out --resume"):
@@ -89,6 +89,17 @@ def test_few_finished_ones_are_kept_and_all_that_are_not(tmp_path: Path) -> None
         kept.finish()
     assert [kept.folder.exists() for kept in done] == [False, False, *[True] * 5]
     assert first.folder.exists()
+
+
+def test_only_planned_processes_are_counted_of_a_total(tmp_path: Path) -> None:
+    kept = begin(tmp_path, replace(PLAN, processes=1), now=NOW)
+    run = simple_run()
+    told = []
+    for name in ("first", "confirm"):
+        for index, side in enumerate(Side):
+            kept.keep(name, Turn(index=index, side=side, hash_seed=1), run)
+            told.append(resumable(tmp_path).partition(" ")[2])
+    assert told == ["(1 of 2 processes)", "(2 processes)", "(3 processes)", "(4 processes)"]
 
 
 def test_an_unknown_name_says_which_there_are(tmp_path: Path, kept: Kept) -> None:

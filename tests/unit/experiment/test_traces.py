@@ -38,24 +38,24 @@ def kept(top: Path) -> dict[str, str]:
 def test_the_last_cycle_of_each_side_is_kept(folders: dict[str, Path], tmp_path: Path) -> None:
     comparison = compared(calls=3)
     assert comparison.tests[0].verdict is Verdict.REGRESSED
-    (told,) = keep_pairs(comparison, **folders, top=tmp_path)
+    (told,) = keep_pairs(comparison, **folders, root=tmp_path)
     assert told.endswith(f"/.opprof/traces/{STEM}.{{base,head}}.json.gz   (opprof view test_x)")
     assert kept(tmp_path) == {"base.json.gz": "base cycle10", "head.json.gz": "head cycle10"}
 
 
 def test_passing_tests_leave_no_traces(folders: dict[str, Path], tmp_path: Path) -> None:
-    assert list(keep_pairs(compared(calls=2), **folders, top=tmp_path)) == []
+    assert list(keep_pairs(compared(calls=2), **folders, root=tmp_path)) == []
     assert kept(tmp_path) == {}
 
 
 def test_base_without_a_trace_is_reported(folders: dict[str, Path], tmp_path: Path) -> None:
     for path in folders["base"].iterdir():
         path.unlink()
-    (told,) = keep_pairs(compared(calls=3), **folders, top=tmp_path)
+    (told,) = keep_pairs(compared(calls=3), **folders, root=tmp_path)
     assert told.endswith("; the base left none")
 
 
 def test_unwritable_folder_is_reported(folders: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / ".opprof").touch()
-    (told,) = keep_pairs(compared(calls=3), **folders, top=tmp_path)
+    (told,) = keep_pairs(compared(calls=3), **folders, root=tmp_path)
     assert told.startswith("no traces of regressed tests were stored: ")

@@ -11,7 +11,7 @@ from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.results import files
-from pytest_opprof.results.files import parse, read_run, write_bytes, write_run
+from pytest_opprof.results.files import check_writable, parse, read_run, write_bytes, write_run
 from pytest_opprof.results.names import MAX_TESTS
 
 RUN = simple_run(simple_test({"aten::mul": 2}))
@@ -156,6 +156,19 @@ def test_folder_in_the_way_is_named(tmp_path: Path) -> None:
         write_bytes(tmp_path, b"x")
     with pytest.raises(StoreError, match="its name is too long"):
         write_bytes(tmp_path / ("x" * 300), b"x")
+
+
+def test_what_cannot_be_written_is_known_before(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("earlier")
+    check_writable(tmp_path / "file")
+    check_writable(tmp_path / "new" / "file")
+    check_writable(Path(os.devnull))
+    for path in (tmp_path, tmp_path / "file" / "below", tmp_path / ("x" * 300)):
+        with pytest.raises(StoreError, match="cannot be written: "):
+            check_writable(path)
+    assert (tmp_path / "file").read_text() == "earlier"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["file"]
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_new_file_obeys_the_umask(tmp_path: Path) -> None:

@@ -157,6 +157,52 @@ def test_environment_that_changed_on_one_side_is_inconclusive(which: int, is_lat
     assert found.reason == f"the environment of the {name} changed meanwhile: Python 3.11 -> 3.12"
 
 
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("is_later", [False, True])
+@pytest.mark.parametrize(
+    ("field", "name"), [("threads", "threads of torch"), ("libraries", "installed libraries")]
+)
+def test_setting_that_changed_on_one_side_is_inconclusive(
+    which: int, field: str, name: str, *, is_later: bool
+) -> None:
+    """As after `--resume` on fewer processors, or with another release of a library."""
+
+    def with_setting(run: Run, value: str) -> Run:
+        return replace(run, tests=tuple(replace(test, settings={field: value}) for test in run.tests))
+
+    first, again = (
+        tuple([with_setting(run, "4") for run in runs] for runs in sides)
+        for sides in ((side(BASE), side(SLOWER)), AGAIN)
+    )
+    changed = (again if is_later else first)[which]
+    changed[7:] = [with_setting(run, "2") for run in changed[7:]]
+    found = judged(*first, confirmation=again)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert (
+        found.reason == f"the environment of the {('base', 'head')[which]} changed meanwhile: {name} 4 -> 2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "verdict"), [("threads", Verdict.REGRESSED), ("libraries", Verdict.INCONCLUSIVE)]
+)
+def test_setting_that_an_earlier_test_made_is_not_compared(field: str, verdict: Verdict) -> None:
+    """The confirmation runs only the flagged test, so what others set is not there."""
+
+    def runs(times: list[int], value: str, *others: TestResult) -> list[Run]:
+        tests = [replace(one_test(time), settings={field: value}) for time in times]
+        return [simple_run(*others, test, run_id=f"{at:x}") for at, test in enumerate(tests)]
+
+    other = replace(one_test(4 * MS), node_id="tests/test_a.py::test_that_sets_it")
+    again = near(4 * MS, seed=4), near(round(4.4 * MS), seed=5)
+    found = judged(
+        runs(BASE, "1", other),
+        runs(SLOWER, "1", other),
+        confirmation=(runs(again[0], "4"), runs(again[1], "4")),
+    )
+    assert found.verdict is verdict
+
+
 def test_other_libraries_are_reported_and_judged() -> None:
     head = [
         replace(

@@ -8,6 +8,7 @@ import pytest
 from support.documents.ab_runs import MS, one_test, side
 from support.documents.judged_times import BASE, SAME, judged, vars_of, with_test
 
+from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.results.run import Measurement, MeasurementStatus, Outcome, TestResult, Timing
@@ -133,6 +134,33 @@ def test_test_without_a_passed_process_of_a_side_is_not_run(which: str, outcome:
     sides = {"base": side(BASE), "head": side(SAME)}
     sides[which] = [with_test(run, outcome=outcome) for run in sides[which]]
     assert judged(sides["base"], sides["head"]).verdict is None
+
+
+LEFT_ALONE = Measurement(status=MeasurementStatus.NOT_RUN, reason="cannot be repeated: call 2 raised OSError")
+
+
+@pytest.mark.parametrize(
+    ("which", "verdict"),
+    [(("base", "head"), None), (("base",), Verdict.NEW), (("head",), Verdict.ERROR)],
+)
+def test_test_that_cannot_be_repeated_is_judged_as_in_a_session(
+    which: tuple[str, ...], verdict: Verdict | None
+) -> None:
+    sides = {"base": side(BASE), "head": side(SAME)}
+    for name in which:
+        sides[name] = [with_test(run, measurement=LEFT_ALONE) for run in sides[name]]
+    found = judged(sides["base"], sides["head"])
+    assert found.verdict is verdict
+    assert "cannot be repeated: call 2 raised OSError" in found.reason
+    base, head = sides["base"][0], sides["head"][0]
+    session = compare_runs(base, head, created=head.created, opprof_version=head.opprof_version)
+    assert session.tests[0].verdict is verdict
+
+
+def test_one_process_that_left_a_test_alone_is_reported() -> None:
+    head = side(SAME)
+    head[4] = with_test(head[4], measurement=LEFT_ALONE)
+    assert judged(side(BASE), head).verdict is Verdict.INCONCLUSIVE
 
 
 def test_test_that_fails_on_both_sides_is_not_run() -> None:

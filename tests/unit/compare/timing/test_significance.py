@@ -60,6 +60,34 @@ def test_p_without_ties_is_mann_whitneys(size: int) -> None:
         assert p_of_rise(base, head) == pytest.approx(oracle.pvalue)
 
 
+@pytest.mark.parametrize(("size", "values"), [(41, 8), (41, 1_000), (1_000, 50), (1_000, 1_000_000)])
+def test_p_of_many_values_is_the_normal_approximation(size: int, values: int) -> None:
+    source = random.Random(size)  # noqa: S311 - numbers to test with
+    for shift in (0, values // 8):
+        base = [source.randrange(values) for _ in range(size)]
+        head = [source.randrange(values) + shift for _ in range(size)]
+        oracle = stats.mannwhitneyu(head, base, alternative="greater", method="asymptotic")
+        assert p_of_rise(base, head) == pytest.approx(oracle.pvalue)
+    assert p_of_rise([1] * size, [1] * size) == 1
+
+
+def test_normal_approximation_is_near_the_exact_p_and_errs_to_no_change() -> None:
+    """The error that its docstring names."""
+    base = [*range(41)]
+    for above in range(41):
+        head = [value + above + 0.5 for value in base]
+        ranks = [int(rank) for rank in stats.rankdata([*base, *head])]
+        exact = float(
+            stats.mannwhitneyu(ranks[41:], ranks[:41], alternative="greater", method="exact").pvalue
+        )
+        p = p_of_rise(ranks[:41], ranks[41:])
+        assert p == pytest.approx(exact, abs=0.001)
+        if exact < 0.001:
+            assert p > exact
+        if exact > 0.0001:
+            assert p == pytest.approx(exact, rel=0.35)
+
+
 def test_scipys_exact_method_is_wrong_with_ties() -> None:
     base, head = [1, 1, 2, 2], [2, 2, 3, 3]
     assert p_of_rise(base, head) == pytest.approx(6 / 70)
