@@ -68,8 +68,8 @@ def run_ab(
 ) -> TimeComparison:
     """Measure both sides, judge them, and confirm the flagged tests; notes count the processes that died.
 
-    Pytest starts in `folder`, and in its counterpart in the base. The ``.opprof`` in `root` keeps measurements
-    and traces. `deliver` gets the result: if it raises, the experiment can be resumed, which judges again.
+    Pytest starts in `folder`, and in its counterpart in the base. The ``.opprof`` in `root` keeps what was
+    measured. `deliver` gets the result: if it raises, the experiment can be resumed, which judges again.
     Raises `UsageError` without such a base or an experiment to resume, and `ExperimentError` if a side cannot
     be built or measured.
     """
