@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
@@ -35,6 +36,7 @@ from pytest_opprof.results.samples import Samples, range_text
 _UNCONFIRMED = "one process measured the baseline, and other tests may change what this one runs"
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day"
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
+_NO_CALLS = Samples.constant(0, steps=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult)
     return sum(any(side and side.high for side in (change.base, change.head)) for change in judged)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Comparer:
     """Both sides of one test, and the rules; it makes a `Change` for each metric."""
 
@@ -185,9 +187,36 @@ class _Comparer:
                 row = self._change_of(pair, metric, rule)
                 if metric is COUNT and not is_asked_for and is_by_views(row, pair):
                     rule, row = None, replace(row, rule="", is_free=True)
+                elif rule is None and metric is COUNT and self._was_in_place(pair):
+                    rule = Rule(kind=RuleKind.EXACT)
+                    row = replace(row, rule=str(rule))
                 change = self._judged(row, rule)
                 if change is not None:
                     yield self.causes.explained(change, pair) if change.rise > 0 else change
+
+    def _was_in_place(self, pair: RowPair) -> bool:
+        """Whether an op, such as `aten::relu`, has as many more calls as its in-place form has fewer.
+
+        It allocates a tensor in each of them.
+        """
+        if pair.kind is not OpKind.OP or pair.background or self.views_are_guessed:
+            return False
+        rise, fall = self._rise(pair.name), self._rise(f"{pair.name}_")
+        return rise == -fall > 0
+
+    def _rise(self, op: str) -> int:
+        """How many more calls an op has in each step; 0 if they vary."""
+        counts = [side.get(op, _NO_CALLS) for side in self._counts]
+        return counts[1].low - counts[0].low if all(count.is_constant for count in counts) else 0
+
+    @cached_property
+    def _counts(self) -> tuple[dict[str, Samples], dict[str, Samples]]:
+        """The calls of each side's ops."""
+        base, head = (
+            {row.name: row.count for row in side.ops if row.kind is OpKind.OP and not row.background}
+            for side in (self.base, self.head)
+        )
+        return base, head
 
     def _change_of(self, pair: RowPair, metric: Metric, rule: Rule | None) -> Change:
         return Change(

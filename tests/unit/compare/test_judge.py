@@ -75,6 +75,23 @@ def test_watched_ops_are_judged_as_families(
     assert found.verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ({"aten::relu_": 3}, {"aten::relu": 3}, Verdict.REGRESSED),
+        ({"aten::add_": 3, "aten::add": 1}, {"aten::add_": 1, "aten::add": 3}, Verdict.REGRESSED),
+        ({"aten::relu": 3}, {"aten::relu_": 3}, Verdict.CHANGED),
+        # one op in place of several is less work
+        ({"aten::mul_": 3}, {"aten::mul": 1}, Verdict.CHANGED),
+        ({"aten::mul_": 3}, {"aten::add": 3}, Verdict.CHANGED),
+    ],
+)
+def test_an_in_place_op_that_allocates_now_regresses(
+    before: dict[str, int], after: dict[str, int], verdict: Verdict
+) -> None:
+    assert compared(simple_test(before), simple_test(after)).verdict is verdict
+
+
 def test_an_op_that_was_asked_for_is_judged_by_itself() -> None:
     policy = Policy(command_line=parse_gates({"aten::empty.count": "exact"}, where="here"))
     before, after = {"aten::empty_strided": 10, "aten::mul": 30}, {"aten::empty": 1, "aten::mul": 1}
