@@ -104,6 +104,14 @@ class CallSites:
             return False
         return has_moved or any(_number(now) not in edited for now in factors)
 
+    def calls_more(self, line: CallLine) -> bool:
+        """Whether a line calls more ops: not if it only calls another one in place of each."""
+        olds = {old for old, now in self._now.items() if now == line.place}
+        weight_before, weight_after = self._weights
+        before = sum(row.places.get(old, 0) for row in self.sides[0].ops for old in olds)
+        after = sum(row.places.get(line.place, 0) for row in self.sides[1].ops)
+        return after * weight_after > before * weight_before
+
     def _growths(self, olds: Sequence[str], now: str) -> list[float]:
         """Of each op of a line, how many times as often as before the line calls it; 0 for a new one."""
         before, after = ({row.key: row.places for row in side.ops} for side in self.sides)

@@ -240,19 +240,30 @@ def edit_behind(
     edited: Mapping[str, EditedFile],
     *,
     caller_of: Callable[[CallLine], CallLine | None] = lambda _: None,
+    calls_more: bool = True,
 ) -> CallLine:
-    """The line itself, or the edited one that makes it run more often: that of `caller_of` first."""
+    """The line itself, or the edited one that makes it run more often: that of `caller_of` first.
+
+    If it does not call more ops, it calls others: then it is an edit that gives it something else.
+    """
     numbers = edited.get(line.file, ())
     is_edited = sites.is_edited(line, numbers)
     is_of_callers = sites.is_of_callers(line, numbers)
     cause = None
     if not is_edited or is_of_callers:
-        cause = caller_of(line) or edited_line(line, sites.sides[1], edited, is_of_callers=is_of_callers)
+        cause = caller_of(line) or edited_line(
+            line, sites.sides[1], edited, is_of_callers=is_of_callers, calls_more=calls_more
+        )
     return cause or replace(line, is_edited=is_edited)
 
 
 def edited_line(
-    line: CallLine, head: TestResult, edited: Mapping[str, EditedFile], *, is_of_callers: bool = False
+    line: CallLine,
+    head: TestResult,
+    edited: Mapping[str, EditedFile],
+    *,
+    is_of_callers: bool = False,
+    calls_more: bool = True,
 ) -> CallLine | None:
     """The line to look at if an unedited line of `head` calls an op more often; None if nothing is known.
 
@@ -263,8 +274,9 @@ def edited_line(
     that ran.
 
     If the whole function of the line runs more often (`is_of_callers`), edits of it come after those of
-    functions on the way to it. The line is certain if no other is as near; of several on the way it is the
-    busiest.
+    functions on the way to it. If the line only calls other ops (not `calls_more`), edits of functions on the
+    way count only if they bind what is used there. The found line is certain if no other is as near; of
+    several on the way it is the busiest.
     """
     ways = list(_ways(line, head))
     for near in ways[1:]:
@@ -277,6 +289,8 @@ def edited_line(
     for one in on_the_way:
         if one.file in edited and (edit := _edit_in(one, edited[one.file])):
             feeds = edited[one.file].feeds(edit.number, one.number)
+            if not (feeds or calls_more):
+                continue
             cause = (None if feeds else _edited_elsewhere(on_the_way, edited)) or edit
             return replace(cause, is_certain=cause.is_certain and line.is_certain)
     return _edited_elsewhere(on_the_way, edited) if head.callers else None

@@ -28,6 +28,7 @@ from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.renamed_tests import with_suggestions
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
+from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.members import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
@@ -192,7 +193,8 @@ def _with_edit(
         return change
     if change.op is None and change.about.slack:  # a function, and no line of it
         return with_grown_functions(change, *sites.sides, grown=grown, regressed=regressed, edited=edited)
-    found = edit_behind(line, sites, edited, caller_of=grown.caller_of)
+    calls_more = change.metric != COUNT.name or sites.calls_more(line)
+    found = edit_behind(line, sites, edited, caller_of=grown.caller_of, calls_more=calls_more)
     return replace(change, line=found, cause=change.cause.replace(line.place, found.place))
 
 

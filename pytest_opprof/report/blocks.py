@@ -65,8 +65,10 @@ class Block:
 
 
 def is_in_a_block(change: Change) -> bool:
-    """Whether a change of an op failed its test, or begins such a change."""
-    return change.op is not None and (change.verdict is Verdict.REGRESSED or change.begins)
+    """Whether a rise of an op failed its test, or begins such a rise."""
+    return (
+        change.op is not None and change.rise > 0 and (change.verdict is Verdict.REGRESSED or change.begins)
+    )
 
 
 def blocks_of(test: TestComparison) -> list[Block]:

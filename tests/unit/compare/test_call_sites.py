@@ -365,3 +365,10 @@ def test_the_likest_line_is_the_same_though_another_comes_first() -> None:
     )
     head = calling({3: ("logits[row, : self.tokenizer.begin] = -inf", 3)})
     assert CallSites(base, head).calls_before("f, a.py:3", base.ops[0]) == 3
+
+
+def test_a_line_that_calls_another_op_in_place_of_each_does_not_call_more() -> None:
+    base, line = calling({4: ("x.relu_()", 3)}), line_at("f, a.py:4", "x.relu_()")
+    other = replace(base, ops=tuple(replace(row, name="aten::relu") for row in base.ops))
+    assert not CallSites(base, other).calls_more(line)
+    assert CallSites(base, calling({4: ("x.relu_()", 4)})).calls_more(line)

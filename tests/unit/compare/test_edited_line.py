@@ -135,6 +135,15 @@ def test_an_edit_beside_the_way_is_found(tmp_path: Path, edited: str, place: str
         assert edited_line(line, head, edits, is_of_callers=True) == found
 
 
+def test_what_only_calls_other_ops_gets_them_from_an_edit_that_binds_what_is_used(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("def run(x, act):\n    y = x\n    act = other\n    return act(x)\n")
+    line = CallLine(function="run", file="model.py", number=4)
+    for number, place in ((2, None), (3, "run, model.py:3")):
+        edits = {"model.py": EditedFile(tmp_path / "model.py", lines=frozenset({number}))}
+        found = edited_line(line, simple_test({}), edits, calls_more=False)
+        assert (found and found.place) == place
+
+
 def test_edit_after_a_line_is_its_cause_in_a_loop_alone(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     edits = {"model.py": EditedFile(tmp_path / "model.py", lines=frozenset({12}))}
