@@ -65,10 +65,8 @@ class Block:
 
 
 def is_in_a_block(change: Change) -> bool:
-    """Whether a rise of an op failed its test, or begins such a rise."""
-    return (
-        change.op is not None and change.rise > 0 and (change.verdict is Verdict.REGRESSED or change.begins)
-    )
+    """Whether a change of an op failed its test, or begins such a change."""
+    return change.op is not None and (change.verdict is Verdict.REGRESSED or change.begins)
 
 
 def blocks_of(test: TestComparison) -> list[Block]:
@@ -78,6 +76,9 @@ def blocks_of(test: TestComparison) -> list[Block]:
     if not risen:  # an op may stand for the total that failed: then what its line calls more often does
         lines = [change.line for change in beginnings_of(test) if change.op is not None]
         risen = [change for change in telling if change.op and change.line in lines and change.rise > 0]
+    # What came in place of another op, and has a gate of its own, says it once.
+    own = {change.op for change in risen if change.rewrite is None and change.metric == COUNT.name}
+    risen = [change for change in risen if not (change.rewrite and change.op in own)]
     known = {change.op for change in risen}
     risen = [
         change

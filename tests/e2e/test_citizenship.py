@@ -221,8 +221,9 @@ def test_unused_under_xdist_it_loads_little_more(project: Project) -> None:
     session = project.pytest("-n", "1", plugins=("xdist",), writes_run=False)
     assert session.exit_code == 0
     assert json.loads((project.folder / "loaded-gw0.json").read_text()) == HOOKS
+    more = ("experiment", "experiment.place", "locks", "plugin.controller")
     assert json.loads((project.folder / "loaded-main.json").read_text()) == sorted(
-        [*HOOKS, "pytest_opprof.plugin.controller"]
+        [*HOOKS, *(f"pytest_opprof.{name}" for name in more)]
     )
     assert "= opprof =" not in session.stdout
 
