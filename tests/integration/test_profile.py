@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.programs.profiled_steps import names, plan, run_steps, work
+from support.programs.profiled_steps import ToldObserver, names, plan, run_steps, work
 
 from pytest_opprof import (
     ProfilerActivity,
@@ -162,21 +162,10 @@ def test_forked_child_leaves_the_profile_to_its_parent() -> None:
 
 
 def test_observer_is_told_of_windows() -> None:
-    told: list[str] = []
-
-    class Observer:
-        def start(self) -> None:
-            told.append("start")
-
-        def stop(self) -> None:
-            told.append("stop")
-
-        def cleanup(self) -> None:
-            told.append("cleanup")
-
-    with profile(schedule=plan("SNN"), execution_trace_observer=Observer()) as prof:
+    observer = ToldObserver()
+    with profile(schedule=plan("SNN"), execution_trace_observer=observer) as prof:
         run_steps(prof, 2)
-    assert told == ["start", "stop", "cleanup"]
+    assert observer.told == ["start", "stop", "cleanup"]
 
 
 @pytest.mark.parametrize("make", [profile, _KinetoProfile])

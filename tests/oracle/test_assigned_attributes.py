@@ -5,6 +5,7 @@ import pickle
 from typing import Any
 
 import pytest
+from support.programs.profiled_steps import ToldObserver
 
 import pytest_opprof
 
@@ -68,22 +69,11 @@ def test_the_first_action_and_the_names_of_steps_may_be_set(api: Any) -> None:
 
 @BOTH
 def test_what_is_recorded_may_be_set_before_the_start(api: Any) -> None:
-    told: list[str] = []
-
-    class Observer:
-        def start(self) -> None:
-            told.append("start")
-
-        def stop(self) -> None:
-            told.append("stop")
-
-        def cleanup(self) -> None:
-            told.append("cleanup")
-
+    observer = ToldObserver()
     prof = profiler(api)
     prof.record_shapes = prof.with_stack = prof.profile_memory = True
     prof.experimental_config = torch.profiler._ExperimentalConfig(verbose=True)  # torch shows stacks only so
-    prof.execution_trace_observer = Observer()
+    prof.execution_trace_observer = observer
     prof.custom_trace_id_callback = lambda: "a name"
     with prof:
         torch.ones(2, 3).add(1)
@@ -91,7 +81,7 @@ def test_what_is_recorded_may_be_set_before_the_start(api: Any) -> None:
     assert added.input_shapes[0] == [2, 3]
     assert added.stack
     assert any(event.cpu_memory_usage > 0 for event in prof.events())
-    assert told == ["start", "stop", "cleanup"]
+    assert observer.told == ["start", "stop", "cleanup"]
     assert prof.get_trace_id() == "a name"
 
 

@@ -30,3 +30,19 @@ def run_steps(prof: profile, count: int) -> None:
 
 def names(prof: profile) -> list[str]:
     return [str(event.trace_name) for event in prof.events()]
+
+
+class ToldObserver:
+    """A window's observer that keeps which of its methods were called."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def start(self) -> None:
+        self.told.append("start")
+
+    def stop(self) -> None:
+        self.told.append("stop")
+
+    def cleanup(self) -> None:
+        self.told.append("cleanup")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.programs.profiled_steps import ToldObserver
 
 from pytest_opprof import (
     ProfilerAction,
@@ -154,20 +155,9 @@ def _experimental_config(make: Make, _: Path) -> None:
 
 @proves("execution_trace_observer")
 def _execution_trace_observer(make: Make, _: Path) -> None:
-    heard: list[str] = []
-
-    class Observer:
-        def start(self) -> None:
-            heard.append("start")
-
-        def stop(self) -> None:
-            heard.append("stop")
-
-        def cleanup(self) -> None:
-            heard.append("cleanup")
-
-    run(make, execution_trace_observer=Observer())
-    assert heard == ["start", "stop", "cleanup"]
+    observer = ToldObserver()
+    run(make, execution_trace_observer=observer)
+    assert observer.told == ["start", "stop", "cleanup"]
 
 
 def twice(make: Make, **options: Any) -> list[str]:
