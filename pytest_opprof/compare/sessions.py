@@ -152,7 +152,8 @@ def _with_edits(
     edited = policy.edits(base.commit.id)
     regressed = {change.metric for change in changes if change.verdict is Verdict.REGRESSED}
     sites, grown = CallSites(before, test), GrownLines(before, test, edited)
-    if all(change.line is None for change in risen) and (line := grown.edit_that_ran()):
+    has_a_line = any(change.line for change in (*risen, *(one for one in changes if one.begins)))
+    if risen and not has_a_line and (line := grown.edit_that_ran()):
         return tuple(_with_suspect(change, line) if change in risen else change for change in changes)
     told = [_with_edit(change, sites, grown, edited, regressed=regressed) for change in changes]
     told.sort(key=lambda change: change.op is not None and not _begins_in_an_edit(change))

@@ -17,6 +17,7 @@ from pytest_opprof.compare.document import comparison_from_document, comparison_
 from pytest_opprof.compare.sessions import Policy, compare_runs
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics.host import PYTHON_INSTRUCTIONS
 from pytest_opprof.report.causes import cause_words
 from pytest_opprof.results.run import TestResult, TreeNode
 from pytest_opprof.results.samples import Samples
@@ -218,3 +219,23 @@ def test_a_rise_in_the_backward_begins_with_the_outermost_op() -> None:
     assert comparison.tests[0].regressed[1].op == "aten::empty_strided"
     (cause,) = common_causes(comparison)
     assert [beginning.change.op for beginning in cause.beginnings] == ["aten::clone"]
+
+
+def test_a_rise_that_fails_nothing_is_marked_as_edited_too(tmp_path: Path) -> None:
+    """Ten `mul` became two `addcmul`, in a function that the test ran."""
+    (tmp_path / "train.py").write_text("def fit(x):\n    return x.addcmul(x, x)\n")
+    place = "fit, train.py:2"
+    ran = {PYTHON_INSTRUCTIONS.name: {"fit, train.py": 40}}
+    base = replace(calling("test_a", ("aten::mul", 10, place)), functions=ran)
+    head = replace(calling("test_a", ("aten::addcmul", 2, place)), functions=ran)
+    files = {"train.py": EditedFile(tmp_path / "train.py", lines=frozenset({2}))}
+    found = compare_runs(
+        simple_run(base, name="main", commit=MAIN),
+        simple_run(head),
+        created=NOW,
+        opprof_version="0.1.0",
+        policy=Policy(edits={MAIN.id: files}.__getitem__),
+    )
+    (test,) = found.tests
+    assert test.verdict is Verdict.CHANGED
+    assert [change.line.is_edited for change in test.changes if change.line is not None] == [True]
