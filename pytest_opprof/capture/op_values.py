@@ -30,7 +30,7 @@ _DEVICES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorValue:
-    """A tensor as it was when the op began or ended."""
+    """A tensor at the beginning or the end of an op."""
 
     tensor: int  # address of torch's TensorImpl; 0 if unknown. Addresses are reused
     storage: int  # address of its memory; 0 if unknown

@@ -40,7 +40,7 @@ typedef struct start {
     uint64_t values[OP_COUNTERS_MAX];
 } start;
 
-/* All counters share one inode, so each is told apart by the kernel's own number for it. */
+/* All counters share one inode: only the kernel's number tells them apart. */
 typedef struct opened {
     int fd;
     uint64_t id;
