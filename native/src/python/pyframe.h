@@ -1,7 +1,7 @@
 /* The Python frames of the calling thread, without creating frame objects. CPython has no public API
  * for this, so it uses the internal headers of the very version that the extension is built for. Only
- * the thread itself changes its frames, so the GIL is not needed. All differences between CPython's
- * releases are in this file. */
+ * the thread itself changes its frames, so the GIL is not needed. All differences between the
+ * frames of CPython's releases are in this file. */
 #ifndef OP_PYFRAME_H
 #define OP_PYFRAME_H
 
