@@ -130,8 +130,8 @@ ctest: install ## the C unit tests
 	$(CTEST) --test-dir build/c --parallel $(JOBS) --output-on-failure
 
 .PHONY: test
-test: install axe ## what CI runs: lint, C tests, the demo, the suite with small counts
-	@$(MAKE) --jobs=3 --output-sync=target lint ctest demo MUTATION=all
+test: install axe ## what CI runs: lint, C tests, the demo, the everyday tests with small counts
+	@$(MAKE) --jobs=3 --output-sync=target lint ctest demo
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 .PHONY: test-all

@@ -11,6 +11,7 @@ from documentation.examples_project import ExamplesProject
 QUICK = ("first_steps.md",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [

@@ -72,6 +72,7 @@ def test_a_branch_that_is_not_protected_gets_no_baseline(forge: Forge) -> None:
     assert forge.baselines == []
 
 
+@pytest.mark.slow
 def test_failed_tests_push_nothing(forge: Forge) -> None:
     forge.work.write("test_other.py", "def test_other():\n    assert 0\n")
     job = measure(forge.push(forge.commit()))
@@ -247,6 +248,7 @@ def test_uploaded_run_becomes_a_comment(uploaded: Uploaded, api: GitHubApi, inst
     assert Path(source).resolve() == REPOSITORY, "the code that the action came with"
 
 
+@pytest.mark.slow
 def test_options_of_the_report_reach_the_command(uploaded: Uploaded, api: GitHubApi, installer: str) -> None:
     job = report(
         uploaded,

@@ -24,6 +24,7 @@ def header(session_output: str) -> list[str]:
     return [line for line in session_output.splitlines() if line.startswith("opprof")]
 
 
+@pytest.mark.slow
 def test_branch_is_compared_with_its_merge_base(repository: Project) -> None:
     base = repository.commit()
     saved = repository.pytest("--opprof-save=main")
@@ -60,6 +61,7 @@ def test_branch_is_compared_with_its_merge_base(repository: Project) -> None:
     merged.lines.fnmatch_lines(["1 improved: test_it (work -6)"])
 
 
+@pytest.mark.slow
 def test_refs_of_the_repository_keep_baselines(repository: Project) -> None:
     base = repository.git("rev-parse", "HEAD")
     empty = repository.pytest("--opprof-store=git:", "--opprof-baseline=main")
@@ -88,6 +90,7 @@ def monorepo(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["git:", "dir:../../shared"])
 def test_projects_of_a_repository_keep_their_own_baselines(monorepo: Project, store: str) -> None:
     for name in "ab":
@@ -121,6 +124,7 @@ def test_a_project_reads_what_an_older_release_stored(monorepo: Project) -> None
     assert session.told == ["opprof: 1 passed · nothing dropped"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["git:", "dir:.opprof"])
 def test_jobs_of_a_matrix_keep_their_own_baselines(repository: Project, store: str) -> None:
     repository.write("conftest.py", "import os, platform\nplatform.machine = lambda: os.environ['MACHINE']")
@@ -183,6 +187,7 @@ def test_the_nearest_ancestor_stands_in_for_a_commit_without_a_run(repository: P
     )
 
 
+@pytest.mark.slow
 def test_uncommitted_changes_are_kept_apart_and_reported(repository: Project) -> None:
     base = repository.commit()
     repository.replace("test_it.py", "range(2)", "range(5)")
@@ -194,6 +199,7 @@ def test_uncommitted_changes_are_kept_apart_and_reported(repository: Project) ->
     assert f"opprof: main@{base[:7]}+dirty was measured with uncommitted changes" in session.told
 
 
+@pytest.mark.slow
 def test_before_the_first_commit_a_baseline_is_kept_under_its_time(project: Project) -> None:
     project.git("init", "-q", "-b", "main")
     project.write("test_it.py", WORK_TWICE)
@@ -207,6 +213,7 @@ def test_before_the_first_commit_a_baseline_is_kept_under_its_time(project: Proj
     ]
 
 
+@pytest.mark.slow
 def test_no_baseline_is_one_sentence_and_a_failure(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE.replace("profile", 'profile(limits={"work.count": 1})'))
     sentence = (
@@ -231,6 +238,7 @@ def test_no_baseline_is_one_sentence_and_a_failure(project: Project) -> None:
     assert set(session.told) == {sentence.replace("it is empty", "it has: release-1")}
 
 
+@pytest.mark.slow
 def test_a_save_with_a_selection_replaces_only_what_ran(project: Project) -> None:
     project.write(
         "test_it.py",
@@ -294,6 +302,7 @@ def shrunk(make_project: MakeProject) -> Project:
 MORE, GONE = "tests/test_one.py::test_more", "tests/test_gone.py::test_gone"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "missing", "cwd"),
     [
@@ -331,6 +340,7 @@ def test_only_collected_tests_can_be_missing(
     assert told == missing
 
 
+@pytest.mark.slow
 def test_save_keeps_tests_of_unreadable_files(shrunk: Project) -> None:
     # In a separate store: the other tests need the baseline unchanged.
     store = shrunk.folder / ".opprof" / "main"

@@ -23,6 +23,7 @@ def test_the_certifying_process_does_not_time(gated: Project) -> None:
     assert int(timed) > int(certified) == 1 + 4
 
 
+@pytest.mark.slow
 def test_a_project_that_wants_benchmarks_alone_is_certified_too(project: Project) -> None:
     project.replace("pytest.ini", "-p opprof", "-p opprof -p benchmark --benchmark-only")
     project.write("test_it.py", GATED)
@@ -56,6 +57,7 @@ def test_counts_gate_in_every_mode(
     assert session.exit_code == ("failure" in outcomes.values())
 
 
+@pytest.mark.slow
 def test_counts_gate_in_workers_without_timing(gated: Project) -> None:
     pytest.importorskip("xdist")
     session = gated.pytest("-n", "2", "--opprof-baseline=main", plugins=(*BENCHMARK, "xdist"))

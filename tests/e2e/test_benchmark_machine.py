@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from e2e.benchmarking import BENCHMARK, GATED, QUICK
 from e2e.project import Project
 
@@ -19,6 +20,7 @@ ASKED = """\
 """
 
 
+@pytest.mark.slow
 def test_machine_info_is_read_once_and_unchanged(project: Project) -> None:
     project.write("conftest.py", ASKED)
     project.write("test_it.py", GATED)

@@ -33,6 +33,7 @@ def run(pytester: pytest.Pytester, devices: str, *options: str) -> pytest.RunRes
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("devices", "waits"), [("[1]", 10), ("[0, 1]", 20)])
 def test_each_reading_waits_for_each_device_in_use(
     pytester: pytest.Pytester, devices: str, waits: int

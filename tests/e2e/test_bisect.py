@@ -54,6 +54,7 @@ def bisect(project: Project, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow
 def test_commit_is_named_with_both_values(project: Project) -> None:
     commits = built(project, "2", "x = 1 +", "2", "2", "5", "7")
     done = bisect(project, f"--good={commits[0]}")
@@ -73,6 +74,7 @@ def test_commit_is_named_with_both_values(project: Project) -> None:
     assert project.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_a_test_file_that_is_a_link_is_bisected(project: Project) -> None:
     project.write("shared/real.py", TEST)
     (project.folder / "conftest.py").symlink_to("shared/absent.py")
@@ -87,6 +89,7 @@ def test_a_test_file_that_is_a_link_is_bisected(project: Project) -> None:
     assert f"{commits[1]} changed work.count from 2 to 5" in done.stdout
 
 
+@pytest.mark.slow
 def test_commits_that_do_not_run_leave_a_range(project: Project) -> None:
     commits = built(project, "2", "syntax error", "5")
     done = bisect(project, f"--good={commits[0]}")
@@ -100,6 +103,7 @@ def test_commits_that_do_not_run_leave_a_range(project: Project) -> None:
     assert lines[at + 2].endswith(": 5")
 
 
+@pytest.mark.slow
 def test_the_whole_error_of_a_skipped_commit_is_shown(project: Project) -> None:
     """For a commit whose test fails, and for one whose build prints more than the last lines."""
     fails = "def step():\n    raise ValueError('not' + ' ' * 3 + 'ready')\n"
@@ -122,6 +126,7 @@ def test_the_whole_error_of_a_skipped_commit_is_shown(project: Project) -> None:
     assert len(failed) == at + 4
 
 
+@pytest.mark.slow
 def test_good_on_a_release_branch_begins_at_the_merge_base(project: Project) -> None:
     commits = built(project, "2", "2", "5")
     project.git("checkout", "-q", "-b", "release", commits[0])
@@ -136,6 +141,7 @@ def test_good_on_a_release_branch_begins_at_the_merge_base(project: Project) -> 
     assert f"{commits[2]} changed work.count from 2 to 5" in done.stdout
 
 
+@pytest.mark.slow
 def test_leftovers_of_a_killed_bisection_are_removed_once_unused(project: Project, tmp_path: Path) -> None:
     """Its pytest process outlives it and works in the folders that it left."""
     gate, temporary = tmp_path / "gate", tmp_path / "temporary"
@@ -214,6 +220,7 @@ def test_newest_test_is_run_on_old_code(project: Project) -> None:
     assert f"{merge} changed work.count from 2 to 5" in done.stdout
 
 
+@pytest.mark.slow
 def test_folders_above_have_the_newest_conftests_and_no_others(project: Project) -> None:
     """The command starts in a subfolder, and the ini file needs pytest's cache."""
     project.replace("pytest.ini", "addopts = ", "addopts = --ff ")
@@ -279,6 +286,7 @@ def test_each_commit_has_an_environment_of_its_own(project: Project) -> None:
     assert (without.returncode, without.stderr.count("let --setup make it")) == (9, 1)
 
 
+@pytest.mark.slow
 def test_checkout_code_is_not_taken_for_a_commits_code(project: Project) -> None:
     """As for a package in editable mode: each commit would have the same value."""
     commits = built(project, "2", "5")
@@ -306,6 +314,7 @@ def history(make_project: MakeProject) -> tuple[Project, list[str]]:
     return project, built(project, "2", "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -39,6 +39,7 @@ def regressed(make_project: MakeProject) -> tuple[Project, Session]:
     return project, project.pytest("--opprof-baseline=main")
 
 
+@pytest.mark.slow
 def test_junit_has_the_section_and_counts_a_failure(regressed: tuple[Project, Session]) -> None:
     _, session = regressed
     suite = ET.parse(session.junit).getroot()[0]  # noqa: S314  # pytest wrote it a moment ago
@@ -55,6 +56,7 @@ def test_the_short_summary_names_the_reason(regressed: tuple[Project, Session]) 
     )
 
 
+@pytest.mark.slow
 def test_last_failed_reruns_a_regressed_test(regressed: tuple[Project, Session]) -> None:
     project, _ = regressed
     project.pytest("--opprof-baseline=main")
@@ -62,6 +64,7 @@ def test_last_failed_reruns_a_regressed_test(regressed: tuple[Project, Session])
     assert again.outcomes == {"test_first": "failure"}
 
 
+@pytest.mark.slow
 def test_exit_first_stops_at_a_regression(regressed: tuple[Project, Session]) -> None:
     project, _ = regressed
     assert project.pytest("--opprof-baseline=main", "-x").outcomes == {"test_first": "failure"}
@@ -80,6 +83,7 @@ def test_quiet_session_prints_one_line(regressed: tuple[Project, Session]) -> No
     assert quieter.exit_code == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.slow
 def test_passed_tests_fold_unless_verbose(regressed: tuple[Project, Session]) -> None:
     project, session = regressed
     _, _, summary = session.stdout.partition("= opprof =")
@@ -93,6 +97,7 @@ def test_passed_tests_fold_unless_verbose(regressed: tuple[Project, Session]) ->
     table.fnmatch_lines(["test_second * PASS *", "1 regressed, 1 passed * nothing dropped"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -137,6 +142,7 @@ NO_OTHERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("-p", "opprof")], ids=["by itself", "by name as well"])
 def test_plugin_loads_by_its_entry_point(project: Project, arguments: tuple[str, ...]) -> None:
     project.write("pytest.ini", INI.replace("addopts = -p opprof\n", ""))
@@ -163,6 +169,7 @@ def test_plugin_can_be_disabled(project: Project) -> None:
     assert set(session.outcomes.values()) == {"passed"}
 
 
+@pytest.mark.slow
 def test_in_random_order_the_verdicts_are_the_same(regressed: tuple[Project, Session]) -> None:
     pytest.importorskip("pytest_randomly")
     project, _ = regressed
@@ -171,6 +178,7 @@ def test_in_random_order_the_verdicts_are_the_same(regressed: tuple[Project, Ses
         assert {name for name, outcome in session.outcomes.items() if outcome != "passed"} == {"test_first"}
 
 
+@pytest.mark.slow
 def test_a_save_in_random_order_is_certified(project: Project) -> None:
     pytest.importorskip("pytest_randomly")
     project.write("test_it.py", TESTS)
@@ -178,6 +186,7 @@ def test_a_save_in_random_order_is_certified(project: Project) -> None:
     assert not any("not certified" in line for line in saved.told)
 
 
+@pytest.mark.slow
 def test_benchmarks_beside_it_are_left_alone(project: Project) -> None:
     project.write("test_it.py", TESTS + "\n    def test_bench(benchmark):\n        benchmark(work, 3)\n")
     session = project.pytest("--opprof-save=main", "--benchmark-min-rounds", "2", plugins=("benchmark",))
@@ -252,6 +261,7 @@ def test_help_names_every_option_and_ini_key(project: Project) -> None:
         assert f"opprof_{name.replace('-', '_')} (" in session.stdout
 
 
+@pytest.mark.slow
 def test_ini_keys_stand_in_for_options(project: Project) -> None:
     project.write("test_it.py", TESTS)
     project.write("sub/test_too.py", TESTS)
@@ -265,6 +275,7 @@ def test_ini_keys_stand_in_for_options(project: Project) -> None:
     assert (project.folder / "run.json").exists()
 
 
+@pytest.mark.slow
 def test_an_xpass_that_regressed_is_a_failure(project: Project) -> None:
     project.write(
         "test_it.py", TESTS.replace("@pytest.mark.profile", "@pytest.mark.xfail\n    @pytest.mark.profile")
@@ -276,6 +287,7 @@ def test_an_xpass_that_regressed_is_a_failure(project: Project) -> None:
     session.lines.fnmatch_lines(["*1 failed, 1 passed, 1 xpassed*"])
 
 
+@pytest.mark.slow
 def test_a_program_may_run_pytest_under_coverage(project: Project) -> None:
     pytest.importorskip("coverage")
     project.write("test_it.py", TESTS)

@@ -55,6 +55,7 @@ BREAKS = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("torch_installed")
 def test_recompiling_step_breaks_its_limit_and_says_why(project: Project) -> None:
     project.write("pytest.ini", INI.replace("    error\n", ""))
@@ -64,6 +65,7 @@ def test_recompiling_step_breaks_its_limit_and_says_why(project: Project) -> Non
     assert "in scaled, test_it.py: tensor 'x' size mismatch at index 0. expected 2" in session.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("torch_installed")
 def test_a_graph_break_is_found_and_its_function_named(project: Project) -> None:
     project.write("pytest.ini", INI.replace("    error\n", ""))

@@ -74,6 +74,7 @@ def test_cuda_refused_at_first_use_is_reported(project: Project) -> None:
     assert sum("NVreg_RestrictProfilingToAdminUsers=0" in line for line in project.pytest().told) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(has_driver(), reason="there is a driver on this machine")
 def test_missing_driver_is_reported_if_cuda_was_requested(project: Project) -> None:
     project.write(

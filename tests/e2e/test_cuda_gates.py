@@ -114,6 +114,7 @@ def test_counts_are_the_same_in_each_step(sessions: tuple[Project, Session, Sess
     assert all(test.totals[metric.name].is_constant for metric in TOTAL_OF_COUNT.values())
 
 
+@pytest.mark.slow
 def test_the_trace_of_a_test_says_the_same(sessions: tuple[Project, Session, Session]) -> None:
     project, saved, _ = sessions
     (trace,) = project.folder.glob("traces/*test_everything*")
@@ -175,6 +176,7 @@ def test_incomplete_device_records_are_inconclusive(
     assert reason in saved.result(name).capture.device_gap
 
 
+@pytest.mark.slow
 def test_without_cuda_presets_are_inconclusive(project: Project) -> None:
     project.write(
         "test_it.py",

@@ -61,6 +61,7 @@ def dying(project: Project, *, death: str = "SIGKILL", mark: str = MARKED) -> No
     project.write("test_it.py", DIES.format(mark=mark, death=DEATHS[death]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "death",
     ["SIGKILL", *(pytest.param(death, marks=pytest.mark.slow) for death in ("SIGSEGV", "SIGABRT", "exit"))],
@@ -148,6 +149,7 @@ def test_recover_asks_where_the_user_sees_it(project: Project, sessions: Path, t
     assert told.startswith("test_it.py::test_dies did not end")
 
 
+@pytest.mark.slow
 def test_controller_reports_a_death_at_once(project: Project, sessions: Path) -> None:
     dying(project)
     session = project.pytest("-n", "1", "--max-worker-restart=1", plugins=("xdist",))
@@ -250,6 +252,7 @@ def test_sessions_without_information_are_removed(project: Project, sessions: Pa
     assert not list(sessions.iterdir())
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_loses_nothing(project: Project, sessions: Path) -> None:
     (project.folder / ".opprof").write_text("a file where the folder should be")
     dying(project)
@@ -259,6 +262,7 @@ def test_a_folder_that_cannot_be_written_loses_nothing(project: Project, session
     assert list(sessions.iterdir())
 
 
+@pytest.mark.slow
 def test_without_a_session_file_the_header_says_so(project: Project) -> None:
     """A file size limit prevents a session file: the recording is in memory that dies with its process."""
     quota = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))\n"

@@ -6,6 +6,8 @@ from e2e.project import Session
 
 from pytest_opprof.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 MODULE = """\
     import torch
 

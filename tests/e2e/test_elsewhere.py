@@ -37,7 +37,7 @@ COMMANDS = [
 ALSO = [("doctor",), ("--help",)]
 # Each as its help's example calls it.
 RECORDING_COMMANDS = [
-    tuple(shlex.split(importlib.import_module(f"pytest_opprof.cli.{name}").EXAMPLE)[1:])
+    tuple(shlex.split(importlib.import_module(f"pytest_opprof.cli.{name.replace('-', '_')}").EXAMPLE)[1:])
     for name in sorted(RECORDING)
 ]
 
@@ -125,6 +125,7 @@ def measured(make_project: MakeProject) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_marked_tests_run_as_plain_tests(project: Project, system: str) -> None:
     project.write(
         "test_it.py",
@@ -188,6 +189,7 @@ UNDONE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
 def test_skipped_requests_are_reported(project: Project, workers: tuple[str, ...]) -> None:
     project.write("test_it.py", WORK_TWICE)
@@ -200,6 +202,7 @@ def test_skipped_requests_are_reported(project: Project, workers: tuple[str, ...
     assert not (project.folder / "run.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
 def test_fail_on_unmeasured_fails_the_session(project: Project, workers: tuple[str, ...]) -> None:
     project.write("test_it.py", WORK_TWICE)
@@ -221,6 +224,7 @@ def test_mistakes_are_refused_as_everywhere(project: Project) -> None:
     assert "did you mean 'regressed'?" in done.told[-1]
 
 
+@pytest.mark.slow
 def test_a_broken_installation_skips_no_gate(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE)
     project.write("broken.py", "from support.programs import elsewhere\n\nelsewhere.without_native()\n")
@@ -231,6 +235,7 @@ def test_a_broken_installation_skips_no_gate(project: Project) -> None:
         assert "the native modules of pytest-opprof are missing: install it again" in done.told[0]
 
 
+@pytest.mark.slow
 def test_sessions_without_marked_tests_say_nothing(project: Project, system: str) -> None:
     project.write("test_it.py", "def test_it():\n    pass\n")
     done = session(project, system)
@@ -255,6 +260,7 @@ def test_commands_on_saved_runs_work_as_on_linux(command: tuple[str, ...], here:
     assert here[command][0] in {0, 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", RECORDING_COMMANDS, ids=lambda command: command[0])
 def test_recording_commands_are_refused_in_one_sentence(
     command: tuple[str, ...], there: Told, system: str

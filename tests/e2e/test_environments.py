@@ -59,6 +59,7 @@ def test_other_interpreter_is_inconclusive_and_reported(saved: Project) -> None:
     assert "INCONCLUSIVE: ranges, total: measured in another environment: Python 2.7 -> 3." in told
 
 
+@pytest.mark.slow
 def test_nearest_run_of_this_environment_is_preferred(project: Project) -> None:
     project.git("init", "-q", "-b", "main")
     project.write("test_it.py", TEST)
@@ -105,6 +106,7 @@ def test_a_total_that_vanished_is_inconclusive(saved: Project) -> None:
     assert "INCONCLUSIVE" in session.failures["test_it"]
 
 
+@pytest.mark.slow
 def test_baseline_without_a_common_test_is_reported(saved: Project) -> None:
     (saved.folder / "test_it.py").rename(saved.folder / "test_other.py")
     session = saved.pytest("--opprof-baseline=main")
@@ -117,6 +119,7 @@ def test_baseline_without_a_common_test_is_reported(saved: Project) -> None:
     selected.lines.fnmatch_lines(["1 new * nothing dropped * 1 other test not run"])
 
 
+@pytest.mark.slow
 def test_baseline_from_the_future_is_reported(saved: Project) -> None:
     later = (datetime.now(UTC) + timedelta(days=2, hours=1)).isoformat(timespec="seconds")
     edit(saved, lambda document: document.update(created=later))
@@ -125,6 +128,7 @@ def test_baseline_from_the_future_is_reported(saved: Project) -> None:
     assert "baseline main (latest, dated 2 days ahead of this clock)" in session.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(has_driver(), reason="there is a driver on this machine")
 def test_why_a_source_did_not_run_stands_in_the_document(saved: Project) -> None:
     capture = "--opprof-capture=ranges,ops,cuda"
@@ -165,6 +169,7 @@ WITH_MEMORY = TEST.replace("profile", "profile(profile_memory=True)")
 MEMORY = "--opprof-capture=ranges,memory-python"
 
 
+@pytest.mark.slow
 def test_imports_of_other_tests_leave_tests_comparable(project: Project) -> None:
     pytest.importorskip("numpy")
     project.write("test_it.py", WITH_MEMORY)
@@ -176,6 +181,7 @@ def test_imports_of_other_tests_leave_tests_comparable(project: Project) -> None
     assert "BLAS of NumPy unknown -> " in told
 
 
+@pytest.mark.slow
 def test_malloc_of_another_allocator_is_inconclusive(project: Project) -> None:
     project.write("test_it.py", WITH_MEMORY)
     malloc = "--opprof-capture=ranges,memory-malloc"

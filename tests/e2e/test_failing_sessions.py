@@ -49,6 +49,7 @@ def regressed(project: Project, *arguments: str, plugins: tuple[str, ...] = ()) 
     return project.pytest("--opprof-baseline=main", *arguments, plugins=plugins)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
 @pytest.mark.parametrize("conftest", TAKES_THE_REPORT)
 def test_no_plugin_hides_a_regression(project: Project, conftest: str, workers: tuple[str, ...]) -> None:
@@ -67,6 +68,7 @@ OTHER_EXITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", OTHER_EXITS)
 def test_the_last_line_has_the_exit_code_of_the_session(project: Project, code: int) -> None:
     project.write("conftest.py", OTHER_EXITS[code])
@@ -75,6 +77,7 @@ def test_the_last_line_has_the_exit_code_of_the_session(project: Project, code: 
     session.lines.fnmatch_lines([f"exit {code}, and 1 test regressed"])
 
 
+@pytest.mark.slow
 def test_a_worker_that_stops_at_a_regression_interrupts_the_session(project: Project) -> None:
     pytest.importorskip("xdist")
     session = regressed(project, "-n", "1", "-x", plugins=("xdist",))
@@ -82,6 +85,7 @@ def test_a_worker_that_stops_at_a_regression_interrupts_the_session(project: Pro
     session.lines.fnmatch_lines(["exit 2, and 1 test regressed"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
 def test_flaky_reports_a_regression_once(project: Project, workers: tuple[str, ...]) -> None:
     pytest.importorskip("flaky")
@@ -93,6 +97,7 @@ def test_flaky_reports_a_regression_once(project: Project, workers: tuple[str, .
     session.lines.fnmatch_lines(["*= 1 failed in *"])
 
 
+@pytest.mark.slow
 def test_flaky_lets_a_steady_last_run_pass(project: Project) -> None:
     pytest.importorskip("flaky")
     project.write("test_it.py", TESTS)
@@ -114,6 +119,7 @@ def test_flaky_lets_a_steady_last_run_pass(project: Project) -> None:
     session.lines.fnmatch_lines(["*1 passed * nothing dropped*", "*= 1 passed in *"])
 
 
+@pytest.mark.slow
 def test_a_measurement_error_says_that_it_fails_the_session(project: Project) -> None:
     project.write(
         "test_it.py",
@@ -134,6 +140,7 @@ def test_a_measurement_error_says_that_it_fails_the_session(project: Project) ->
         session.lines.fnmatch_lines(["*1 passed in *"])
 
 
+@pytest.mark.slow
 def test_empty_session_fails_if_a_test_is_missing(project: Project) -> None:
     project.write("test_it.py", TESTS)
     assert project.pytest("--opprof-save=main").exit_code == 0

@@ -76,6 +76,7 @@ COMPLAINTS = {
 ALIKE = {"empty", "binary", "damaged gzip", "foreign"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in ALIKE else []) for kind in COMPLAINTS]
 )
@@ -97,6 +98,7 @@ def test_bad_baseline_is_one_sentence_and_unchanged(recorded: tuple[Project, byt
     assert "Traceback" not in session.stdout + session.stderr
 
 
+@pytest.mark.slow
 def test_damaged_run_of_the_same_commit_is_not_overwritten(recorded: tuple[Project, bytes]) -> None:
     project, good = recorded
     (path,) = project.stored()
@@ -112,6 +114,7 @@ def test_damaged_run_of_the_same_commit_is_not_overwritten(recorded: tuple[Proje
     assert "this is not JSON" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--opprof-store=dir:pytest.ini/store", "--opprof-store=dir:/proc/opprof"])
 def test_a_store_that_cannot_be_written_is_one_sentence(recorded: tuple[Project, bytes], option: str) -> None:
     project, _ = recorded
@@ -123,6 +126,7 @@ def test_a_store_that_cannot_be_written_is_one_sentence(recorded: tuple[Project,
     assert "cannot be written" in line
 
 
+@pytest.mark.slow
 def test_other_outputs_are_written_despite_a_failure(recorded: tuple[Project, bytes]) -> None:
     project, good = recorded
     before = project.folder / "run.json"
@@ -170,6 +174,7 @@ def test_full_disk_is_one_sentence_and_keeps_earlier_files(project: Project, sma
     assert project.pytest("--opprof-baseline=main", store).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_for_each_report(project: Project, small_disk: Path) -> None:
     project.write("test_it.py", TEST)
     assert project.pytest("--opprof-save=main").exit_code == 0
@@ -214,6 +219,7 @@ def test_a_quota_is_one_sentence_and_harms_no_earlier_file(project: Project) -> 
     assert [stored for stored in project.stored() if stored.read_bytes() == good] == [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("documents", [1, 2], ids=["one commit", "no commit"])
 def test_two_saves_at_once_lose_nothing(project: Project, documents: int) -> None:
     project.write("test_it.py", TEST)

@@ -169,6 +169,7 @@ def test_a_failed_test_has_no_numbers(stepping: tuple[Project, Session]) -> None
     assert "assert 0 == 5" in session.failures["test_fails"]
 
 
+@pytest.mark.slow
 def test_errors_fail_only_saving_or_comparing_sessions(stepping: tuple[Project, Session]) -> None:
     project, _ = stepping
     quiet = project.pytest("test_it.py", "-k", "too_few_steps")

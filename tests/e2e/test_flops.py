@@ -4,7 +4,7 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project, Session
 
-pytestmark = pytest.mark.usefixtures("torch_installed")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch_installed")]
 
 TESTS = """\
     import pytest, torch

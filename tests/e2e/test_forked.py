@@ -42,6 +42,7 @@ TESTS = """\
 """
 
 
+@pytest.mark.slow
 def test_forked_tests_are_saved_and_gated(project: Project) -> None:
     project.write("conftest.py", CONFTEST)
     project.write("test_it.py", TESTS)

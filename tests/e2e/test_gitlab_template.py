@@ -53,6 +53,7 @@ def measure(forge: Forge, commit: str, **variables: str) -> tuple[Path, subproce
     return folder, run_job("opprof-measure", folder, **{**given, **variables})
 
 
+@pytest.mark.slow
 def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
     pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
     _, saved = measure(forge, forge.commit())

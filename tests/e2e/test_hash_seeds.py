@@ -32,6 +32,7 @@ def seeds_by_order(project: Project) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["here", "xdist"])
 def test_other_hash_seed_is_not_a_regression(project: Project, workers: tuple[str, ...]) -> None:
     plugins = ("xdist",) if workers else ()

@@ -107,6 +107,7 @@ def test_older_runs_are_imported_once(repository: Project) -> None:
     assert len(points_of(repository)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", ["saved", "all"])
 def test_run_that_is_saved_from_its_file_is_remembered(repository: Project, history: str) -> None:
     session = repository.pytest(f"--opprof-history={history}")
@@ -116,6 +117,7 @@ def test_run_that_is_saved_from_its_file_is_remembered(repository: Project, hist
         assert [point["name"] for point in points_of(repository, f"--name={name}")] == [name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "origins", [("", ""), ("https://me:secret@host.example/one.git", "git@host.example:two")]
 )
@@ -148,6 +150,7 @@ def test_projects_that_share_a_store_have_histories_of_their_own(
     assert "secret" not in "".join(names)
 
 
+@pytest.mark.slow
 def test_a_clone_has_the_history_of_its_repository(project: Project) -> None:
     project.write("one/pytest.ini", f"{INI}opprof_save_processes = 1\nopprof_store = dir:../shared\n")
     project.write("one/test_it.py", WORK_TWICE)
@@ -164,6 +167,7 @@ def test_a_clone_has_the_history_of_its_repository(project: Project) -> None:
         assert len(json.loads(done.stdout)[0]["points"]) == 3
 
 
+@pytest.mark.slow
 def test_invalid_queries_are_one_sentence(repository: Project) -> None:
     assert opprof(repository, "history", "test_it").stderr == (
         "opprof: the history is empty. Record tests with pytest --opprof-save=NAME\n"
@@ -187,6 +191,7 @@ def test_store_that_cannot_be_written_fails_a_save(repository: Project) -> None:
     assert any("history cannot be written" in line for line in session.told)
 
 
+@pytest.mark.slow
 def test_tables_of_a_store_are_asked(repository: Project) -> None:
     pytest.importorskip("duckdb")
     repository.commit()

@@ -197,6 +197,7 @@ def test_every_hostile_trace_loads(hostile_project: Project, hostile: Session) -
     assert {"work", "left behind", "new\nline", "\x1b[31m", "日本", 'a"b\\c'} <= names
 
 
+@pytest.mark.slow
 def test_full_byte_budget_is_reported(project: Project) -> None:
     project.write(
         "test_it.py",
@@ -247,6 +248,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDS)
 def test_a_test_may_end_the_session(project: Project, ending: str) -> None:
     project.write(
@@ -281,6 +283,7 @@ def test_never(): pass
     assert project.stored() == []
 
 
+@pytest.mark.slow
 def test_torch_first_imported_in_a_step_is_inconclusive(project: Project, torch_installed: None) -> None:
     project.write(
         "test_it.py",
@@ -309,6 +312,7 @@ def test_torch_first_imported_in_a_step_is_inconclusive(project: Project, torch_
     assert session.result("test_uses").totals["ops.count"].low == 6
 
 
+@pytest.mark.slow
 def test_torch_first_imported_in_a_warm_up_is_certified(project: Project, torch_installed: None) -> None:
     """In the certifying process the importing first call could be taken as the measured step; it is not."""
     project.write(
@@ -327,6 +331,7 @@ def test_torch_first_imported_in_a_warm_up_is_certified(project: Project, torch_
     assert (test.processes, test.unstable, test.measurement.reason) == (2, (), "")
 
 
+@pytest.mark.slow
 def test_torchs_own_profiler_works_inside(
     project: Project, torch_installed: None, torch_profiler_allowed: None
 ) -> None:

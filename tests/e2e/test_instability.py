@@ -103,6 +103,7 @@ def story(make_project: MakeProject) -> Story:
     return Story(project=project, sessions=sessions)
 
 
+@pytest.mark.slow
 def test_two_processes_may_agree_against_a_third(story: Story) -> None:
     base = stored(story.project).test("test_it.py::test_by_process")
     assert base is not None
@@ -140,6 +141,7 @@ def test_one_process_alone_certifies_nothing_and_says_so(project: Project) -> No
     assert [test.processes for test in run.tests] == [1]
 
 
+@pytest.mark.slow
 def test_a_count_that_grows_with_each_call_is_inconclusive(story: Story) -> None:
     story.section("test_by_step").fnmatch_lines(
         [
@@ -149,6 +151,7 @@ def test_a_count_that_grows_with_each_call_is_inconclusive(story: Story) -> None
     )
 
 
+@pytest.mark.slow
 def test_count_flipping_in_the_second_look_is_demoted(story: Story) -> None:
     assert story.sessions["test_by_measurement"].result("test_by_measurement").unstable == (
         "ranges.count",
@@ -157,12 +160,14 @@ def test_count_flipping_in_the_second_look_is_demoted(story: Story) -> None:
     story.section("test_by_measurement").fnmatch_lines([f"INCONCLUSIVE: ranges, total: {MOODY}"])
 
 
+@pytest.mark.slow
 def test_beside_a_demoted_count_another_still_fails(story: Story) -> None:
     told = story.section("test_both_gated")
     told.fnmatch_lines(["REGRESSED: 1 more call of sure in each step *", "  sure * 1 -> 2 * +1*"])
     told.fnmatch_lines(["moody * 1 * 1 to 2 * inconclusive: became*"])
 
 
+@pytest.mark.slow
 def test_demoted_count_without_a_gate_is_advisory(story: Story) -> None:
     told = story.section("test_one_of_two")
     told.fnmatch_lines(["REGRESSED: 1 more call of sure in each step *"])
@@ -204,6 +209,7 @@ def varying(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_rise_above_a_varying_range_fails(varying: Project) -> None:
     varying.replace("test_it.py", "work(1 + turns())", "turns(); work(100)")
     varying.replace("test_it.py", "work(1 + 2 * (process % 2))", "work(100)")
@@ -238,6 +244,7 @@ def test_count_beyond_the_processes_range_is_reported(
     assert f"opprof: {note}" in session.told
 
 
+@pytest.mark.slow
 def test_where_no_gate_could_be_judged_nothing_passes(project: Project) -> None:
     project.write("conftest.py", CONFTEST)
     project.write("test_it.py", VARYING)

@@ -34,6 +34,7 @@ def slower(make_project: MakeProject) -> Session:
     return compared(project)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind, (_, _, function) in SLOWER.items() if function])
 def test_slower_code_fails_and_its_function_is_named(slower: Session, kind: str) -> None:
     section = slower.failures[f"test_kind[{kind}]"]
@@ -41,11 +42,13 @@ def test_slower_code_fails_and_its_function_is_named(slower: Session, kind: str)
     assert f"instructions rose in {SLOWER[kind][2]}" in section
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind, (_, _, function) in SLOWER.items() if not function])
 def test_loops_in_c_are_not_seen(slower: Session, kind: str) -> None:
     assert f"test_kind[{kind}]" not in slower.failures
 
 
+@pytest.mark.slow
 def test_harmless_edits_change_nothing(make_project: MakeProject) -> None:
     project = make_project("harmless")
     before = (
@@ -122,6 +125,7 @@ STACK = """\
 """
 
 
+@pytest.mark.slow
 def test_deeper_outer_stack_adds_no_instructions(make_project: MakeProject) -> None:
     project = make_project("deeper")
     saved(project, {}, STACK)
@@ -162,6 +166,7 @@ VARYING = """\
 """
 
 
+@pytest.mark.slow
 def test_varying_instructions_are_named_and_never_fail(make_project: MakeProject) -> None:
     project = make_project("varying")
     saved(project, {}, VARYING)
@@ -171,6 +176,7 @@ def test_varying_instructions_are_named_and_never_fail(make_project: MakeProject
         assert "REGRESSED" not in session.stdout
 
 
+@pytest.mark.slow
 def test_instructions_are_counted_unless_they_are_not_wanted(make_project: MakeProject) -> None:
     project = make_project("off")
     project.write("code_of.py", "def work():\n    return 1\n")
@@ -204,6 +210,7 @@ SHOP = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "where", "text"),
     [

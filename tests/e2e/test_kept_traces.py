@@ -167,6 +167,7 @@ def test_workers_keep_traces_too(project: Project) -> None:
     assert session.stdout.count("(opprof view test_") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(212, 420), (420, 212)], ids=["passed last", "saved last"])
 def test_tests_of_one_name_have_files_of_their_own(project: Project, order: tuple[int, int]) -> None:
     """Their digests have a common prefix: one test took or removed the other's files."""
@@ -196,6 +197,7 @@ def test_it():
 """
 
 
+@pytest.mark.slow
 def test_long_recordings_keep_sums_only(project: Project) -> None:
     project.write("test_it.py", LOOP)
     saved = project.pytest("--opprof-save=main")

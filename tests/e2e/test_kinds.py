@@ -153,6 +153,7 @@ def kinds(make_project: MakeProject) -> Session:
     return project.pytest(plugins=("asyncio",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEASURED)
 def test_every_kind_of_test_is_measured_in_each_step(kinds: Session, name: str) -> None:
     counts = {"test_parametrized[0]": 0, "test_parametrized[2]": 2}

@@ -133,6 +133,7 @@ def test_unwritable_file_does_not_hide_the_cells_error(tmp_path: Path) -> None:
     assert (fine.error or "").startswith("UsageError: . cannot be written: it is a folder")
 
 
+@pytest.mark.slow
 def test_torch_ops_are_recorded_as_asked(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     _, cell, told = run_cells(
@@ -146,6 +147,7 @@ def test_torch_ops_are_recorded_as_asked(tmp_path: Path) -> None:
     assert told.printed == "[[[2, 3], [3, 2]]]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "error"),
     [
@@ -212,6 +214,7 @@ def test_nothing_else_imports_ipython(tmp_path: Path) -> None:
     assert done.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_a_notebook_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")

@@ -180,6 +180,7 @@ def test_all_refused_markers_are_reported_at_once(project: Project) -> None:
     assert len(session.told) == len(REFUSED)
 
 
+@pytest.mark.slow
 def test_only_the_hypothesis_test_fails(project: Project) -> None:
     project.write(
         "test_it.py",
@@ -248,6 +249,7 @@ def test_only_functions_can_be_profiled(project: Project) -> None:
     )
 
 
+@pytest.mark.slow
 def test_unknown_torch_ops_are_refused_with_the_nearest(project: Project, torch_installed: None) -> None:
     project.write(
         "test_it.py",

@@ -55,6 +55,7 @@ IN_NET = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lines", "chosen"),
     [
@@ -78,12 +79,14 @@ def test_mark_options_select_tests(suite: Project, lines: list[str], chosen: lis
     assert sorted(found) == sorted({*chosen, *by_code})
 
 
+@pytest.mark.slow
 def test_whole_project_is_marked_except_unmarkable_items(suite: Project) -> None:
     found = measured(suite, "--opprof-mark=.")
     assert len(found) == 12
     assert not any("drawn" in node_id for node_id in found)
 
 
+@pytest.mark.slow
 def test_ini_lines_mark_tests_and_code_wins(suite: Project) -> None:
     suite.replace(
         "pytest.ini",
@@ -97,6 +100,7 @@ def test_ini_lines_mark_tests_and_code_wins(suite: Project) -> None:
     assert measured(suite, "models", "--opprof-mark=!models") == {"models/test_net.py::test_marked": 2}
 
 
+@pytest.mark.slow
 def test_limits_of_the_suite_hold_where_a_marker_has_none(suite: Project) -> None:
     suite.write(
         "test_other.py",
@@ -120,6 +124,7 @@ def test_tests_marked_by_ini_are_saved_and_gated(suite: Project) -> None:
     assert (session.exit_code, list(session.failures)) == (1, ["test_beta"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [("--opprof-mark=models",), ("--opprof-mark", "models")], ids=len)
 def test_tests_marked_by_options_are_certified(suite: Project, option: tuple[str, ...]) -> None:
     saved = suite.pytest("--opprof-save=main", *option, "--opprof-profile=active=2", "models")
@@ -129,6 +134,7 @@ def test_tests_marked_by_options_are_certified(suite: Project, option: tuple[str
     assert {(test.processes, test.steps) for test in stored.tests} == {(2, 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
@@ -150,6 +156,7 @@ def test_invalid_values_are_one_sentence(suite: Project, option: str, sentence: 
     assert sum(sentence in line for line in session.told) == 1
 
 
+@pytest.mark.slow
 def test_an_option_that_matches_no_test_is_named(suite: Project) -> None:
     session = suite.pytest("--opprof-mark=test_net.py", "-k", "alpha")
     assert any("--opprof-mark=test_net.py matches no test here" in line for line in session.told)
@@ -181,6 +188,7 @@ ONCE_ONLY = """\
     """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_unrepeatable_tests_marked_by_an_option_are_skipped(
     project: Project, workers: tuple[str, ...]

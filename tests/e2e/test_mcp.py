@@ -163,6 +163,7 @@ def test_lists_match_the_commands(agent: Agent, project: Project) -> None:
     assert [point["value"] for point in trend["points"]] == [3, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "arguments", "listed"),
     [
@@ -297,6 +298,7 @@ GIT_READS = {
 WITHOUT_REFRESH = ["-c", "diff.autoRefreshIndex=false"]
 
 
+@pytest.mark.slow
 def test_nothing_is_written(watched: Project) -> None:
     with agent_in(watched.folder, before=WATCHING) as agent:
         for name in ("run.json", "main"):
@@ -321,6 +323,7 @@ def test_nothing_is_written(watched: Project) -> None:
     assert [one for one in others if one != ["sqlite3.connect", ":memory:"]] == []
 
 
+@pytest.mark.slow
 def test_folder_and_store_can_be_named(agent: Agent, copied: Project) -> None:
     (copied.folder / ".opprof").rename(copied.folder / "kept")
     elsewhere = copied.folder / "folder"
@@ -334,6 +337,7 @@ def test_folder_and_store_can_be_named(agent: Agent, copied: Project) -> None:
         assert other.ask("list_runs")["baselines"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "code", "told"),
     [

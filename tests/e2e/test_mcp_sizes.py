@@ -66,6 +66,7 @@ def test_causes_of_most_tests_are_listed(agent: Agent) -> None:
     assert answer["causes_left_out"] == TESTS - 20
 
 
+@pytest.mark.slow
 def test_many_steps_are_shown_as_a_range(agent: Agent) -> None:
     totals = {"total.self_cpu_time_total": {"sum": 499_500, "min": 0, "max": 999}}
     assert agent.ask("show_run", run="long.json")["tests"][0]["totals"] == totals

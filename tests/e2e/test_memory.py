@@ -87,6 +87,7 @@ SHARED = """\
 """
 
 
+@pytest.mark.slow
 def test_first_test_to_run_code_has_no_extra_memory(make_project: MakeProject) -> None:
     """The interpreter's own objects, for code that it has not specialized yet, belong to the process."""
     project = make_project("shared")
@@ -114,6 +115,7 @@ LEAKS = """\
 """
 
 
+@pytest.mark.slow
 def test_retained_result_names_its_op_and_line(project: Project) -> None:
     project.write("test_it.py", LEAKS.format(kept="loss.item()"))
     assert project.pytest("--opprof-save=main").exit_code == 0

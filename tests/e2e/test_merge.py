@@ -47,6 +47,7 @@ def sharded(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_missing_shard_and_test_fail_the_merge(sharded: Project) -> None:
     listed = sharded.pytest("--opprof=only", "--collect-only", "-q", writes_run=False)
     sharded.write("collected.txt", listed.stdout)
@@ -68,6 +69,7 @@ def test_whole_set_passes(sharded: Project) -> None:
     assert (done.returncode, done.stdout) == (0, "all.json: 3 tests of 3 runs\n")
 
 
+@pytest.mark.slow
 def test_disagreeing_ranks_are_reported(project: Project) -> None:
     project.write("test_it.py", TEST)
     for rank in ("0", "1"):
@@ -89,6 +91,7 @@ def test_disagreeing_ranks_are_reported(project: Project) -> None:
     assert alone.stdout.splitlines()[0] == "missing: rank 0 of 2"
 
 
+@pytest.mark.slow
 def test_rank_runs_form_a_fleet_job(project: Project, tmp_path: Path) -> None:
     project.write("test_it.py", TEST)
     for job, more in (("base", "0"), ("head", "1")):
@@ -110,6 +113,7 @@ def test_rank_runs_form_a_fleet_job(project: Project, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_incompatible_runs_are_refused(sharded: Project) -> None:
     sharded.git("init", "-q", "-b", "main")
     sharded.commit()

@@ -35,6 +35,7 @@ def pooled(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_work_moved_to_the_background_is_not_an_improvement(pooled: Project) -> None:
     pooled.replace("test_it.py", 'work(1, "step"); work(5)', 'work(1, "step"); POOL.submit(work, 5).result()')
     pooled.replace("test_it.py", "def test_better(): work(5)", "def test_better(): work(4)")
@@ -52,6 +53,7 @@ def test_work_moved_to_the_background_is_not_an_improvement(pooled: Project) -> 
     assert "CHANGED: 5 fewer ranges in each step than main, and more in the background (5 of work)" in told
 
 
+@pytest.mark.slow
 def test_rows_of_the_background_are_shown_beside_a_failure(pooled: Project) -> None:
     pooled.replace(
         "test_it.py",

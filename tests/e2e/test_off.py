@@ -4,6 +4,7 @@ import pytest
 from e2e.project import WORK_TWICE, Project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
 def test_gate_on_the_command_line_is_not_ignored_silently(project: Project, workers: tuple[str, ...]) -> None:
     plugins = ("xdist",) if workers else ()

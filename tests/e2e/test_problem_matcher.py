@@ -65,6 +65,7 @@ def problems(matcher: dict[str, Any], output: str) -> list[tuple[str, int, str]]
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-q", "--color=yes")], ids=["plain", "quiet"])
 def test_a_failure_is_found_at_its_line(
     regressed: Project, matcher: dict[str, Any], options: tuple[str, ...]

@@ -60,6 +60,7 @@ def init(project: Project, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_steady_folders_are_proposed_and_the_rest_explained(suite: Project) -> None:
     before = (suite.folder / "pytest.ini").read_text()
     told = init(suite, "--try")
@@ -77,12 +78,14 @@ def test_steady_folders_are_proposed_and_the_rest_explained(suite: Project) -> N
     assert len([name for name in measured if "models" in name]) == 4
 
 
+@pytest.mark.slow
 def test_existing_marks_are_left_alone(suite: Project) -> None:
     suite.replace("pytest.ini", "[pytest]", "[pytest]\nopprof_mark = test_mixed.py")
     assert "sets opprof_mark already: change it by hand" in init(suite, "--try", "models")
     assert "opprof_mark = test_mixed.py\n" in (suite.folder / "pytest.ini").read_text()
 
 
+@pytest.mark.slow
 def test_arguments_after_the_option_go_to_pytest(suite: Project) -> None:
     told = init(suite, "--try", "models", "-k", "test_one")
     assert "    models   # 2 tests" in told
@@ -96,6 +99,7 @@ def test_without_the_option_no_test_is_run(suite: Project) -> None:
     assert "next: mark a test with @pytest.mark.profile, then\n" in told
 
 
+@pytest.mark.slow
 def test_toml_gets_a_list_and_tests_are_taken_out(project: Project) -> None:
     (project.folder / "pytest.ini").unlink()
     project.write("pyproject.toml", '[tool.pytest.ini_options]  # mine\naddopts = "-p opprof"\n')

@@ -71,6 +71,7 @@ def sessions(
     return request.param, saved, same, project.pytest("--opprof-baseline=main", capture, plugins=PLUGINS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKING)
 def test_each_step_has_the_memory_of_its_call(
     sessions: tuple[str, Session, Session, Session], name: str
@@ -86,11 +87,13 @@ def test_each_step_has_the_memory_of_its_call(
     assert 8000 <= taken["cpu_memory.allocated"] <= 8100
 
 
+@pytest.mark.slow
 def test_empty_call_takes_no_memory(sessions: tuple[str, Session, Session, Session]) -> None:
     _, saved, _, _ = sessions
     assert saved.result("test_nothing").totals["cpu_memory.allocations"].high == 0
 
 
+@pytest.mark.slow
 def test_more_python_memory_fails(sessions: tuple[str, Session, Session, Session]) -> None:
     _, saved, same, more = sessions
     assert saved.exit_code == 0
@@ -100,6 +103,7 @@ def test_more_python_memory_fails(sessions: tuple[str, Session, Session, Session
     assert more.outcomes == {"test_nothing": "passed", **dict.fromkeys(WORKING, "failure")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["memory-python", "memory-malloc"])
 def test_session_option_records_memory_of_all_tests(project: Project, source: str) -> None:
     """As with Python calls, the marker need not ask for it."""

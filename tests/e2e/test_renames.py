@@ -70,6 +70,7 @@ def test_a_renaming_is_one_row(sessions: tuple[Project, Session]) -> None:
     compared.lines.fnmatch_lines(["*test_renamed (forward -> Forward)*"])
 
 
+@pytest.mark.slow
 def test_rise_beside_a_renaming_fails_and_is_named(sessions: tuple[Project, Session]) -> None:
     _, compared = sessions
     assert compared.outcomes["test_renamed_and_more"] == "failure"
@@ -100,6 +101,7 @@ ON_COMMAND_LINE = ("--opprof-rename=test_old.py->test_new.py", "--opprof-rename=
 IN_INI = ("-o", "opprof_rename=test_old.py -> test_new.py\n  gone.py -> test_new.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "plugins"),
     [(ON_COMMAND_LINE, ()), (IN_INI, ()), ((*IN_INI, "-n", "2"), ("xdist",))],

@@ -11,7 +11,10 @@ from e2e.slower_code import SLOWER, TESTS
 
 from pytest_opprof.capture.replay import QEMU
 
-pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed"),
+]
 
 REPLAY = ("pytest_opprof", "replay")
 WIDE = {"COLUMNS": "300"}

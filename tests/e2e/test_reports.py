@@ -31,6 +31,7 @@ def regressed(make_project: MakeProject) -> tuple[Project, Session]:
     return project, session
 
 
+@pytest.mark.slow
 def test_every_format_is_written(regressed: tuple[Project, Session]) -> None:
     project, session = regressed
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
@@ -57,6 +58,7 @@ def test_annotation_is_printed_for_github(regressed: tuple[Project, Session]) ->
     }
 
 
+@pytest.mark.slow
 def test_annotations_name_files_from_the_top_of_the_checkout(
     make_project: MakeProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +91,7 @@ def test_json_report_is_printed(regressed: tuple[Project, Session]) -> None:
     assert not (project.folder / "-").exists()
 
 
+@pytest.mark.slow
 def test_a_kept_comparison_gives_the_same_reports(
     regressed: tuple[Project, Session],
     tmp_path: Path,
@@ -107,6 +110,7 @@ def test_a_kept_comparison_gives_the_same_reports(
         assert capsys.readouterr().out == written.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_under_xdist_the_controller_writes_one_report(regressed: tuple[Project, Session]) -> None:
     pytest.importorskip("xdist")
     project, _ = regressed
@@ -154,6 +158,7 @@ WORK = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_github_gets_one_annotation_for_each_cause(project: Project, workers: tuple[str, ...]) -> None:
     """In a GitHub Actions job: at the line they share, with the command that accepts them."""
@@ -195,6 +200,7 @@ def test_github_gets_one_annotation_for_each_cause(project: Project, workers: tu
     assert len(by_title) == 2
 
 
+@pytest.mark.slow
 def test_unwritable_report_is_reported(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE)
     session = project.pytest("--opprof-report=junt:report.xml")
@@ -206,6 +212,7 @@ def test_unwritable_report_is_reported(project: Project) -> None:
     assert any("folder cannot be written: it is a folder" in line for line in session.told)
 
 
+@pytest.mark.slow
 def test_fresh_processes_write_no_reports_of_the_ini_file(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE)
     ini = (project.folder / "pytest.ini").read_text(encoding="utf-8")

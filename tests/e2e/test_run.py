@@ -84,6 +84,7 @@ def without_table(told: str) -> str:
     return before + after.partition("Self CPU time total")[2].partition("\n")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_script_behaves_as_under_python(folder: Path, program: str) -> None:
     (folder / "code").mkdir()
@@ -95,6 +96,7 @@ def test_a_script_behaves_as_under_python(folder: Path, program: str) -> None:
     assert without_table(ours.stdout) == plain.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["package", "package.__main__", "sibling", "json.tool"])
 def test_a_module_behaves_as_under_python(folder: Path, module: str) -> None:
     typed = ("-m", module, "--help", "--rows")
@@ -103,6 +105,7 @@ def test_a_module_behaves_as_under_python(folder: Path, module: str) -> None:
     assert without_table(ours.stdout) == plain.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
@@ -250,6 +253,7 @@ if "more" in sys.argv:
 """
 
 
+@pytest.mark.slow
 def test_a_regression_fails(folder: Path) -> None:
     pytest.importorskip("torch")
     (folder / "trains.py").write_text(TRAINS)

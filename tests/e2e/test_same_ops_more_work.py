@@ -6,6 +6,8 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Session
 
+pytestmark = pytest.mark.slow
+
 MODEL = """\
     import torch
     from torch import nn

@@ -33,6 +33,7 @@ def growing(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_work_that_grows_too_fast_fails_at_its_largest_size(growing: Project) -> None:
     session = growing.pytest("--opprof-save=main", env={"COLUMNS": "300"})
     assert set(session.failures) == {"test_grows[searched-400]"}
@@ -52,6 +53,7 @@ def test_a_size_alone_cannot_be_judged(growing: Project) -> None:
     assert "only n=400 was counted in this process" in session.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
@@ -73,6 +75,7 @@ def test_invalid_size_is_refused(growing: Project, before: str, after: str, word
     assert words in session.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [["--opprof-limits=python.scaling=<= 1.2"], []])
 def test_suite_size_is_for_the_tests_that_have_the_parameter(growing: Project, limits: list[str]) -> None:
     growing.replace("test_it.py", 'size="n", limits=[{"python.scaling": "<= 1.2"}]', "")

@@ -66,6 +66,7 @@ def replacing(*what: str) -> str:
     return "\n    ".join(["@pytest.fixture\ndef named(monkeypatch):", *what]) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fixture",
     [
@@ -92,6 +93,7 @@ def test_fresh_process_starts_despite_what_a_fixture_replaced(project: Project, 
     assert processes == 2
 
 
+@pytest.mark.slow
 def test_first_measurement_stands_if_no_fresh_process_can_start(project: Project) -> None:
     fixture = replacing('monkeypatch.setattr(tempfile, "mkdtemp", mock.Mock(side_effect=RuntimeError))')
     why, outcomes, processes = compared(project, fixture)

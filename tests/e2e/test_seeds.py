@@ -69,6 +69,7 @@ def text_of(trace: Path) -> str:
     return (gzip.decompress(content) if trace.suffix == ".gz" else content).decode()
 
 
+@pytest.mark.slow
 def test_each_session_and_each_call_draws_the_same(project: Project) -> None:
     project.write("test_it.py", DRAWN.replace("random.seed(5)", ""))
     first = work(project)
@@ -80,6 +81,7 @@ def test_each_session_and_each_call_draws_the_same(project: Project) -> None:
     assert {other["test_seeds_itself"] for other in others} == {first["test_seeds_itself"]}
 
 
+@pytest.mark.slow
 def test_first_call_and_other_tests_draw_as_without_the_plugin(project: Project) -> None:
     project.write("test_it.py", DRAWN)
 
@@ -95,6 +97,7 @@ def test_first_call_and_other_tests_draw_as_without_the_plugin(project: Project)
     assert calls[1] != call
 
 
+@pytest.mark.slow
 def test_unseeded_test_data_is_repeatable(project: Project) -> None:
     project.write("test_it.py", DRAWN.replace("random.seed(5)", ""))
     project.pytest("--opprof-save=main")
@@ -105,6 +108,7 @@ def test_unseeded_test_data_is_repeatable(project: Project) -> None:
     assert off.outcomes["test_call"] != "passed"
 
 
+@pytest.mark.slow
 def test_a_benchmark_draws_the_same_however_often_it_was_timed(project: Project) -> None:
     pytest.importorskip("pytest_benchmark")
     project.write(
@@ -230,6 +234,7 @@ def drawn(session: Session) -> dict[str, set[int]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["first or second", "second", "(Late or Seeded) and second"])
 def test_draws_do_not_depend_on_the_test_that_runs_first(project: Project, chosen: str) -> None:
     project.write("test_it.py", WHICHEVER_IS_FIRST)
@@ -252,6 +257,7 @@ RESEEDED = """\
     """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_session", ["1", "2"])
 def test_a_plugins_seed_for_the_session_is_not_a_fixtures(project: Project, of_session: str) -> None:
     project.write("test_it.py", WHICHEVER_IS_FIRST)
@@ -277,6 +283,7 @@ RERUN = """\
     """
 
 
+@pytest.mark.slow
 def test_a_rerun_draws_the_same(project: Project) -> None:
     pytest.importorskip("pytest_rerunfailures")
     project.write("test_it.py", RERUN)
@@ -302,6 +309,7 @@ LIBRARIES = """\
     """
 
 
+@pytest.mark.slow
 def test_numpy_and_torch_draw_the_same_and_no_trace_shows_how(project: Project) -> None:
     pytest.importorskip("torch")
     project.write("test_it.py", LIBRARIES)
@@ -313,6 +321,7 @@ def test_numpy_and_torch_draw_the_same_and_no_trace_shows_how(project: Project) 
     assert project.pytest("--opprof-seed=off").outcomes["test_after"] == "failure"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random", "numpy", "torch"])
 def test_replaced_generators_are_left_alone(project: Project, name: str) -> None:
     project.write(

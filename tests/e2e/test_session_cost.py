@@ -40,6 +40,7 @@ TESTS = """\
 UNCOUNTED = INI + "opprof_instructions = off\n"
 
 
+@pytest.mark.slow
 def test_instructions_take_two_agreeing_calls_then_one_unchanged(make_project: MakeProject) -> None:
     project = make_project("counted")
     project.write("test_it.py", TESTS)
@@ -112,6 +113,7 @@ CONFIRMED = """\
 """
 
 
+@pytest.mark.slow
 def test_fresh_process_confirms_at_the_first_equal_call(make_project: MakeProject) -> None:
     project = make_project("confirmed")
     project.write("pytest.ini", UNCOUNTED)
@@ -146,6 +148,7 @@ def test_unchanged_tests_take_one_active_step(project: Project) -> None:
     assert (told.steps, told.schedule and told.schedule.active) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "option", ["--opprof-save=other", "--opprof-traces=traces", "--opprof-timed-steps=9"]
 )
@@ -163,6 +166,7 @@ def test_saved_or_timed_tests_take_all_steps(project: Project, option: str) -> N
     assert len(calls(project)) == 4 + 9 * timed
 
 
+@pytest.mark.slow
 def test_the_process_that_confirms_leaves_no_comparison_behind(make_project: MakeProject) -> None:
     project = make_project("saved")
     project.write("test_it.py", TESTS)
@@ -171,6 +175,7 @@ def test_the_process_that_confirms_leaves_no_comparison_behind(make_project: Mak
     assert "nothing was compared here yet" in accepted.stderr
 
 
+@pytest.mark.slow
 def test_an_uncertified_baseline_takes_all_steps(project: Project) -> None:
     project.pytest("--opprof-save=alone", "--opprof-save-processes=1", "-k", "same")
     calls(project)
@@ -178,6 +183,7 @@ def test_an_uncertified_baseline_takes_all_steps(project: Project) -> None:
     assert len(calls(project)) == 4
 
 
+@pytest.mark.slow
 def test_changed_test_is_measured_by_its_schedule_and_again(project: Project) -> None:
     project.replace("test_it.py", 'noted("more")\n    work()', 'noted("more")\n    work(2)')
     try:

@@ -46,6 +46,7 @@ def pipeline(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_a_failed_gate_names_the_line_that_calls_more(pipeline: Project) -> None:
     assert pipeline.pytest("--opprof-save=main").exit_code == 0
     pipeline.replace(
@@ -63,6 +64,7 @@ def test_a_failed_gate_names_the_line_that_calls_more(pipeline: Project) -> None
     session.lines.fnmatch_lines([f"pipeline.py:{line} in transform", "  load *4 -> *5 *+1"])
 
 
+@pytest.mark.slow
 def test_cpp_stacks_are_in_the_trace_and_no_ops(pipeline: Project) -> None:
     without = pipeline.pytest().result("test_pipeline")
     pipeline.replace("test_it.py", "with_stack=True", "with_stack='cpp'")
@@ -75,6 +77,7 @@ def test_cpp_stacks_are_in_the_trace_and_no_ops(pipeline: Project) -> None:
     assert b"C++ stack" in gzip.decompress(trace.read_bytes())
 
 
+@pytest.mark.slow
 def test_calls_are_rows_but_no_ops(pipeline: Project) -> None:
     with_calls = pipeline.pytest().result("test_pipeline")
     pipeline.replace("test_it.py", ", with_stack=True", "")
@@ -100,12 +103,14 @@ def test_calls_may_be_asked_for_on_the_command_line(pipeline: Project) -> None:
     assert any("Python calls" in line for line in session.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_a_run_with_calls_compares_with_one_without(pipeline: Project) -> None:
     pipeline.replace("test_it.py", ", with_stack=True", "")
     assert pipeline.pytest("--opprof-save=main").exit_code == 0
     assert pipeline.pytest("--opprof-capture=ranges,ops,python", "--opprof-baseline=main").exit_code == 0
 
 
+@pytest.mark.slow
 def test_time_shared_by_call_and_range_is_subtracted_once(project: Project) -> None:
     """As torch's optimizers do: the range starts in one call and ends in another."""
     project.write(
@@ -146,6 +151,7 @@ def test_time_shared_by_call_and_range_is_subtracted_once(project: Project) -> N
     assert all(node.self_ns >= 0 for node in test.tree)
 
 
+@pytest.mark.slow
 def test_a_comment_above_a_function_changes_no_row(pipeline: Project) -> None:
     """For a gate on calls, of a function of the file and of a method."""
     pipeline.write("pipeline.py", PIPELINE)

@@ -35,6 +35,7 @@ def plugins() -> tuple[str, ...]:
     return ("subtests",)
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_failed_subtest_is_counted_once(project: Project, plugins: tuple[str, ...], text: str) -> None:
     project.write("test_it.py", text.format(expected="number == 0"))
@@ -47,6 +48,7 @@ def test_a_failed_subtest_is_counted_once(project: Project, plugins: tuple[str, 
     assert not project.stored()
 
 
+@pytest.mark.slow
 @KINDS
 def test_passed_subtests_are_counted_once(project: Project, plugins: tuple[str, ...], text: str) -> None:
     project.write("test_it.py", text.format(expected="True"))
@@ -57,6 +59,7 @@ def test_passed_subtests_are_counted_once(project: Project, plugins: tuple[str, 
     assert with_us.result("test_it").steps == 3
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_subtest_that_fails_later_fails_the_measurement(
     project: Project, plugins: tuple[str, ...], text: str

@@ -68,6 +68,7 @@ def shared(make_project: MakeProject) -> Project:
     return regressed(make_project("terms"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -101,6 +102,7 @@ def test_junit_has_the_verdict_and_the_counts(shared: Project) -> None:
     assert found["test_plain"] == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "ran"),
     [
@@ -118,6 +120,7 @@ def test_stopping_and_selection_are_unchanged(
     assert session.outcomes == {name: ALL[name] for name in ran}
 
 
+@pytest.mark.slow
 def test_last_failed_are_exactly_the_failed_gates(project: Project) -> None:
     regressed(project)
     assert project.pytest("--opprof-baseline=main").outcomes == ALL
@@ -131,6 +134,7 @@ def test_last_failed_are_exactly_the_failed_gates(project: Project) -> None:
     assert list(project.pytest(*stepwise).outcomes) == list(NAMES[:4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--setup-plan", "--setup-only", "--collect-only", "--fixtures"])
 def test_listing_sessions_save_and_judge_nothing(shared: Project, option: str) -> None:
     session = shared.pytest(option, "--opprof-baseline=main", "--opprof-save=other")
@@ -152,6 +156,7 @@ def test_another_root_gives_the_same_verdicts(project: Project) -> None:
     assert session.result("test_first").node_id == "project/test_it.py::test_first"
 
 
+@pytest.mark.slow
 def test_last_rerun_counts(project: Project) -> None:
     pytest.importorskip("pytest_rerunfailures")
     project.write("test_it.py", TESTS)
@@ -175,6 +180,7 @@ def test_last_rerun_counts(project: Project) -> None:
     }
 
 
+@pytest.mark.slow
 def test_reruns_in_workers_give_the_same(shared: Project) -> None:
     pytest.importorskip("pytest_rerunfailures")
     pytest.importorskip("xdist")
@@ -184,6 +190,7 @@ def test_reruns_in_workers_give_the_same(shared: Project) -> None:
     session.lines.fnmatch_lines(["3 regressed, 1 passed * nothing dropped"])
 
 
+@pytest.mark.slow
 def test_a_timeout_covers_all_calls_of_a_test(project: Project) -> None:
     pytest.importorskip("pytest_timeout")
     project.write(
@@ -296,6 +303,7 @@ ASYNC = """\
 """
 
 
+@pytest.mark.slow
 def test_async_tests_are_stepped_in_their_loop(project: Project) -> None:
     pytest.importorskip("pytest_asyncio")
     project.write("test_it.py", ASYNC)

@@ -70,6 +70,7 @@ def test_the_ini_key_does_the_same(project: Project) -> None:
     assert session.result("test_it").timing.planned == 2
 
 
+@pytest.mark.slow
 def test_workers_of_xdist_time_nothing_and_say_so(project: Project) -> None:
     session = project.pytest("-n", "1", "--opprof-timed-steps=2", "--opprof-fail-on=none", plugins=("xdist",))
     assert session.exit_code == 0

@@ -8,6 +8,8 @@ from e2e.project import Project, Session
 
 from pytest_opprof.results.samples import Samples
 
+pytestmark = pytest.mark.slow
+
 TESTS = """\
     import cProfile, faulthandler, os, pstats, sys, tempfile
     import pytest

@@ -180,6 +180,7 @@ def test_another_torch_makes_counts_of_ops_inconclusive(
     assert "measured in another environment: torch 1." in session.failures["test_item"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("compiler", "said"),
     [
@@ -212,6 +213,7 @@ def test_ops_that_cannot_be_observed_leave_a_test_inconclusive(
     assert session.outcomes == {"test_fused": "passed", "test_limit": "failure"}
 
 
+@pytest.mark.slow
 def test_without_a_compiler_names_come_through_itt(
     torch_project: tuple[Project, Session, Session], torch_profiler_allowed: None
 ) -> None:

@@ -53,6 +53,7 @@ TRACER = """\
 IS_CERTAIN = sys.version_info < (3, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tracer", ["conftest", "coverage"])
 def test_unchanged_memory_is_never_regressed(project: Project, tracer: str) -> None:
     if tracer == "coverage":
@@ -91,6 +92,7 @@ def test_unchanged_memory_is_never_regressed(project: Project, tracer: str) -> N
     assert (worse["test_lists"], worse["test_methods"]) == ("inconclusive", "inconclusive")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_CERTAIN, reason="Python 3.12 and later record calls otherwise")
 def test_calls_and_memory_are_recorded_together(project: Project) -> None:
     """Before Python 3.12, calls are recorded by a profile function, for which the interpreter allocates."""

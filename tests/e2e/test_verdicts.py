@@ -276,6 +276,7 @@ def test_values_that_differ_from_step_to_step_are_not_judged(story: Story) -> No
 SELECTION = ("-k", "more or named or varies_now or removed or added or replaced")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fail_on", "failed", "exit_code"),
     [
@@ -293,6 +294,7 @@ def test_fail_on_chooses_what_fails(story: Story, fail_on: str, failed: set[str]
     assert any("test_removed" in line for line in (*session.told, session.banner)) == (fail_on == "missing")
 
 
+@pytest.mark.slow
 def test_command_line_beats_marker_beats_ini_file(story: Story) -> None:
     ini = "opprof_gate=\n  ranges.count = 1%\n  inner.count = off\n  work.count = exact"
     by_ini = story.project.pytest("--opprof-baseline=main", "-o", ini, "-k", "gate or replaced")
@@ -311,6 +313,7 @@ def test_command_line_beats_marker_beats_ini_file(story: Story) -> None:
     assert failed == {"test_replaced"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "complaint"),
     [

@@ -13,6 +13,8 @@ from pytest_opprof.metrics import VIEWS_COUNT
 from pytest_opprof.results.files import read_run, write_run
 from pytest_opprof.results.run import OpRow, TestResult
 
+pytestmark = pytest.mark.slow
+
 TESTS = """\
     import pytest
     import torch

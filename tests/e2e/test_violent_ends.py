@@ -64,6 +64,7 @@ def memory_group() -> Iterator[Path]:
         group.rmdir()
 
 
+@pytest.mark.slow
 def test_out_of_memory_kill_is_reported(project: Project, sessions: Path, memory_group: Path) -> None:
     project.write("test_it.py", ENDS.format(end="kept = [bytes(1 << 20) + b'1' for _ in range(1_000)]"))
     enters = f'echo $$ > {memory_group} && exec "$0" -m pytest -k test_ends'
@@ -80,6 +81,7 @@ def test_out_of_memory_kill_is_reported(project: Project, sessions: Path, memory
     check_the_next_session_tells(project, sessions)
 
 
+@pytest.mark.slow
 def test_timeout_that_ends_the_process_is_reported(project: Project, sessions: Path) -> None:
     """pytest-timeout's other method, which only fails the test, is in test_terms.py."""
     pytest.importorskip("pytest_timeout")
@@ -92,6 +94,7 @@ def test_timeout_that_ends_the_process_is_reported(project: Project, sessions: P
     check_the_next_session_tells(project, sessions)
 
 
+@pytest.mark.slow
 def test_exec_in_a_test_is_reported(project: Project, sessions: Path) -> None:
     project.write("test_it.py", ENDS.format(end="os.execv('/bin/true', ['true'])"))
     session = project.pytest("-k", "test_ends")
@@ -109,6 +112,7 @@ def test_pytest_exit_is_not_a_death(project: Project, sessions: Path, workers: t
     assert not list(sessions.iterdir())
 
 
+@pytest.mark.slow
 def test_timed_out_second_look_is_not_a_death(project: Project, sessions: Path) -> None:
     """A process that this session killed did not die in a test."""
     project.write(
@@ -148,6 +152,7 @@ RECORDS = """\
 """
 
 
+@pytest.mark.slow
 def test_a_session_folder_that_vanishes_costs_nothing(project: Project, sessions: Path) -> None:
     project.write(
         "test_it.py",
@@ -219,6 +224,7 @@ NOWHERE = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["", "--opprof-save=main", "--opprof-baseline=main"])
 def test_recording_without_a_temporary_folder_says_what_is_lost(project: Project, option: str) -> None:
     project.write("test_it.py", RECORDS.format(before="pass"))

@@ -59,6 +59,7 @@ def distributed(make_project: MakeProject) -> tuple[Project, Session]:
     return project, saved
 
 
+@pytest.mark.slow
 def test_save_joins_the_workers_measurements(distributed: tuple[Project, Session]) -> None:
     project, saved = distributed
     assert saved.exit_code == 0
@@ -87,6 +88,7 @@ MANY = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dist", "expected"), [("load", 2), ("loadgroup", 1)])
 def test_as_many_fresh_processes_confirm_as_there_are_workers(
     make_project: MakeProject, dist: str, expected: int
@@ -105,6 +107,7 @@ def test_as_many_fresh_processes_confirm_as_there_are_workers(
     assert len(set[str]().union(*pids)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode",
     # The other modes distribute whole files, which may happen anyway.
@@ -144,6 +147,7 @@ def test_failures_of_workers_name_the_op(distributed: tuple[Project, Session]) -
     assert any("test_removed" in line for line in session.told)
 
 
+@pytest.mark.slow
 def test_files_are_recognized_from_a_subfolder(distributed: tuple[Project, Session]) -> None:
     project, _ = distributed
     (project.folder / "below").mkdir(exist_ok=True)
@@ -179,6 +183,7 @@ def test_a_crashing_worker_loses_only_its_own_test(project: Project) -> None:
     assert "worker 'gw" in session.stdout
 
 
+@pytest.mark.slow
 def test_refused_marker_is_one_usage_error(project: Project) -> None:
     project.write("test_it.py", "import pytest\n@pytest.mark.profile(warmpu=1)\ndef test_it(): pass\n")
     session = project.pytest("-n", "2", plugins=XDIST, writes_run=False)
@@ -190,6 +195,7 @@ def test_refused_marker_is_one_usage_error(project: Project) -> None:
     assert "INTERNALERROR" not in session.stdout
 
 
+@pytest.mark.slow
 def test_missing_baseline_is_reported_once(project: Project) -> None:
     project.write("test_it.py", TESTS)
     session = project.pytest("-n", "2", "--opprof-baseline=main", plugins=XDIST)
@@ -224,6 +230,7 @@ def test_the_first_failure_may_stop_the_session(project: Project) -> None:
     session.lines.fnmatch_lines(["1 regressed*"])
 
 
+@pytest.mark.slow
 def test_workers_judge_limits_without_options(project: Project) -> None:
     project.write(
         "test_it.py",
@@ -238,6 +245,7 @@ def test_workers_judge_limits_without_options(project: Project) -> None:
     assert "= opprof =" not in off.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "passed"), [(("--dist=loadfile",), 1), (("-n", "2", "--collect-only"), 0)], ids=str
 )
@@ -248,6 +256,7 @@ def test_settings_of_xdist_without_workers(project: Project, arguments: tuple[st
     assert list(session.outcomes.values()) == ["passed"] * passed
 
 
+@pytest.mark.slow
 def test_a_stopped_clock_loses_no_result(project: Project) -> None:
     project.write(
         "test_it.py",
@@ -266,6 +275,7 @@ def test_a_stopped_clock_loses_no_result(project: Project) -> None:
     assert len(read_run(project.stored()[0]).tests) == 4
 
 
+@pytest.mark.slow
 def test_the_next_session_removes_the_folder_of_a_killed_one(project: Project) -> None:
     project.write(
         "test_it.py",
@@ -290,6 +300,7 @@ def test_the_next_session_removes_the_folder_of_a_killed_one(project: Project) -
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_lost_result_fails_the_session(project: Project) -> None:
     project.write(
         "test_it.py",

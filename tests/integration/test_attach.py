@@ -89,6 +89,7 @@ def test_invalid_share_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--sampling: sampling is 2.0; it is the share of torch's ops to record" in told
 
 
+@pytest.mark.slow
 def test_sampling_reaches_the_process(folder: Path) -> None:
     pytest.importorskip("torch")
     program = WORK.format(listen="import torch; pytest_opprof.listen()").replace(

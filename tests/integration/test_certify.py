@@ -167,6 +167,7 @@ SECOND = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "why"),
     [
@@ -257,6 +258,7 @@ def test_pytest_split_does_not_split_again(project: Project, where: str) -> None
     assert [test.processes for test in stored(project).tests] == [2] * 4
 
 
+@pytest.mark.slow
 def test_a_save_shows_how_many_tests_it_has_certified(project: Project) -> None:
     project.write("pytest.ini", INI)
     project.write(

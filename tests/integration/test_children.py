@@ -74,6 +74,7 @@ def test_a_server_that_a_command_leaves_does_not_delay_its_end(tmp_path: Path) -
     gate.write_text("")
 
 
+@pytest.mark.slow
 def test_a_timeout_ends_a_command_and_what_it_started(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
     os.mkfifo(alive)

@@ -145,6 +145,7 @@ def outcome(typed: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tup
     return code, told, files, str(runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argument", PROOFS)
 def test_every_argument_makes_a_difference(
     argument: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -176,6 +177,7 @@ def attached(*words: str) -> str:
     return Path("trace.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_arguments_of_attach_are_in_its_trace(listening: int) -> None:
     plain = attached(str(listening), "--seconds", "0.05")
     for argument, mark in ATTACHED.items():

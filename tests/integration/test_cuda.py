@@ -186,6 +186,7 @@ def test_memory_of_devices_is_in_tables_and_traces(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_tensor_memory_replaces_driver_memory() -> None:
     pytest.importorskip("torch")
     said = answer(

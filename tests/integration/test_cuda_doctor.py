@@ -23,6 +23,7 @@ def test_doctor_says_which_libcupti_it_would_use(fake_cuda_folder: Path) -> None
     assert line.split() == ["CUDA", "ok", str(cupti), "(API", "130001)"]
 
 
+@pytest.mark.slow
 def test_doctor_says_why_there_is_no_cuda(fake_cuda_folder: Path) -> None:
     named = doctor(LD_LIBRARY_PATH=str(fake_cuda_folder), OPPROF_CUPTI_PATH="/nowhere/libcupti.so")
     assert "OPPROF_CUPTI_PATH: /nowhere/libcupti.so: cannot open shared object file" in named

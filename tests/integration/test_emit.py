@@ -280,6 +280,7 @@ TORCH_STEP = """
 """
 
 
+@pytest.mark.slow
 @needs_torch
 def test_nvtx_names_match_the_documentation(listen: Listen) -> None:
     names = begun(
@@ -359,6 +360,7 @@ def test_producers_are_of_living_tensors(listen: Listen) -> None:
     assert all(ids.startswith("[(0,-1)") for ids in found)
 
 
+@pytest.mark.slow
 @needs_torch
 def test_torch_ops_without_a_compiler_are_refused(listen: Listen, tmp_path: Path) -> None:
     listen(

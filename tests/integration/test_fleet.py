@@ -251,6 +251,7 @@ def test_a_job_does_not_differ_from_itself(tmp_path: Path, threads: Executor) ->
     assert found.same == 4  # with the step and the collective
 
 
+@pytest.mark.slow
 def test_times_gate_once_enough_nights_agree(tmp_path: Path, threads: Executor) -> None:
     tables = str(tmp_path / "tables")
     gates = frozenset({Gate.TIME})
@@ -273,6 +274,7 @@ def test_other_ranks_cannot_be_compared(tmp_path: Path, threads: Executor) -> No
     assert found.problems == ("other ranks: 8 ranks only of a, 0 ranks only of b",)
 
 
+@pytest.mark.slow
 def test_commands_read_show_and_compare(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -301,6 +303,7 @@ def test_commands_read_show_and_compare(
     assert ".opprof/fleet has no job three; there are one, two" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_command_options_have_an_effect(
     tmp_path: Path, threads: Executor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

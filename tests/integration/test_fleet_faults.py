@@ -172,6 +172,7 @@ def test_store_answering_503_is_reported(
     assert failed.error
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("object_store_variables")
 def test_traces_and_tables_may_be_in_an_object_store(tmp_path: Path) -> None:
     folder = write_job(tmp_path / "job", ranks=8)

@@ -35,6 +35,7 @@ SUITE = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["ini file", "environment", "file"])
 def test_second_look_is_at_the_failing_test_wherever_paths_are_given(project: Project, where: str) -> None:
     arguments, env = [], {}
@@ -72,6 +73,7 @@ def test_second_look_is_at_the_failing_test_wherever_paths_are_given(project: Pr
     assert list(by_process.values()) == [given, given[::-1], given, ["[second]"]]
 
 
+@pytest.mark.slow
 def test_more_node_ids_than_a_command_line_takes_are_certified(project: Project) -> None:
     # An eighth of the usual limit of a command line: an eighth of the tests.
     project.write(
@@ -99,6 +101,7 @@ def test_more_node_ids_than_a_command_line_takes_are_certified(project: Project)
     assert {test.processes for test in stored(project).tests} == {2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [("--rootdir", ".", "."), (".", "--rootdir", "."), ("-k", "tests", "tests")],
@@ -138,6 +141,7 @@ LASTING = """\
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["ini file", "environment"])
 def test_fresh_processes_leave_the_sessions_files_alone(project: Project, where: str) -> None:
     options, ini = "-p opprof --basetemp=.tmp", "log_file = log.txt\n"
@@ -183,6 +187,7 @@ def test_reports_in_the_ini_file_are_the_sessions_own(project: Project) -> None:
     assert stored(project).tests[0].processes == 2
 
 
+@pytest.mark.slow
 def test_fresh_process_imports_what_the_pytest_script_imports(project: Project) -> None:
     project.write("pkg.py", "WHERE = 'folder'\n")
     site = project.write("site/pkg.py", "WHERE = 'installed'\n").parent
@@ -216,6 +221,7 @@ def test_fresh_process_imports_what_the_pytest_script_imports(project: Project) 
         assert {row.name for row in test.ops} & {"installed", "folder"} == {where}
 
 
+@pytest.mark.slow
 def test_conftest_above_the_project_is_left_alone(project: Project) -> None:
     (project.folder / "pytest.ini").unlink()
     project.write("../conftest.py", "raise AssertionError('not of this project')\n")

@@ -10,6 +10,7 @@ INPUTS = [(name, path) for name in NAMES for path in target_of(name).corpus()]
 NOISE = (b"", b"\0", b"{", b"[]", b"\xff" * 64, b"\x1f\x8b\x08", b"SQLite format 3\0" + b"\xff" * 600)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "path"), [pytest.param(name, path, id=f"{name}/{path.name}") for name, path in INPUTS]
 )

@@ -60,6 +60,7 @@ def test_torch_ops_come_by_name() -> None:
     assert ["MulBackward0", wrapper, 3, 0] in rows
 
 
+@pytest.mark.slow
 @needs_torch
 def test_variable_may_be_exported_before_python_starts() -> None:
     said = answer_of(
@@ -70,6 +71,7 @@ def test_variable_may_be_exported_before_python_starts() -> None:
     assert ["aten::mul", "step", 3, 0] in said["rows"]
 
 
+@pytest.mark.slow
 @needs_torch
 def test_itt_takes_over_without_a_compiler(tmp_path: Path) -> None:
     said = answer_of(
@@ -84,6 +86,7 @@ def test_itt_takes_over_without_a_compiler(tmp_path: Path) -> None:
     assert ["aten::mul", "step", 3, 0] in said["rows"]
 
 
+@pytest.mark.slow
 @needs_torch
 def test_reasons_are_given_without_compiler_and_itt(tmp_path: Path) -> None:
     said = answer_of(

@@ -105,6 +105,7 @@ def test_self_times_match_the_columns() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRACES)
 def test_queue_of_a_real_trace_matches_its_columns(traces: Path, name: str) -> None:
     trace = load_trace(traces / name)
@@ -125,6 +126,7 @@ def test_queue_of_a_real_trace_matches_its_columns(traces: Path, name: str) -> N
     assert max(point.queue_depth for point in evaluation.queue_depth_list) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRACES)
 def test_idle_time_excludes_a_real_traces_kernels(traces: Path, name: str) -> None:
     trace = load_trace(traces / name)

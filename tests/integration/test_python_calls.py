@@ -301,6 +301,7 @@ def test_a_call_that_outlasts_a_pause_keeps_the_tree() -> None:
 # ---- threads and windows ----
 
 
+@pytest.mark.slow
 def test_windows_come_and_go_while_threads_call() -> None:
     """Nothing of a window may remain on a thread's stack."""
     stop = threading.Event()

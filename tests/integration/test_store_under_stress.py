@@ -52,6 +52,7 @@ def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Archi
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.slow
 def test_full_disk_leaves_the_earlier_run(small_disk: Archive, tmp_path: Path) -> None:
     small_disk.save("main", run_of(1), collected=NOBODY)
     (entry,) = small_disk.entries("main")
@@ -84,6 +85,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place_of(request.param, tmp_path, request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [*SHARED, "counts"], indirect=True)
 def test_two_saves_at_once_lose_nothing(place: Place) -> None:
     savers = [
@@ -167,6 +169,7 @@ def calls_in(log: str) -> list[tuple[str, int]]:
     return list(found)
 
 
+@pytest.mark.slow
 def test_killed_save_leaves_the_earlier_run(place: Place, saver: Saver, *, large_counts: bool) -> None:
     # The saved run is of the same commit: it replaces the earlier one, whose test it keeps.
     calls = calls_in(saver.save())

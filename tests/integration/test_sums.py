@@ -99,6 +99,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_memory_of_sums_does_not_grow_with_events() -> None:
     few, many = (
         int(subprocess.check_output([sys.executable, "-c", MEMORY.format(events=events)]))

@@ -246,6 +246,7 @@ PRELUDE = """
 """
 
 
+@pytest.mark.slow
 def test_threads_without_room_go_on(torch: Any) -> None:
     """Their first op finds the budget spent; none may touch a chunk that it does not have."""
     said = answer_of(
@@ -272,6 +273,7 @@ def test_threads_without_room_go_on(torch: Any) -> None:
     assert said == [True, 100_600]
 
 
+@pytest.mark.slow
 def test_collector_never_imports_torch() -> None:
     said = answer_of(
         PRELUDE
@@ -294,6 +296,7 @@ def test_collector_never_imports_torch() -> None:
     assert said == [False, [False, False], [False, False], [True, True]]
 
 
+@pytest.mark.slow
 def test_forked_child_has_torch_to_itself(torch: Any, tmp_path: Path) -> None:
     said = answer_of(
         PRELUDE
@@ -321,6 +324,7 @@ def test_forked_child_has_torch_to_itself(torch: Any, tmp_path: Path) -> None:
     assert said == [[False, ["aten::sub"]], ["aten::add", "aten::div"]]
 
 
+@pytest.mark.slow
 def test_data_loader_workers_run_in_a_window(torch: Any) -> None:
     program = (
         PRELUDE

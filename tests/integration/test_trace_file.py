@@ -354,6 +354,7 @@ print(json.dumps(PATH))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["de_DE", "ps_AF"])
 def test_numbers_have_a_point_in_every_locale(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")

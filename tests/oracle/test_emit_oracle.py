@@ -62,6 +62,7 @@ def heard(tool: Path, log: Path, emitter: str, *, after: str = "") -> list[tuple
     return [(what, text) for _, what, text in lines if what != "domain"]
 
 
+@pytest.mark.slow
 def test_strings_match_torchs(tool: Path, tmp_path: Path) -> None:
     theirs = heard(tool, tmp_path / "theirs", BY_TORCH)
     ours = heard(tool, tmp_path / "ours", BY_US)
@@ -69,6 +70,7 @@ def test_strings_match_torchs(tool: Path, tmp_path: Path) -> None:
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_launch_ranges_need_a_profile_around(tool: Path, tmp_path: Path) -> None:
     def launched(around: str) -> int:
         after = f"""

@@ -152,6 +152,7 @@ def compare(seed: int) -> Counter[str]:
     return printed
 
 
+@pytest.mark.slow
 def test_compat_answers_match_torchs(large_counts: bool, capsys: pytest.CaptureFixture[str]) -> None:
     count = 10_000 if large_counts else 120
     found: Counter[str] = Counter()

@@ -217,6 +217,7 @@ def boundaries(trace: Any) -> list[int]:
     return sorted(times)
 
 
+@pytest.mark.slow
 def test_threads_have_the_same_ids(torch: Any, tmp_path: Path, repository: Path) -> None:
     experimental(torch, profile_all_threads=True)  # otherwise this torch cannot
     # In a separate process: Kineto keeps the names of ended threads, and later threads inherit them.

@@ -163,6 +163,7 @@ def test_sums_equal_those_of_torchs_parser(real_trace: Callable[[str], Path], na
     assert ours == sums(torch_rows(real_trace(name)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_by_torchs_rules_all_sums_are_equal(real_trace: Callable[[str], Path], name: str) -> None:
     ours = load_trace(real_trace(name)).key_averages(compat="torch")

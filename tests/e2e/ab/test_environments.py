@@ -40,6 +40,7 @@ def test_a_setup_that_changes_the_head_is_named_before_anything_runs(project: Pr
     assert again.stderr.startswith("opprof: pytest cannot collect the tests"), "the same content is no change"
 
 
+@pytest.mark.slow
 def test_a_base_that_imports_the_heads_code_is_refused(project: Project) -> None:
     project.replace("pytest.ini", "pythonpath = .", f"pythonpath = {project.folder}")
     project.commit()
@@ -70,6 +71,7 @@ def installed(project: Project, folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_installed_for_both_sides_is_refused(project: Project, tmp_path: Path) -> None:
     in_src(project)
     told = ab(project, "HEAD", env=installed(project, tmp_path / "site"))
@@ -99,6 +101,7 @@ def test_each_side_has_an_environment_of_its_own(project: Project, tmp_path: Pat
     assert nothing_left(project)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setup", "python", "sentence"),
     [

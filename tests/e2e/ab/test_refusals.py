@@ -7,6 +7,7 @@ from e2e.ab.experiments import TESTS, ab, experiments, nothing_left
 from e2e.project import Project
 
 
+@pytest.mark.slow
 def test_uncollectable_base_shows_its_last_lines(project: Project) -> None:
     project.write("tests/test_it.py", "import nowhere_to_be_found")
     project.commit()
@@ -29,6 +30,7 @@ def test_base_whose_tests_cannot_run_is_reported(project: Project) -> None:
     assert "No module named 'added'" in told.stderr
 
 
+@pytest.mark.slow
 def test_without_a_common_test_there_is_nothing_to_compare(project: Project) -> None:
     project.replace("tests/test_it.py", "def test_pipeline", "def test_renamed")
     told = ab(project, "HEAD", "-k", "renamed")
@@ -42,6 +44,7 @@ def test_without_a_common_test_there_is_nothing_to_compare(project: Project) -> 
     assert "there is nothing to compare: none of 2 tests is in the base" in told.stderr
 
 
+@pytest.mark.slow
 def test_tests_that_the_head_no_longer_has_are_named(project: Project) -> None:
     marked = TESTS.replace("def test_unmarked", "@pytest.mark.profile\n    def test_unmarked")
     project.write("tests/test_it.py", marked.replace("work.other()", "pytest.skip()"))
@@ -55,6 +58,7 @@ def test_tests_that_the_head_no_longer_has_are_named(project: Project) -> None:
     assert (told.code, gone in told.stdout) == (0, False)
 
 
+@pytest.mark.slow
 def test_nothing_passes_if_all_base_tests_fail(project: Project) -> None:
     project.write(
         "tests/test_it.py", TESTS.replace("work.other()", "work.gone()").replace("work.p", "work.q")
@@ -72,6 +76,7 @@ def test_without_a_marked_test_there_is_nothing_to_measure(project: Project) -> 
     assert "none of the selected tests has @pytest.mark.profile" in told.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

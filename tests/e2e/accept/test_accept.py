@@ -8,6 +8,7 @@ from e2e.accept.acceptances import REASON, SHOWN, TEST, accept, accepted
 from e2e.project import Project
 
 
+@pytest.mark.slow
 def test_a_rise_is_accepted_until_main_has_it(repository: Project) -> None:
     failed = repository.pytest("--opprof-baseline=main")
     assert 'intended? opprof accept test_it.py::test_it --reason "..."' in failed.failures["test_it"]
@@ -143,6 +144,7 @@ def test_unwritable_project_is_still_compared(project: Project) -> None:
     assert any("`opprof accept` cannot use this comparison: " in line for line in red.told)
 
 
+@pytest.mark.slow
 def test_a_rise_beside_an_op_whose_memory_fell_is_accepted(project: Project) -> None:
     """An op's allocated less freed memory may be negative: the comparison is written all the same."""
     project.write(

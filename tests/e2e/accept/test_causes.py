@@ -58,6 +58,7 @@ CAUSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_one_command_accepts_all_tests_of_a_cause(several: Project, workers: tuple[str, ...]) -> None:
     plugins = ("xdist",) if workers else ()
@@ -97,6 +98,7 @@ def test_one_command_accepts_all_tests_of_a_cause(several: Project, workers: tup
     }
 
 
+@pytest.mark.slow
 def test_causes_have_the_same_numbers_everywhere(several: Project) -> None:
     failed = several.pytest("--opprof-baseline=main", "--opprof-report=markdown:comment.md")
     titles = [line for line in failed.stdout.splitlines() if line.startswith("cause ")]
@@ -127,6 +129,7 @@ def test_quiet_session_names_the_failures(several: Project) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_invalid_acceptances_are_one_sentence(several: Project) -> None:
     several.pytest("--opprof-baseline=main")
 

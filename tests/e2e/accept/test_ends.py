@@ -19,6 +19,7 @@ def changed(project: Project, branch: str, before: int, after: int) -> None:
     project.commit()
 
 
+@pytest.mark.slow
 def test_an_acceptance_ends_once_main_was_measured_with_it(repository: Project) -> None:
     accepted_rise(repository)
     merged(repository, "topic")

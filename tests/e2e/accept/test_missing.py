@@ -7,6 +7,7 @@ from e2e.project import Project
 MARKED = "@pytest.mark.profile\ndef test_it(): work"
 
 
+@pytest.mark.slow
 def test_missing_test_is_accepted_until_it_is_back(repository: Project) -> None:
     repository.git("checkout", "-q", ".")
     repository.replace("test_it.py", MARKED, MARKED.partition("\n")[2])
@@ -37,6 +38,7 @@ def test_missing_test_is_accepted_until_it_is_back(repository: Project) -> None:
     assert repository.pytest("--opprof-baseline=main").exit_code == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.slow
 def test_tests_of_the_baseline_that_are_skipped_are_named(repository: Project) -> None:
     repository.git("checkout", "-q", ".")
     repository.write("test_whole.py", TEST)

@@ -194,6 +194,7 @@ def test_ops_are_found_in_the_call_tree(tab: Tab) -> None:
     assert texts(tab, ".flame .hit") == ["clone"]
 
 
+@pytest.mark.slow
 def test_the_history_shows_where_a_metric_changed(tab: Tab) -> None:
     open_test(tab, WORSE)
     label = tab.run("document.querySelector('.trends').ariaLabel")

@@ -14,6 +14,7 @@ from pytest_opprof.errors import CaptureUnavailableError
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
@@ -70,6 +71,7 @@ def test_non_numeric_time_limit_is_reported(cache: Path, monkeypatch: pytest.Mon
         observed(torch)
 
 
+@pytest.mark.slow
 def test_compiler_without_the_standard_is_named_with_the_flag(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ def test_unpacked_torch_shares_the_installed_ones_observer(unpacked: Unpacked) -
     assert replace(torch_build(unpacked.folder), folder=installed.folder) == installed
 
 
+@pytest.mark.slow
 def test_truncated_headers_are_reported(cache: Path, unpacked: Unpacked) -> None:
     unpacked.cut_in_half("ATen/record_function.h")
     build = torch_build(unpacked.folder)
@@ -52,6 +53,7 @@ def test_untested_release_is_recognized(unpacked: Unpacked, version: str, is_tri
     assert torch_build(unpacked.folder).is_tried is is_tried
 
 
+@pytest.mark.slow
 def test_untested_release_is_refused_with_advice(cache: Path, unpacked: Unpacked) -> None:
     unpacked.is_release("2.99.0")
     unpacked.cut_in_half("ATen/record_function.h")
@@ -61,6 +63,7 @@ def test_untested_release_is_refused_with_advice(cache: Path, unpacked: Unpacked
         observer_for(torch_build(unpacked.folder))
 
 
+@pytest.mark.slow
 def test_prepared_folder_serves_a_machine_without_a_compiler(
     cache: Path, unpacked: Unpacked, logging_compiler: LoggingCompiler, built: Path, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def use_subclass() -> None:
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [False, True], ids=["idle", "recording"])
 @pytest.mark.parametrize(
     "use",

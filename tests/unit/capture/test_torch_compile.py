@@ -74,6 +74,7 @@ for size, by in [(3, 2), (3, 2), (4, 2), (3, 5)]:
 """
 
 
+@pytest.mark.slow
 def test_watch_counts_compilations_with_reasons(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(WATCHES)

@@ -36,6 +36,7 @@ def named(name: str, count: int = 1, **others: Any) -> TestResult:
     return simple_test({"aten::mul": count}, node_id=f"tests/test_a.py::{name}", **others)
 
 
+@pytest.mark.slow
 @given(runs(), runs())
 def test_comparisons_survive_the_document(base: Run, head: Run) -> None:
     comparison = compared(base, head)

@@ -123,6 +123,7 @@ def test_machine_instructions_near_the_baseline_need_one_call() -> None:
     assert values(calls) == [1_001_000]
 
 
+@pytest.mark.slow
 def test_unsettled_machine_counts_are_a_range_without_warm_up() -> None:
     calls, number = scripted(*range(10_000, 1_000_000, 50_000))
     assert number == 12

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import html5lib
+import pytest
 from hypothesis import given
 from support.documents import hostile
 from support.documents.compared import cloning, compared, mixed, named, regressions
@@ -69,6 +70,7 @@ def test_repr_is_the_terminal_text() -> None:
     assert repr(NotebookComparison(cloning())) == "\n".join(line.text for line in lines)
 
 
+@pytest.mark.slow
 @given(comparison=hostile.comparisons())
 def test_names_are_text_and_not_markup(comparison: Comparison) -> None:
     html = shown(comparison)

@@ -268,6 +268,7 @@ def test_regression_is_styled_as_bad() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(runs(), runs())
 def test_terminal_output_is_escaped(base: Run, head: Run) -> None:
     for line in comparison_lines(compared(base, head), width=80, verbosity=1):

@@ -104,6 +104,7 @@ def test_bomb_is_refused_at_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         parse(b" " * 2**21, where="big.json")
 
 
+@pytest.mark.slow
 def test_run_of_too_many_tests_is_not_written(tmp_path: Path) -> None:
     tests = (simple_test({}, node_id=f"t.py::test[{number}]") for number in range(MAX_TESTS + 1))
     with pytest.raises(

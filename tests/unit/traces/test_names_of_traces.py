@@ -5,11 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pytest_opprof.traces.kineto import load_trace
 
 READER = """
 import json, os, sys
 from pathlib import Path
+
+import pytest
 from pytest_opprof.traces.kineto import load_trace
 
 def resident():
@@ -40,6 +44,7 @@ def _trace(path: Path, *names: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_closed_traces_release_their_names(tmp_path: Path) -> None:
     # 1.2 million names: more than a process's name ids
     done = subprocess.run(
