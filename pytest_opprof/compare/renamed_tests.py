@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.wording import counted
 
 _ARROW = "->"
+_BETWEEN = re.compile(r"->(?![^\[]*\])")  # no arrow of a test's parameters, as in test_e[ij->ji]
 # What may follow a folder, a file or class, and a function in a node id.
 _NEXT = ("::", "[")
 _SIDES = 2
@@ -50,7 +52,7 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
     """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``."""
     renames = []
     for text in texts:
-        sides = [side.strip() for side in text.split(_ARROW)]
+        sides = [side.strip() for side in _BETWEEN.split(text)]
         if len(sides) != _SIDES or not all(sides):
             raise UsageError(f"{where}: {text!r} is not a rename: write it like 'test_a.py -> test_b.py'")
         renames.append(Renamed(old=sides[0], new=sides[1]))

@@ -22,8 +22,9 @@ def names(run_of: list[str], *renames: str) -> tuple[list[str], tuple[str, ...]]
         ("a.py -> b/c.py", "a.py::test_x[p]", "b/c.py::test_x[p]"),
         ("a/ -> b/", "a/c.py::test_x", "b/c.py::test_x"),
         ("a.py::test_x[1] -> a.py::test_x[one]", "a.py::test_x[1]", "a.py::test_x[one]"),
+        ("a.py::test_x[ij->ji]->a.py::test_x[a -> b]", "a.py::test_x[ij->ji]", "a.py::test_x[a -> b]"),
     ],
-    ids=["test", "function", "class", "file", "folder", "parameters"],
+    ids=["test", "function", "class", "file", "folder", "parameters", "arrows"],
 )
 def test_a_renaming_moves_all_that_it_names(rename: str, old: str, new: str) -> None:
     found, notes = names([old, "z.py::test_z"], rename)
