@@ -41,12 +41,27 @@ def test_a_name_that_begins_alike_is_another(other: str) -> None:
 def test_a_test_under_the_new_name_stays() -> None:
     found, notes = names(["a.py::test_x", "b.py::test_x"], "a.py -> b.py")
     assert found == ["a.py::test_x", "b.py::test_x"]
-    assert notes == ("main has no test to rename by 'a.py -> b.py': remove this rename",)
+    assert notes == (
+        "main has no test to rename by 'a.py -> b.py', or the new name is taken: remove this rename",
+    )
 
 
 def test_two_tests_do_not_become_one() -> None:
     found, _ = names(["a.py::test_x", "b.py::test_x"], "a.py -> c.py", "b.py -> c.py")
     assert found == ["c.py::test_x", "b.py::test_x"]
+
+
+@pytest.mark.parametrize(
+    ("renames", "expected"),
+    [
+        (["t[0] -> t[1]", "t[1] -> t[2]"], ["t[1]", "t[2]", "t[3]"]),
+        (["t[0] -> t[1]", "t[1] -> t[0]"], ["t[1]", "t[0]", "t[3]"]),
+        (["t[0] -> t[1]", "t[1] -> t[3]"], ["t[0]", "t[1]", "t[3]"]),
+    ],
+    ids=["chain", "swap", "blocked chain"],
+)
+def test_a_name_that_another_test_leaves_is_free(renames: list[str], expected: list[str]) -> None:
+    assert names(["t[0]", "t[1]", "t[3]"], *renames)[0] == expected
 
 
 @pytest.mark.parametrize("text", ["a.py", "a.py ->", "-> b.py", "a -> b -> c", ""])
