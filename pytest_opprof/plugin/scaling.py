@@ -72,7 +72,8 @@ def _with_exponent(
         sources=(*test.sources, Source.SCALING.value),
         totals={
             **test.totals,
-            SCALING.name: Samples.constant(round(exponent * ONE_IN_THOUSANDTHS), steps=test.steps),
+            # Work that falls does not grow: a document's counts are never negative.
+            SCALING.name: Samples.constant(max(round(exponent * ONE_IN_THOUSANDTHS), 0), steps=test.steps),
         },
         functions={**test.functions, SCALING.name: _growing(before, after, by=m / n)},
     )
