@@ -195,9 +195,11 @@ def parse_quantity(text: str, *, unit: Unit) -> int:
     units, kind, example = _WRITTEN[unit]
     match = _QUANTITY.fullmatch(text)
     scale = units.get(match[2]) or units.get(match[2].lower()) if match else None
-    if match is None or scale is None:
+    value = Decimal(match[1].replace("_", "")) * scale if match and scale else None
+    # A fraction of a large unit is rounded. Half a call would become none or a whole one.
+    if value is None or (scale == 1 and value != value.to_integral_value()):
         raise UsageError(f"{text.strip()!r} is not a {kind}: write it like {example!r}")
-    return int((Decimal(match[1].replace("_", "")) * scale).to_integral_value())
+    return int(value.to_integral_value())
 
 
 def parse_percent(text: str, *, where: str) -> Fraction:
@@ -218,9 +220,10 @@ def parse_limit(limit: object, *, unit: Unit) -> Bound:
         assert match is not None, "every text matches"
         comparator = Comparator("==" if match[1] == "=" else match[1] or "<=")
         value = parse_quantity(match[2], unit=unit)
+    elif limit and unit in {Unit.PPM, Unit.THOUSANDTHS}:
+        value = None  # 1 may be meant as a thousandth or as 1.0: text says it
     if not isinstance(value, int) or isinstance(value, bool):
-        example = {Unit.NS: "<= 5 ms", Unit.BYTES: "<= 64 MiB", Unit.PPM: "<= 20 %"}.get(unit, "<= 12")
-        raise UsageError(f"{limit!r} is not a limit: give an integer, or text such as {example!r}")
+        raise UsageError(f"{limit!r} is not a limit: write it like {f'<= {_WRITTEN[unit][2]}'!r}")
     if value < 0:
         raise UsageError(f"{value} is not a limit: a limit is 0 or more")
     return Bound(comparator=comparator, value=value, unit=unit)

@@ -127,7 +127,6 @@ def _counts_of(test: TestResult, *, fields: frozenset[str]) -> TestResult:
         settings=_these(fields, test.settings),
         compile_cache=tuple(sorted(test.compile_cache)),
         timing=Timing(),
-        gates=dict(sorted(test.gates.items())),
         limits=dict(sorted(test.limits.items())),
         accepted={},  # the same save and commit remove its entries from accepted.json
         totals={name: test.totals[name] for name in sorted(test.totals) if name in _EXACT},

@@ -97,13 +97,13 @@ def parse_gate_options(
     options: Iterable[str], *, where: str = "--opprof-gate", known_ops: Collection[str] = ()
 ) -> Gates:
     """Read ``PATTERN=RULE`` as the command line and the ini file give it."""
-    rules = {}
+    gates = Gates()
     for option in options:
         path, equals, rule = option.rpartition("=")
         if not equals:
             raise UsageError(f"{where}: {option!r} has no rule: write it like 'aten::mul.count=exact'")
-        rules[path.strip()] = rule
-    return parse_gates(rules, where=where, known_ops=known_ops)
+        gates = gates.under(parse_gates({path.strip(): rule}, where=where, known_ops=known_ops))
+    return gates
 
 
 def _parse_rule(rule: str, *, path: str, where: str) -> Rule:

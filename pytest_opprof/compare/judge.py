@@ -67,7 +67,7 @@ def judge(
         causes=Causes(base, head),
         views_are_guessed=views_are_guessed,
     )
-    totals = work.traded(list(comparer.totals()), base, head)
+    totals = work.traded(list(comparer.totals()), base, head, gates=gates)
     ops = list(comparer.ops())
     judged = _judged_gates((*totals, *ops), base, head)
     if not any(map(_is_told, (*totals, *ops))):

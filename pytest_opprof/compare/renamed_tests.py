@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import ne
@@ -17,6 +18,7 @@ from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.wording import counted
 
 _ARROW = "->"
+_BETWEEN = re.compile(r"->(?![^\[]*\])")  # no arrow of a test's parameters, as in test_e[ij->ji]
 # What may follow a folder, a file or class, and a function in a node id.
 _NEXT = ("::", "[")
 _SIDES = 2
@@ -50,7 +52,7 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
     """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``."""
     renames = []
     for text in texts:
-        sides = [side.strip() for side in text.split(_ARROW)]
+        sides = [side.strip() for side in _BETWEEN.split(text)]
         if len(sides) != _SIDES or not all(sides):
             raise UsageError(f"{where}: {text!r} is not a rename: write it like 'test_a.py -> test_b.py'")
         renames.append(Renamed(old=sides[0], new=sides[1]))
@@ -60,26 +62,32 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
 def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str, ...]]:
     """A baseline with its tests under their new names, and a sentence on the result of each renaming.
 
-    A test that already has the new name keeps it. Of several renames of a test, the first counts.
+    A test that already has the new name keeps it, unless it is renamed itself. Of several renames of a test,
+    the first counts.
     """
     known = {test.node_id for test in run.tests}
-    names: dict[str, str] = {}
-    counts = dict.fromkeys(renames, 0)
+    moves: dict[str, tuple[str, Renamed]] = {}  # by new name
     for node_id in sorted(known):
         rename = next((one for one in renames if one.now(node_id) is not None), None)
         new = rename.now(node_id) if rename else None
-        if rename is not None and new is not None and new not in known:
-            known.add(new)
-            names[node_id] = new
-            counts[rename] += 1
+        if rename is not None and new is not None and new != node_id:
+            moves.setdefault(new, (node_id, rename))
+    # A test that stays may be in the way of another, which then stays too.
+    while taken := moves.keys() & (known - {old for old, _ in moves.values()}):
+        for new in taken:
+            del moves[new]
+    names = {old: new for new, (old, _) in moves.items()}
+    counts = Counter(rename for _, rename in moves.values())
     tests = tuple(replace(test, node_id=names.get(test.node_id, test.node_id)) for test in run.tests)
-    notes = tuple(_note(rename, count, run) for rename, count in counts.items())
+    notes = tuple(_note(rename, counts[rename], run) for rename in dict.fromkeys(renames))
     return replace(run, tests=tests), notes
 
 
 def _note(rename: Renamed, count: int, run: Run) -> str:
     if not count:
-        return f"{run.title} has no test to rename by '{rename}': remove this rename"
+        return (
+            f"{run.title} has no test to rename by '{rename}', or the new name is taken: remove this rename"
+        )
     return f"{counted(count, 'test')} of {run.title} compared under another name: {rename}"
 
 

@@ -31,18 +31,20 @@ _INSTRUCTIONS = {
 }
 
 
-def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list[Change]:
+def traded(totals: Sequence[Change], base: TestResult, head: TestResult, *, gates: Gates) -> list[Change]:
     """The totals; work that rose is CHANGED if the ops fell by at least as much.
 
-    Work that fell with the ops is left out: the fall of the ops explains it.
+    Work that fell with the ops is left out: the fall of the ops explains it. A rule of the user's stands.
     """
-    totals = [change for change in totals if not _is_of_views(change, base, head)]
+    totals = [
+        change for change in totals if _is_asked_for(change, gates) or not _is_of_views(change, base, head)
+    ]
     before, now = (_constant(test, host.OPS_COUNT.name) for test in (base, head))
     if before is None or now is None or before == now:
         return totals
     found = []
     for change in totals:
-        if change.metric in _TOTALS and not _is_asked_for(change):
+        if change.metric in _TOTALS and not _is_asked_for(change, gates):
             if change.verdict is Verdict.IMPROVED:
                 continue
             if change.verdict is Verdict.REGRESSED and _is_traded(change, before, now):
@@ -103,7 +105,7 @@ def without_consequences(
     counts, counts_now = ({row.key: row.count for row in test.ops} for test in (base, head))
     found = []
     for change in changes:
-        if change.metric in _OF_OPS and not _is_asked_for(change):
+        if change.metric in _OF_OPS and not change.rule:  # only users have rules for these
             total = total_of(change.metric, change.kind)
             key = (change.op or "", change.kind or OpKind.OP, change.background)
             is_same = counts.get(key) == counts_now.get(key)
@@ -113,8 +115,9 @@ def without_consequences(
     return found
 
 
-def _is_asked_for(change: Change) -> bool:
-    return bool(change.rule) and change.op is not None
+def _is_asked_for(change: Change, gates: Gates) -> bool:
+    rule = gates.rule(change.op, change.about)
+    return rule is not None and rule.is_asked_for
 
 
 def _is_traded(change: Change, before: int, now: int) -> bool:

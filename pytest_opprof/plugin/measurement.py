@@ -14,6 +14,7 @@ from pytest_opprof.capture.instructions import installed_libraries
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.errors import MeasurementError
 from pytest_opprof.events.user_frames import place_of
 from pytest_opprof.metrics import WALL_TIME, Source
 from pytest_opprof.metrics.fingerprint import GUEST, LIBRARIES
@@ -23,7 +24,7 @@ from pytest_opprof.results.agreement import repeated, settled
 from pytest_opprof.results.build import most_of, with_calls, with_measurement
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
 from pytest_opprof.results.run import Measurement, MeasurementStatus, TestResult, Timing
-from pytest_opprof.results.samples import Samples
+from pytest_opprof.results.samples import MOST, Samples
 
 _LONGEST: Final = 4_096  # a reason in a document
 
@@ -39,7 +40,7 @@ def measured(test: TestResult, stepping: Stepping) -> TestResult:
         looks.append(last)
     found, *others = (settled(look, last) for look in looks)
     found = functools.reduce(functools.partial(repeated, fresh_process=False), others, found)
-    return with_instructions(found, stepping.counted)
+    return checked(with_instructions(found, stepping.counted))
 
 
 def with_instructions(test: TestResult, counted: Iterable[CountedCalls]) -> TestResult:
@@ -112,6 +113,14 @@ def _once(test: TestResult, stepping: Stepping, recordings: Sequence[Recording])
     )
     test = replace(test, timing=timing)
     return with_measurement(test, cycles, extra_totals=times)
+
+
+def checked(test: TestResult) -> TestResult:
+    """The same test. Raises `MeasurementError` if a total is too large for a file of this and other tests."""
+    for name, samples in test.totals.items():
+        if max(samples.high, 0 if samples.is_exact else samples.total) > MOST:
+            raise MeasurementError(f"{name} is above {MOST}, the most in a JSON file. Measure less in a step")
+    return test
 
 
 def _measurement(stepping: Stepping) -> Measurement:

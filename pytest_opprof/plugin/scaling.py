@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
+from _pytest.skipping import evaluate_skip_marks
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import SCALING, Source, parse_path
@@ -16,6 +17,7 @@ from pytest_opprof.metrics.host import INSTRUCTION_TOTALS
 from pytest_opprof.plugin.counting import PYTHON, certified_counts
 from pytest_opprof.plugin.marker import is_size, parameters_of
 from pytest_opprof.plugin.plans import PLAN
+from pytest_opprof.plugin.shortfall import FAULTS
 from pytest_opprof.results.build import most_of
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
@@ -37,7 +39,7 @@ class Scaling:
         family, size = _family(item), _size(item)
         if _count(test) is not None:
             self._counted[family][size] = test
-        if not any(_is_on_scaling(path) for path in test.limits):
+        if not limits_growth(test.limits):
             return test
         largest, *others = sorted(self._counted[family].items(), reverse=True) or [(0, test)]
         if _count(test) is None or not others:
@@ -46,19 +48,25 @@ class Scaling:
 
 
 def leave_limit_to_the_last(items: Iterable[pytest.Item]) -> None:
-    """Judge the limit on the exponent once per family, after its last size.
+    """Judge the limit on the exponent once per family, after its last size that no mark skips.
 
     Raises `UsageError` if a marker names a parameter that the test lacks or that is not a size.
     """
-    last = {_family(item): item for item in items if item.stash[PLAN].request.size}
+    sized = (item for item in items if item.stash[PLAN].request.size)
+    last = {_family(item): item for item in sized if not _is_skipped(item)}
     for item in items:
         plan = item.stash[PLAN]
-        is_limited = any(map(_is_on_scaling, plan.limits))
+        is_limited = limits_growth(plan.limits)
         if plan.request.size or is_limited:
             _size(item)
-        if is_limited and last[_family(item)] is not item:
+        if is_limited and last.get(_family(item)) is not item:
             kept = {path: limit for path, limit in plan.limits.items() if not _is_on_scaling(path)}
             item.stash[PLAN] = replace(plan, limits=kept)
+
+
+def limits_growth(limits: Iterable[str]) -> bool:
+    """Whether one of these limits is on the exponent."""
+    return any(map(_is_on_scaling, limits))
 
 
 def _with_exponent(
@@ -72,7 +80,8 @@ def _with_exponent(
         sources=(*test.sources, Source.SCALING.value),
         totals={
             **test.totals,
-            SCALING.name: Samples.constant(round(exponent * ONE_IN_THOUSANDTHS), steps=test.steps),
+            # Work that falls does not grow: a document's counts are never negative.
+            SCALING.name: Samples.constant(max(round(exponent * ONE_IN_THOUSANDTHS), 0), steps=test.steps),
         },
         functions={**test.functions, SCALING.name: _growing(before, after, by=m / n)},
     )
@@ -110,6 +119,14 @@ def _why_not(item: pytest.Item, test: TestResult) -> str:
 
 def _is_on_scaling(path: str) -> bool:
     return parse_path(path, where="limits").metric is SCALING
+
+
+def _is_skipped(item: pytest.Item) -> bool:
+    """Whether its marks skip it."""
+    try:
+        return evaluate_skip_marks(item) is not None
+    except FAULTS:  # the test will fail for it
+        return False
 
 
 def _family(item: pytest.Item) -> Hashable:

@@ -46,7 +46,7 @@ from pytest_opprof.plugin.measurement import (
 from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.reports import check_reports, note_properties
-from pytest_opprof.plugin.scaling import Scaling
+from pytest_opprof.plugin.scaling import Scaling, limits_growth
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.shortfall import FAULTS, fault
 from pytest_opprof.plugin.stepping import Stepping
@@ -229,6 +229,8 @@ class OpprofSession:
             self._take(unmeasured(test, MeasurementStatus.ERROR, plan.refusal))
             return
         if stepping is None or test.outcome is not Outcome.PASSED:
+            if test.outcome is Outcome.SKIPPED and limits_growth(test.limits):
+                self.notes[f"{test.node_id}: its growth was not judged: the test was skipped"] = None
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
         try:

@@ -18,7 +18,7 @@ from pytest_opprof.results.document import refusal
 from pytest_opprof.results.files import parse, read_bytes, shown
 from pytest_opprof.results.names import bounded, canonical_node_id
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult, Timing
-from pytest_opprof.results.samples import Samples
+from pytest_opprof.results.samples import MOST, Samples
 from pytest_opprof.units import NS_IN_S
 
 _KEY: Final = "opprof"
@@ -27,7 +27,6 @@ _LONGEST_BRANCH: Final = 1_024
 _MOST_ROUNDS: Final = 1_000_000_000
 _LONGEST_ROUND_S: Final = 1_000_000.0
 _MOST_VALUES: Final = 1_000  # one list in a document
-_MOST_NS: Final = 2**53 - 1  # the most in a document
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 _HOW: Final = "pytest --benchmark-json=FILE writes one"
 
@@ -86,8 +85,8 @@ class _Reader:
         if not isinstance(name, str) or not name:
             self._refuse(f"{at}.fullname: {_told(name)} is not a name of a test")
         times = self._times(self._object(benchmark.get("stats"), at=f"{at}.stats"), at=f"{at}.stats")
-        if times.total > _MOST_NS:
-            self._refuse(f"{at}.stats: its rounds take longer than {_MOST_NS} ns together")
+        if times.total > MOST:
+            self._refuse(f"{at}.stats: its rounds take longer than {MOST} ns together")
         return TestResult(
             node_id=canonical_node_id(name),
             timing=Timing(steps=times.steps),

@@ -122,9 +122,7 @@ def test_a_test_that_moved_is_held_to_its_baseline(
         and line.endswith("compared under another name: test_old.py -> test_new.py")
         for line in told
     )
-    assert any(
-        "has no test to rename by 'gone.py -> test_new.py': remove this rename" in line for line in told
-    )
+    assert any("has no test to rename by 'gone.py -> test_new.py'" in line for line in told)
 
 
 def test_a_renaming_without_sides_is_refused(sessions: tuple[Project, Session]) -> None:

@@ -98,3 +98,10 @@ def test_suite_size_is_for_the_tests_that_have_the_parameter(growing: Project, l
     assert set(session.failures) == ({"test_grows[searched-400]"} if limits else set())
     assert session.exit_code == bool(limits)
     assert session.outcomes["test_plain"] == session.outcomes["test_words[a word]"] == "passed"
+
+
+def test_a_last_size_that_skips_itself_is_noted(growing: Project) -> None:
+    growing.replace("test_it.py", "    work(n)", "    work(n) if n < 400 else pytest.skip('slow')")
+    session = growing.pytest("-k", "counted", env={"COLUMNS": "300"})
+    assert session.exit_code == 0
+    assert "test_grows[counted-400]: its growth was not judged: the test was skipped" in session.stdout

@@ -131,6 +131,9 @@ def test_no_time_is_a_usage_error(text: str) -> None:
         ("> 1", Unit.FLOPS, Comparator.ABOVE, 1),
         ("<= 1.5 MFLOPs", Unit.FLOPS, Comparator.AT_MOST, 1_500_000),
         ("512 FLOPs", Unit.FLOPS, Comparator.AT_MOST, 512),
+        ("<= 1.5 k", Unit.COUNT, Comparator.AT_MOST, 1_500),
+        ("1", Unit.THOUSANDTHS, Comparator.AT_MOST, 1_000),
+        (0, Unit.PPM, Comparator.AT_MOST, 0),
     ],
 )
 def test_limits_are_read(limit: int | str, unit: Unit, comparator: Comparator, value: int) -> None:
@@ -138,10 +141,18 @@ def test_limits_are_read(limit: int | str, unit: Unit, comparator: Comparator, v
     assert (bound.comparator, bound.value) == (comparator, value)
 
 
-@pytest.mark.parametrize("limit", [True, None, 1.5, -1, "<= -1", "<=", "=> 3", "3 apples", "<< 3"])
+@pytest.mark.parametrize(
+    "limit", [True, None, 1.5, -1, "<= -1", "<=", "=> 3", "3 apples", "<< 3", "<= 1.5", "< 2.5"]
+)
 def test_no_limit_is_a_usage_error(limit: object) -> None:
     with pytest.raises(UsageError, match="is no"):
         parse_limit(limit, unit=Unit.COUNT)
+
+
+@pytest.mark.parametrize(("unit", "example"), [(Unit.PPM, "<= 20 %"), (Unit.THOUSANDTHS, "<= 1.5")])
+def test_limits_of_shares_and_means_are_text(unit: Unit, example: str) -> None:
+    with pytest.raises(UsageError, match=f"^20 is not a limit: write it like '{example}'$"):
+        parse_limit(20, unit=unit)
 
 
 def test_limit_prints_without_needless_zero() -> None:

@@ -86,6 +86,13 @@ def test_memory_of_numpy_depends_on_its_build(store: Archive) -> None:
     assert fingerprint.keys() == {"python", "torch", "numpy_cpu", "threads"}
 
 
+def test_gates_keep_their_order(store: Archive) -> None:
+    gates = {"aten::mul.count": "off", "aten::*.count": "exact"}  # the last that matches wins
+    store.save("main", run_of(1, replace(A, gates=gates)), collected=NOBODY)
+    (test,) = store.load(store.entries("main")[0]).tests
+    assert list(test.gates) == list(gates)
+
+
 def test_one_more_op_is_one_line(store: Archive) -> None:
     store.save("main", run_of(1, TWO), collected=NOBODY)
     before = FILE.read_text().splitlines()

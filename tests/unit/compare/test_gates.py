@@ -38,6 +38,12 @@ def test_last_matching_rule_counts() -> None:
     assert kind(gates, "forward") is None
 
 
+def test_last_of_equal_options_counts() -> None:
+    gates = parse_gate_options(["aten::mul.count=exact", "aten::*.count=off", "aten::mul.count=exact"])
+    assert kind(gates, "aten::mul") is RuleKind.EXACT
+    assert kind(gates, "aten::add") is RuleKind.OFF
+
+
 def test_stronger_rules_stand_over() -> None:
     weak = parse_gates({"ops.count": "off"}, where="x")
     strong = parse_gate_options(["ops.count=2.5%"])

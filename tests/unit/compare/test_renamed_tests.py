@@ -22,8 +22,9 @@ def names(run_of: list[str], *renames: str) -> tuple[list[str], tuple[str, ...]]
         ("a.py -> b/c.py", "a.py::test_x[p]", "b/c.py::test_x[p]"),
         ("a/ -> b/", "a/c.py::test_x", "b/c.py::test_x"),
         ("a.py::test_x[1] -> a.py::test_x[one]", "a.py::test_x[1]", "a.py::test_x[one]"),
+        ("a.py::test_x[ij->ji]->a.py::test_x[a -> b]", "a.py::test_x[ij->ji]", "a.py::test_x[a -> b]"),
     ],
-    ids=["test", "function", "class", "file", "folder", "parameters"],
+    ids=["test", "function", "class", "file", "folder", "parameters", "arrows"],
 )
 def test_a_renaming_moves_all_that_it_names(rename: str, old: str, new: str) -> None:
     found, notes = names([old, "z.py::test_z"], rename)
@@ -40,12 +41,27 @@ def test_a_name_that_begins_alike_is_another(other: str) -> None:
 def test_a_test_under_the_new_name_stays() -> None:
     found, notes = names(["a.py::test_x", "b.py::test_x"], "a.py -> b.py")
     assert found == ["a.py::test_x", "b.py::test_x"]
-    assert notes == ("main has no test to rename by 'a.py -> b.py': remove this rename",)
+    assert notes == (
+        "main has no test to rename by 'a.py -> b.py', or the new name is taken: remove this rename",
+    )
 
 
 def test_two_tests_do_not_become_one() -> None:
     found, _ = names(["a.py::test_x", "b.py::test_x"], "a.py -> c.py", "b.py -> c.py")
     assert found == ["c.py::test_x", "b.py::test_x"]
+
+
+@pytest.mark.parametrize(
+    ("renames", "expected"),
+    [
+        (["t[0] -> t[1]", "t[1] -> t[2]"], ["t[1]", "t[2]", "t[3]"]),
+        (["t[0] -> t[1]", "t[1] -> t[0]"], ["t[1]", "t[0]", "t[3]"]),
+        (["t[0] -> t[1]", "t[1] -> t[3]"], ["t[0]", "t[1]", "t[3]"]),
+    ],
+    ids=["chain", "swap", "blocked chain"],
+)
+def test_a_name_that_another_test_leaves_is_free(renames: list[str], expected: list[str]) -> None:
+    assert names(["t[0]", "t[1]", "t[3]"], *renames)[0] == expected
 
 
 @pytest.mark.parametrize("text", ["a.py", "a.py ->", "-> b.py", "a -> b -> c", ""])

@@ -1,4 +1,4 @@
-"""FLOPs, which torch has for two of the elementwise ops."""
+"""Work that other changes explain: FLOPs, which torch has for two of the elementwise ops, bytes and nodes."""
 
 from dataclasses import replace
 
@@ -64,3 +64,37 @@ def test_elements_without_bytes_are_judged_by_flops() -> None:
 def test_requested_flops_gate_counts_everything() -> None:
     base, head = working(total=8, mm=8), working(total=20, mm=8, mul=12)
     assert verdict_of(base, head, gates={"flops.total": "exact"}) is Verdict.REGRESSED
+
+
+def traded(gates: dict[str, str], **totals: tuple[int, int]) -> dict[str, Verdict | None]:
+    """The verdicts on totals that change as given; ``_`` in a name stands for a dot."""
+    sides = []
+    for side in (0, 1):
+        test = simple_test({"aten::mul": totals["ops_count"][side]})
+        each = {
+            name.replace("_", "."): Samples.constant(values[side], steps=3) for name, values in totals.items()
+        }
+        sides.append(replace(test, sources=(*test.sources, "work"), totals={**test.totals, **each}))
+    base, head = sides
+    policy = Policy(command_line=parse_gates(gates, where="here"))
+    found = compare_test(head, base, base=simple_run(base, name="main"), head=simple_run(head), policy=policy)
+    return {change.metric: change.verdict for change in found.changes if change.op is None}
+
+
+@pytest.mark.parametrize(
+    ("metric", "totals", "unasked"),
+    [
+        ("ops.bytes", {"ops_count": (10, 5), "ops_bytes": (1_000, 1_900)}, Verdict.CHANGED),
+        (
+            "autograd.nodes",
+            {"ops_count": (5, 5), "views_count": (1, 4), "autograd_nodes": (2, 5)},
+            None,
+        ),
+    ],
+    ids=["more bytes of fewer ops", "nodes of views"],
+)
+def test_requested_gate_on_work_that_others_explain_stands(
+    metric: str, totals: dict[str, tuple[int, int]], unasked: Verdict | None
+) -> None:
+    assert traded({}, **totals).get(metric) is unasked
+    assert traded({metric: "exact"}, **totals)[metric] is Verdict.REGRESSED
