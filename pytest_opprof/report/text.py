@@ -51,10 +51,12 @@ def escaped(text: str) -> str:
 
 def columns(text: str) -> int:
     """How many columns of a terminal some escaped text takes: East Asian characters two, accents none."""
-    if text.isascii():
-        return len(text)
-    marks = sum(unicodedata.category(char) in {"Mn", "Me"} for char in text)
-    return len(text) - marks + sum(unicodedata.east_asian_width(char) in {"W", "F"} for char in text)
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(char: str) -> int:
+    is_mark = unicodedata.category(char) in {"Mn", "Me"}
+    return 1 - is_mark + (unicodedata.east_asian_width(char) in {"W", "F"})
 
 
 def cut_middle(text: str, *, width: int) -> str:
@@ -72,10 +74,12 @@ def cut_end(text: str, *, width: int) -> str:
 
 
 def _beginning(text: str, *, width: int) -> str:
-    length = min(len(text), width)
-    while columns(text[:length]) > width:
-        length -= 1
-    return text[:length]
+    left = width
+    for at, char in enumerate(text[:width]):
+        left -= _width(char)
+        if left < 0:
+            return text[:at]
+    return text[:width]
 
 
 def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts: bool = False) -> list[str]:
