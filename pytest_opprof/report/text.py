@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -13,6 +14,9 @@ _GAP = 2
 _NARROWEST = 12
 _STILL_A_NAME = 28
 _NARROWEST_SENTENCE = 40
+# GitHub's runner obeys ::command:: at the start of a line, also after blanks, and ##[command] anywhere in it;
+# Azure's obeys ##vso[command], and TeamCity ##teamcity[command].
+_OBEYED = re.compile(r"^ *:(?=:)|##(?=\w*\[)")
 
 
 class Style(StrEnum):
@@ -40,8 +44,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("a\x1b[31m\n"))
     a\x1b[31m\n
     """
-    # GitHub's runner finds ##[command] anywhere in a line.
-    text = text.replace("##[", r"#\x23[")
+    text = _OBEYED.sub(lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):x}", text)
     if text.isprintable():
         return text
     return "".join(
@@ -87,7 +90,7 @@ def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts:
 
     A word that is longer than a line sticks out, or is cut if `cuts`.
     """
-    return textwrap.wrap(
+    lines = textwrap.wrap(
         escaped(text),
         width=max(width, _NARROWEST_SENTENCE),
         initial_indent=first,
@@ -95,6 +98,8 @@ def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts:
         break_long_words=cuts,
         break_on_hyphens=False,
     )
+    # What was in the middle may start a line now.
+    return list(map(escaped, lines))
 
 
 def table(
