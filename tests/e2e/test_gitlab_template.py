@@ -1,8 +1,10 @@
 """The jobs for projects on GitLab: their scripts, run as a runner does, in clones of a real repository."""
 
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from e2e.hosted import Forge, new_forge
 from e2e.project import WORK_TWICE, environment
 from support.forges.gitlab_api import NUMBER, PROJECT, GitLabApi
 from support.forges.workflow_steps import REPOSITORY, parsed
+
+from pytest_opprof.baselines.git import Git
 
 TEMPLATE = REPOSITORY / "templates" / "opprof.gitlab-ci.yml"
 PATHS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
@@ -43,6 +47,7 @@ def measure(forge: Forge, commit: str, **variables: str) -> tuple[Path, subproce
     folder = forge.clone(commit)
     given = {
         "CI_PROJECT_URL": str(forge.origin.with_suffix("")),
+        "CI_PROJECT_PATH": "origin",
         "CI_SERVER_URL": "https://gitlab.example",
         "CI_COMMIT_REF_NAME": "main",
         "CI_COMMIT_REF_PROTECTED": "true",
@@ -102,6 +107,26 @@ def test_a_branch_that_is_not_protected_gets_no_baseline(forge: Forge) -> None:
     assert done.returncode == 1
     assert "no baseline 'main'" in done.stdout + done.stderr
     assert forge.baselines == []
+
+
+def test_a_fork_gets_baselines_and_branch_of_its_target(forge: Forge) -> None:
+    base = forge.commit()
+    fork = replace(forge, origin=forge.origin.with_name("fork.git"))
+    shutil.copytree(forge.origin, fork.origin)
+    newer = forge.commit()
+    forge.git("push", "--quiet", "origin", "HEAD:refs/opprof/main")
+    folder, _ = measure(
+        fork,
+        base,
+        CI_PROJECT_PATH="fork",
+        CI_REPOSITORY_URL=str(fork.origin),
+        CI_PIPELINE_SOURCE="merge_request_event",
+        CI_MERGE_REQUEST_PROJECT_PATH="origin",
+        CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
+        OPPROF_ARGUMENTS="--version",
+    )
+    here = Git(folder)
+    assert here.commit_of("refs/opprof/main") == here.commit_of("origin/main") == newer != base
 
 
 def test_no_shell_looks_at_an_argument(forge: Forge) -> None:
