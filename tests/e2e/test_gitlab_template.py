@@ -60,7 +60,7 @@ def measure(forge: Forge, commit: str, **variables: str) -> tuple[Path, subproce
 
 def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
     pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
-    _, saved = measure(forge, forge.commit())
+    before, saved = measure(forge, forge.commit())
     assert saved.returncode == 0, "the test has seen no token that pushes"
     assert forge.baselines == ["refs/opprof/main"]
 
@@ -79,6 +79,11 @@ def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
     artifacts = parsed(TEMPLATE)["opprof-measure"]["artifacts"]
     for name in (*artifacts["paths"], *artifacts["reports"].values()):
         assert (folder / name).exists(), name
+    for each, count in ((before, 1), (folder, 2)):
+        metrics = (each / artifacts["reports"]["metrics"]).read_text(encoding="utf-8")
+        assert f'opprof_ranges_count{{test="test_it.py::test_it"}} {count}\n' in metrics, (
+            "GitLab compares both"
+        )
 
     api = GitLabApi()
     api.head = head
