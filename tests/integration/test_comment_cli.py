@@ -301,7 +301,7 @@ def test_unwritable_summary_is_reported(
     assert "cannot be written: it is a folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("address", ["api.github.com", "ftp://x", "https://"])
+@pytest.mark.parametrize("address", ["api.github.com", "ftp://x", "https://", "https://[::1", "https://x\n"])
 def test_wrong_api_address_is_reported(
     github: GitHubApi, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
