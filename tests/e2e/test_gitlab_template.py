@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from e2e.hosted import Forge, new_forge
-from e2e.project import WORK_TWICE, environment
+from e2e.hosted import TESTS_THAT_LOOK_AROUND, Forge, new_forge
+from e2e.project import INI, WORK_TWICE, environment
 from support.forges.gitlab_api import NUMBER, PROJECT, GitLabApi
 from support.forges.workflow_steps import REPOSITORY, parsed
 
@@ -48,6 +48,7 @@ def measure(forge: Forge, commit: str, **variables: str) -> tuple[Path, subproce
     given = {
         "CI_PROJECT_URL": str(forge.origin.with_suffix("")),
         "CI_PROJECT_PATH": "origin",
+        "CI_PROJECT_DIR": str(folder),
         "CI_SERVER_URL": "https://gitlab.example",
         "CI_COMMIT_REF_NAME": "main",
         "CI_COMMIT_REF_PROTECTED": "true",
@@ -59,12 +60,15 @@ def measure(forge: Forge, commit: str, **variables: str) -> tuple[Path, subproce
 
 
 def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
+    """In a folder with its own configuration, which is another project."""
     pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
-    before, saved = measure(forge, forge.commit())
+    forge.work.write("a/pytest.ini", INI)
+    forge.work.write("a/test_it.py", TESTS_THAT_LOOK_AROUND)
+    before, saved = measure(forge, forge.commit(), OPPROF_WORKING_DIRECTORY="a")
     assert saved.returncode == 0, "the test has seen no token that pushes"
-    assert forge.baselines == ["refs/opprof/main"]
+    assert forge.baselines == ["refs/opprof/a%3Amain"]
 
-    forge.work.write("test_it.py", WORK_TWICE)
+    forge.work.write("a/test_it.py", WORK_TWICE)
     head = forge.commit("topic")
     folder, compared = measure(
         forge,
@@ -73,6 +77,7 @@ def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
         CI_COMMIT_REF_NAME="topic",
         CI_COMMIT_REF_PROTECTED="false",
         CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
+        OPPROF_WORKING_DIRECTORY="a",
     )
     assert compared.returncode == 1
     assert "REGRESSED: 1 more range in each step than main@" in compared.stdout
@@ -97,7 +102,10 @@ def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
         CI_COMMIT_SHA=head,
         CI_PIPELINE_ID="5",
         CI_JOB_ID="50",
+        CI_PROJECT_DIR=str(folder),
+        CI_PROJECT_URL="https://gitlab.example/o/p",
         GITLAB_TOKEN="secret",  # noqa: S106 - nobody's
+        OPPROF_WORKING_DIRECTORY="a",
         NO_PROXY="127.0.0.1",
         no_proxy="127.0.0.1",
     )
@@ -105,6 +113,7 @@ def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
     assert noted.returncode == 0
     (body,) = api.bodies
     assert "opprof: REGRESSED: 1 test" in body
+    assert f"https://gitlab.example/o/p/-/blob/{head}/a/test_it.py#L" in body
 
 
 def test_a_branch_that_is_not_protected_gets_no_baseline(forge: Forge) -> None:
