@@ -27,8 +27,8 @@ class GitHubJob:
     page: str | None  # the address of the run's page; None if unknown
     server: str  # the address of GitHub itself; empty if unknown
     summary: Path | None  # the file of the job summary; None without one
-    # The commit that the workflow runs for, such as a pull request's merge; None if unknown.
-    commit: str | None
+    # The pull request's merge, if the workflow runs for it; pull_request_target runs for the base.
+    merge: str | None
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitHubJob:
@@ -37,6 +37,7 @@ class GitHubJob:
             environment.get(f"GITHUB_{name}")
             for name in ("SERVER_URL", "REPOSITORY", "RUN_ID", "STEP_SUMMARY")
         )
+        is_merge = environment.get("GITHUB_REF", "").startswith("refs/pull/")
         return cls(
             api_url=environment.get("GITHUB_API_URL") or API_URL,
             token=_token(environment, "GITHUB_TOKEN") or _token(environment, "GH_TOKEN"),
@@ -46,7 +47,7 @@ class GitHubJob:
             page=f"{server}/{repository}/actions/runs/{run}" if server and repository and run else None,
             server=server or "",
             summary=Path(summary) if summary else None,
-            commit=environment.get("GITHUB_SHA"),
+            merge=environment.get("GITHUB_SHA") if is_merge else None,
         )
 
     def source(self, repository: str, commit: str | None) -> str | None:

@@ -31,7 +31,7 @@ def test_bare_github_job_has_the_required_fields() -> None:
         page=None,
         server="",
         summary=None,
-        commit=None,
+        merge=None,
     )
 
 
@@ -45,13 +45,15 @@ def test_github_job_reads_every_variable() -> None:
         "GITHUB_RUN_ID": "90",
         "GITHUB_STEP_SUMMARY": "/summary.md",
         "GITHUB_SHA": "c" * 40,
+        "GITHUB_REF": "refs/pull/17/merge",
     }
     job = GitHubJob.of({**GITHUB, **more})
     assert job.api_url == "https://ghe.example.org/api/v3"
     assert job.checked_token() == "one"
     assert job.page == "https://ghe.example.org/owner/project/actions/runs/90"
     assert job.summary == Path("/summary.md")
-    assert job.commit == "c" * 40
+    assert job.merge == "c" * 40
+    assert GitHubJob.of({**GITHUB, **more, "GITHUB_REF": "refs/heads/main"}).merge is None
     assert job.source("fork/project", None) is None
     assert job.source("fork/project", "5d6e7f8") == "https://ghe.example.org/fork/project/blob/5d6e7f8/"
     assert GitHubJob.of({**GITHUB, "GH_TOKEN": "two"}).checked_token() == "two"
