@@ -124,8 +124,14 @@ def test_a_folder_of_the_checkout_has_its_own_tests(forge: Forge) -> None:
 
 
 def test_the_token_goes_to_the_forge_alone_and_is_masked(forge: Forge) -> None:
-    """Git itself is asked for what it would send: what was given for one step is there in no other."""
+    """Git itself is asked for what it would send: what was given for one step is there in no other.
+
+    The token replaces the credential that the checkout left.
+    """
     job = forge.pull_request(forge.commit())
+    left = "AUTHORIZATION: basic of-the-checkout"
+    with (job.folder / ".git" / "config").open("a", encoding="utf-8") as config:
+        config.write(f'[http "https://github.example/"]\n\textraheader = {left}\n')
     shown = forge.folder / "shown"
     bin_folder = forge.folder / "bin"
     bin_folder.mkdir()
@@ -139,9 +145,8 @@ def test_the_token_goes_to_the_forge_alone_and_is_masked(forge: Forge) -> None:
     git.chmod(0o755)
     job.variables = {**job.variables, "PATH": f"{bin_folder}:{job.variables['PATH']}"}
     measure(job)
-    headers = set(shown.read_text(encoding="utf-8").splitlines())
-    assert len(headers) == 1
-    (header,) = headers
+    header, *others = shown.read_text(encoding="utf-8").splitlines()
+    assert set(others) == {left}
     secret = header.removeprefix("AUTHORIZATION: basic ")
     assert f"::add-mask::{secret}\n" in job.printed
     assert TOKEN not in job.printed
