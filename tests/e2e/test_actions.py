@@ -66,10 +66,15 @@ def test_a_push_saves_and_a_pull_request_is_compared(forge: Forge) -> None:
 
 def test_a_branch_that_is_not_protected_gets_no_baseline(forge: Forge) -> None:
     job = measure(forge.push(forge.commit(), protected="false"))
-    assert "::notice::opprof: this branch is not protected" in job.printed
+    assert "::notice::opprof: this is not a protected branch" in job.printed
     assert "no baseline 'main'" in job.printed, "a gate that has nothing to compare with is not green"
     assert job.failed == ("Measure", 1)
     assert forge.baselines == []
+
+
+def test_a_protected_tag_is_not_a_branch(forge: Forge) -> None:
+    job = measure(forge.push(forge.commit(), of="tag"), arguments="--version")
+    assert job.context["steps.plan.outputs.mode"] == "compare"
 
 
 def test_failed_tests_push_nothing(forge: Forge) -> None:

@@ -50,6 +50,7 @@ def measure(forge: Forge, commit: str, **variables: str) -> tuple[Path, subproce
         "CI_PROJECT_PATH": "origin",
         "CI_PROJECT_DIR": str(folder),
         "CI_SERVER_URL": "https://gitlab.example",
+        "CI_COMMIT_BRANCH": "main",
         "CI_COMMIT_REF_NAME": "main",
         "CI_COMMIT_REF_PROTECTED": "true",
         "CI_PIPELINE_SOURCE": "push",
@@ -74,6 +75,7 @@ def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
         forge,
         head,
         CI_PIPELINE_SOURCE="merge_request_event",
+        CI_COMMIT_BRANCH="",
         CI_COMMIT_REF_NAME="topic",
         CI_COMMIT_REF_PROTECTED="false",
         CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
@@ -121,6 +123,11 @@ def test_a_branch_that_is_not_protected_gets_no_baseline(forge: Forge) -> None:
     assert done.returncode == 1
     assert "no baseline 'main'" in done.stdout + done.stderr
     assert forge.baselines == []
+
+
+def test_a_protected_tag_is_not_a_branch(forge: Forge) -> None:
+    _, done = measure(forge, forge.commit(), CI_COMMIT_BRANCH="", OPPROF_ARGUMENTS="--version")
+    assert done.returncode == 0, "there is nothing to push"
 
 
 def test_a_fork_gets_baselines_and_branch_of_its_target(forge: Forge) -> None:
