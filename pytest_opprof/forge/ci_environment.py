@@ -12,6 +12,7 @@ from pytest_opprof.forge.github import API_URL, check_commit
 from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
+_TOKEN = re.compile(r"[!-~]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,8 @@ class GitHubJob:
     page: str | None  # the address of the run's page; None if unknown
     server: str  # the address of GitHub itself; empty if unknown
     summary: Path | None  # the file of the job summary; None without one
-    # The commit that the workflow runs for, such as a pull request's merge; None if unknown.
-    commit: str | None
+    # The pull request's merge, if the workflow runs for it; pull_request_target runs for the base.
+    merge: str | None
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitHubJob:
@@ -36,16 +37,17 @@ class GitHubJob:
             environment.get(f"GITHUB_{name}")
             for name in ("SERVER_URL", "REPOSITORY", "RUN_ID", "STEP_SUMMARY")
         )
+        is_merge = environment.get("GITHUB_REF", "").startswith("refs/pull/")
         return cls(
             api_url=environment.get("GITHUB_API_URL") or API_URL,
-            token=environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or "",
+            token=_token(environment, "GITHUB_TOKEN") or _token(environment, "GH_TOKEN"),
             event=Path(_needed(environment, "GITHUB_EVENT_PATH", whose="GitHub Actions")),
             run=_number(environment, "GITHUB_RUN_NUMBER", whose="GitHub Actions"),
             attempt=_number(environment, "GITHUB_RUN_ATTEMPT", whose="GitHub Actions"),
             page=f"{server}/{repository}/actions/runs/{run}" if server and repository and run else None,
             server=server or "",
             summary=Path(summary) if summary else None,
-            commit=environment.get("GITHUB_SHA"),
+            merge=environment.get("GITHUB_SHA") if is_merge else None,
         )
 
     def source(self, repository: str, commit: str | None) -> str | None:
@@ -87,7 +89,10 @@ class GitLabJob:
         built = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
         head = check_commit(built or _needed(environment, "CI_COMMIT_SHA", whose=whose), where=whose)
         url = environment.get("CI_PROJECT_URL")
-        known = {PRIVATE_TOKEN: environment.get("GITLAB_TOKEN"), JOB_TOKEN: environment.get("CI_JOB_TOKEN")}
+        known = {
+            PRIVATE_TOKEN: _token(environment, "GITLAB_TOKEN"),
+            JOB_TOKEN: _token(environment, "CI_JOB_TOKEN"),
+        }
         tokens = ({header: token} for header, token in known.items() if token)
         return cls(
             api_url=_needed(environment, "CI_API_V4_URL", whose=whose),
@@ -121,6 +126,14 @@ class GitLabJob:
                 "there is no token: set the CI/CD variable GITLAB_TOKEN to a project access token (scope api)"
             )
         return self.token
+
+
+def _token(environment: Mapping[str, str], name: str) -> str:
+    """A token, without the line end that a pasted one often has; empty without one."""
+    token = environment.get(name, "").strip()
+    if not _TOKEN.fullmatch(token):
+        raise UsageError(f"{name} is not a token: it has a blank, or a character that is not ASCII")
+    return token
 
 
 def _needed(environment: Mapping[str, str], name: str, *, whose: str) -> str:

@@ -67,7 +67,7 @@ class Api:
         self, url: str, *, name: str, headers: Mapping[str, str], retry: RetryPolicy | None = None
     ) -> None:
         self._httpx = needed("httpx", extra="github", by="opprof comment")
-        if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
+        if not self._is_web_address(url):
             raise UsageError(
                 f"{shown(url)!r} is not an address of {name}'s API: write it like https://api.github.com"
             )
@@ -77,6 +77,13 @@ class Api:
         agent = f"{DISTRIBUTION}/{version()}"
         self._headers = {"User-Agent": agent, "Accept": "application/json", **headers}
         self._http = self._httpx.Client(verify=_tls(), timeout=_TIMEOUT_S, follow_redirects=False)
+
+    def _is_web_address(self, url: str) -> bool:
+        try:
+            parts = self._httpx.URL(url)
+        except self._httpx.InvalidURL:
+            return False
+        return parts.scheme in {"http", "https"} and bool(parts.host)
 
     def __enter__(self) -> Self:
         return self
@@ -146,7 +153,10 @@ class Api:
             try:
                 answer = self._once(method, url, asked=asked, most=most, **options)
             except self._httpx.RequestError as error:
-                told = f"no answer ({type(error).__name__})"
+                told = f"no answer ({type(error).__name__}: {error})"
+                if "CERTIFICATE_VERIFY_FAILED" in told:
+                    advice = "If an authority of your own signed it, set SSL_CERT_FILE to its certificate"
+                    raise ForgeError(f"{asked}: {told}. {advice}") from error
             else:
                 if not is_busy(answer.status, answer.headers, answer.body):
                     return answer

@@ -72,8 +72,8 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
     if event is None:
         _append(job.summary, job_summary(judged, links=Links(summary=job.page)))
         return Done(told=_NOWHERE)
-    # By default a job of a pull request checks out its merge with the base, which is the job's commit.
-    _refuse_other_commit(judged, event.head, job.commit)
+    # By default a job of a pull request checks out its merge with the base.
+    _refuse_other_commit(judged, event.head, job.merge)
     links = Links(summary=job.page, source=_below(job.source(event.repository, _clean_commit(judged)), wish))
     _append(job.summary, job_summary(judged, links=links))
     marker = _marker(wish, event.repository, event.number, head=event.head, run=job.run, attempt=job.attempt)

@@ -150,11 +150,16 @@ def _uploaded_run(api: Api, event: Completed) -> Run | None:
     data = download_artifact(api, event.repository, artifact, most=MAX_ARTIFACT_BYTES)
     place = f"{where}: {DOCUMENT}"
     run = run_from_bytes(unpack_artifact(data, name=DOCUMENT, where=where), where=place)
-    if run.commit is None or run.commit.id != event.head:
-        measured = run.commit.id[:_SHORT] if run.commit else "no commit"
+    if run.commit is None:
         raise DocumentError(
-            f"{place}: it measured {measured}, but the pull request is at {event.head[:_SHORT]}, so it was "
-            "not used. Check out github.event.pull_request.head.sha in the measuring workflow"
+            f"{place}: it names no commit, so it was not used. The measuring job needs git, and a checkout "
+            "that git may read (git config --global safe.directory)"
+        )
+    if run.commit.id != event.head:
+        raise DocumentError(
+            f"{place}: it measured {run.commit.id[:_SHORT]}, but the pull request is at "
+            f"{event.head[:_SHORT]}, so it was not used. Check out github.event.pull_request.head.sha in the "
+            "measuring workflow"
         )
     # Its name, branch and notes are left out: readers could not tell them from ours.
     return replace(run, name=None, notes=(), commit=Commit(id=event.head, dirty=run.commit.dirty))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.record import RunHead
 from pytest_opprof.history.trend import Point, Trend, trend_of, wanted_metrics
 from pytest_opprof.metrics import MetricPath
-from pytest_opprof.report.text import Line, Style, escaped, table
+from pytest_opprof.report.text import Line, Style, escaped, table, wrapped
 from pytest_opprof.results.members import time_to_document
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_change
@@ -68,10 +67,9 @@ def change_lines(
         yield "  ".join(
             filter(None, (f"{run.at:%Y-%m-%d %H:%M}", _commit(run), escaped(run.name or ""), escaped(repo)))
         )
-        told = f"changed with it: {escaped(', '.join(because))}" if because else ""
+        told = f"changed with it: {', '.join(because)}" if because else ""
         # Not cut to the width, because it is the answer.
-        lines = textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="    ")
-        yield from (Line(line, Style.WARN) for line in lines)
+        yield from (Line(line, Style.WARN) for line in wrapped(told, width=width, first="  "))
         changed = [
             (" -> ".join(range_text(each, unit=path.metric.unit) for each in (one.before, one.after)), one)
             for one in group

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -13,6 +14,9 @@ _GAP = 2
 _NARROWEST = 12
 _STILL_A_NAME = 28
 _NARROWEST_SENTENCE = 40
+# GitHub's runner obeys ::command:: at the start of a line, also after blanks, and ##[command] anywhere in it;
+# Azure's obeys ##vso[command], and TeamCity ##teamcity[command].
+_OBEYED = re.compile(r"^ *:(?=:)|##(?=\w*\[)")
 
 
 class Style(StrEnum):
@@ -40,8 +44,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("a\x1b[31m\n"))
     a\x1b[31m\n
     """
-    # GitHub's runner finds ##[command] anywhere in a line.
-    text = text.replace("##[", r"#\x23[")
+    text = _OBEYED.sub(lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):x}", text)
     if text.isprintable():
         return text
     return "".join(
@@ -51,10 +54,12 @@ def escaped(text: str) -> str:
 
 def columns(text: str) -> int:
     """How many columns of a terminal some escaped text takes: East Asian characters two, accents none."""
-    if text.isascii():
-        return len(text)
-    marks = sum(unicodedata.category(char) in {"Mn", "Me"} for char in text)
-    return len(text) - marks + sum(unicodedata.east_asian_width(char) in {"W", "F"} for char in text)
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(char: str) -> int:
+    is_mark = unicodedata.category(char) in {"Mn", "Me"}
+    return 1 - is_mark + (unicodedata.east_asian_width(char) in {"W", "F"})
 
 
 def cut_middle(text: str, *, width: int) -> str:
@@ -72,10 +77,12 @@ def cut_end(text: str, *, width: int) -> str:
 
 
 def _beginning(text: str, *, width: int) -> str:
-    length = min(len(text), width)
-    while columns(text[:length]) > width:
-        length -= 1
-    return text[:length]
+    left = width
+    for at, char in enumerate(text[:width]):
+        left -= _width(char)
+        if left < 0:
+            return text[:at]
+    return text[:width]
 
 
 def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts: bool = False) -> list[str]:
@@ -83,7 +90,7 @@ def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts:
 
     A word that is longer than a line sticks out, or is cut if `cuts`.
     """
-    return textwrap.wrap(
+    lines = textwrap.wrap(
         escaped(text),
         width=max(width, _NARROWEST_SENTENCE),
         initial_indent=first,
@@ -91,6 +98,8 @@ def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts:
         break_long_words=cuts,
         break_on_hyphens=False,
     )
+    # What was in the middle may start a line now.
+    return list(map(escaped, lines))
 
 
 def table(

@@ -79,10 +79,14 @@ class Forge:
             context={"github.token": TOKEN, "runner.temp": str(temporary)},
         )
 
-    def push(self, commit: str, *, protected: str = "true") -> Runner:
-        """A job of a push to main."""
+    def push(self, commit: str, *, protected: str = "true", of: str = "branch") -> Runner:
+        """A job of a push to main, or of a tag with that name."""
         return self.job(
-            commit, GITHUB_EVENT_NAME="push", GITHUB_REF_NAME="main", GITHUB_REF_PROTECTED=protected
+            commit,
+            GITHUB_EVENT_NAME="push",
+            GITHUB_REF_NAME="main",
+            GITHUB_REF_TYPE=of,
+            GITHUB_REF_PROTECTED=protected,
         )
 
     def pull_request(self, commit: str) -> Runner:

@@ -66,10 +66,15 @@ def test_a_push_saves_and_a_pull_request_is_compared(forge: Forge) -> None:
 
 def test_a_branch_that_is_not_protected_gets_no_baseline(forge: Forge) -> None:
     job = measure(forge.push(forge.commit(), protected="false"))
-    assert "::notice::opprof: this branch is not protected" in job.printed
+    assert "::notice::opprof: this is not a protected branch" in job.printed
     assert "no baseline 'main'" in job.printed, "a gate that has nothing to compare with is not green"
     assert job.failed == ("Measure", 1)
     assert forge.baselines == []
+
+
+def test_a_protected_tag_is_not_a_branch(forge: Forge) -> None:
+    job = measure(forge.push(forge.commit(), of="tag"), arguments="--version")
+    assert job.context["steps.plan.outputs.mode"] == "compare"
 
 
 @pytest.mark.slow
@@ -125,8 +130,14 @@ def test_a_folder_of_the_checkout_has_its_own_tests(forge: Forge) -> None:
 
 
 def test_the_token_goes_to_the_forge_alone_and_is_masked(forge: Forge) -> None:
-    """Git itself is asked for what it would send: what was given for one step is there in no other."""
+    """Git itself is asked for what it would send: what was given for one step is there in no other.
+
+    The token replaces the credential that the checkout left.
+    """
     job = forge.pull_request(forge.commit())
+    left = "AUTHORIZATION: basic of-the-checkout"
+    with (job.folder / ".git" / "config").open("a", encoding="utf-8") as config:
+        config.write(f'[http "https://github.example/"]\n\textraheader = {left}\n')
     shown = forge.folder / "shown"
     bin_folder = forge.folder / "bin"
     bin_folder.mkdir()
@@ -140,9 +151,8 @@ def test_the_token_goes_to_the_forge_alone_and_is_masked(forge: Forge) -> None:
     git.chmod(0o755)
     job.variables = {**job.variables, "PATH": f"{bin_folder}:{job.variables['PATH']}"}
     measure(job)
-    headers = set(shown.read_text(encoding="utf-8").splitlines())
-    assert len(headers) == 1
-    (header,) = headers
+    header, *others = shown.read_text(encoding="utf-8").splitlines()
+    assert set(others) == {left}
     secret = header.removeprefix("AUTHORIZATION: basic ")
     assert f"::add-mask::{secret}\n" in job.printed
     assert TOKEN not in job.printed

@@ -57,6 +57,7 @@ def github(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHubApi]
         "GITHUB_RUN_NUMBER": "4",
         "GITHUB_RUN_ATTEMPT": "2",
         "GITHUB_RUN_ID": "90",
+        "GITHUB_REF": "refs/pull/17/merge",
         "GITHUB_SERVER_URL": "https://github.com",
         "GITHUB_REPOSITORY": "owner/project",
         "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
@@ -166,6 +167,17 @@ def test_comparison_of_another_commit_is_refused(
     assert told in capsys.readouterr().err
     assert api.bodies == []
     assert not (folder / "summary.md").exists()
+
+
+def test_base_of_a_pull_request_target_is_refused(
+    github: GitHubApi, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_REF", "refs/heads/main")
+    monkeypatch.setenv("GITHUB_SHA", "c" * 40)
+    write_comparison(folder / "base.json", measured(Commit(id="c" * 40, dirty=False)))
+    assert main(["comment", "base.json"]) == 4
+    assert "the comparison measured ccccccc, but this job is for bbbbbbb" in capsys.readouterr().err
+    assert github.bodies == []
 
 
 def test_times_are_commented_too(github: GitHubApi, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +313,7 @@ def test_unwritable_summary_is_reported(
     assert "cannot be written: it is a folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("address", ["api.github.com", "ftp://x", "https://"])
+@pytest.mark.parametrize("address", ["api.github.com", "ftp://x", "https://", "https://[::1", "https://x\n"])
 def test_wrong_api_address_is_reported(
     github: GitHubApi, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

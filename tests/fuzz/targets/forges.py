@@ -151,7 +151,7 @@ class _Stage:
             page="https://github.com/owner/project/actions/runs/1",
             server="https://github.com",
             summary=self.folder / "summary.md",
-            commit=None,
+            merge=None,
         )
         store = open_store("dir:store", root=self.folder)
         baselines = Baselines(store=store, name=base, root=self.folder, policy=Policy())

@@ -88,13 +88,19 @@ def test_artifact_of_another_commit_is_refused(job: Job) -> None:
     assert job.api.bodies == []
 
 
-@pytest.mark.parametrize(
-    "commit", [None, {"id": HEAD[:7], "dirty": False, "branch": None}], ids=["none", "short"]
-)
-def test_artifact_without_a_whole_commit_is_refused(job: Job, commit: Any) -> None:
+WITHOUT = {
+    "none": (None, "it names no commit, so it was not used. The measuring job needs git"),
+    "short": ({"id": HEAD[:7], "dirty": False, "branch": None}, "it measured bbbbbbb"),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_artifact_without_a_whole_commit_is_refused(job: Job, name: str) -> None:
+    commit, told = WITHOUT[name]
     job.save(4)
     job.upload(uploaded(commit=commit))
     assert job.comment() == REFUSED
+    assert told in job.summary
 
 
 def test_artifact_cannot_switch_a_gate_off(job: Job) -> None:

@@ -22,8 +22,11 @@ def commands(text: str) -> list[Command]:
 
 
 def obeyed(text: str) -> list[str]:
-    """The lines that the runner may take for commands: `TryParseV2` trims a line, `TryParse` searches it."""
-    found = re.compile(r"##\[[^\]]*\]")
+    """The lines that a runner may take for commands: GitHub's `TryParseV2` trims a line, `TryParse` searches it.
+
+    Azure's agent searches a line for ``##vso[``.
+    """
+    found = re.compile(r"##(vso)?\[")
     return [
         line for line in re.split("\r\n|\r|\n", text) if line.lstrip().startswith("::") or found.search(line)
     ]

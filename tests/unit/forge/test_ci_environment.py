@@ -31,7 +31,7 @@ def test_bare_github_job_has_the_required_fields() -> None:
         page=None,
         server="",
         summary=None,
-        commit=None,
+        merge=None,
     )
 
 
@@ -45,13 +45,15 @@ def test_github_job_reads_every_variable() -> None:
         "GITHUB_RUN_ID": "90",
         "GITHUB_STEP_SUMMARY": "/summary.md",
         "GITHUB_SHA": "c" * 40,
+        "GITHUB_REF": "refs/pull/17/merge",
     }
     job = GitHubJob.of({**GITHUB, **more})
     assert job.api_url == "https://ghe.example.org/api/v3"
     assert job.checked_token() == "one"
     assert job.page == "https://ghe.example.org/owner/project/actions/runs/90"
     assert job.summary == Path("/summary.md")
-    assert job.commit == "c" * 40
+    assert job.merge == "c" * 40
+    assert GitHubJob.of({**GITHUB, **more, "GITHUB_REF": "refs/heads/main"}).merge is None
     assert job.source("fork/project", None) is None
     assert job.source("fork/project", "5d6e7f8") == "https://ghe.example.org/fork/project/blob/5d6e7f8/"
     assert GitHubJob.of({**GITHUB, "GH_TOKEN": "two"}).checked_token() == "two"
@@ -66,7 +68,7 @@ def test_gitlab_job_reads_every_variable() -> None:
         "CI_MERGE_REQUEST_PROJECT_ID": "5",
         "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "b" * 40,
         "CI_JOB_URL": "https://gitlab.example.org/job",
-        "CI_JOB_TOKEN": "of the job",
+        "CI_JOB_TOKEN": "of-the-job",
     }
     job = GitLabJob.of({**GITLAB, **more})
     assert (job.project, job.merge_request, job.head) == (5, 17, "b" * 40)
@@ -74,7 +76,7 @@ def test_gitlab_job_reads_every_variable() -> None:
     assert job.commit == "a" * 40
     assert bare.source("a" * 40) is None
     assert job.is_job_token
-    assert job.checked_token() == {"JOB-TOKEN": "of the job"}
+    assert job.checked_token() == {"JOB-TOKEN": "of-the-job"}
     own = GitLabJob.of({**GITLAB, **more, "GITLAB_TOKEN": "mine"})
     assert own.checked_token() == {"PRIVATE-TOKEN": "mine"}
     assert not own.is_job_token
@@ -113,6 +115,23 @@ def test_invalid_number_is_reported() -> None:
         UsageError, match="GITHUB_RUN_NUMBER is '4; rm', but GitHub Actions sets it to a number"
     ):
         GitHubJob.of({**GITHUB, "GITHUB_RUN_NUMBER": "4; rm"})
+
+
+def test_line_end_of_a_token_is_left_out() -> None:
+    assert GitHubJob.of({**GITHUB, "GITHUB_TOKEN": "\n", "GH_TOKEN": "one\n"}).checked_token() == "one"
+    job = GitLabJob.of({**GITLAB, "GITLAB_TOKEN": "mine\n"})
+    assert job.checked_token() == {"PRIVATE-TOKEN": "mine"}
+
+
+@pytest.mark.parametrize("token", ["tök", "one two", "one\ntwo", "a\x00b"])
+def test_what_cannot_be_a_token_is_refused_and_not_shown(token: str) -> None:
+    for name, of, variables in (
+        ("GITHUB_TOKEN", GitHubJob.of, GITHUB),
+        ("GITLAB_TOKEN", GitLabJob.of, GITLAB),
+    ):
+        with pytest.raises(UsageError, match=f"^{name} is not a token") as caught:
+            of({**variables, name: token})
+        assert token not in str(caught.value)
 
 
 def test_missing_token_is_reported() -> None:

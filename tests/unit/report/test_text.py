@@ -1,14 +1,15 @@
 """Text for a terminal."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from support.forges.workflow_commands import obeyed
 
-from pytest_opprof.report.text import columns, cut_end, cut_middle, escaped, table
+from pytest_opprof.report.text import columns, cut_end, cut_middle, escaped, table, wrapped
 
 # characters of one and of two columns; terminals disagree about others
 shapes = st.text(alphabet="abc:_日本語\n\x1b", max_size=60)
 anything = st.text(max_size=60) | st.sampled_from(
-    ["\ud800", "\x1b[31m", "a\nb", "\u202e", "\x00", "\x9b", "###[error]a"]
+    ["\ud800", "\x1b[31m", "a\nb", "\u202e", "\x00", "\x9b", "###[error]a", " ::set-output name=a::b", ":::a"]
 )
 
 
@@ -16,7 +17,7 @@ anything = st.text(max_size=60) | st.sampled_from(
 def test_escaped_text_is_printable(text: str) -> None:
     harmless = escaped(text)
     assert escaped(harmless) == harmless
-    assert "##[" not in harmless
+    assert obeyed(harmless) == []
     assert harmless.isprintable()
     assert len(harmless.splitlines()) <= 1
 
@@ -25,6 +26,19 @@ def test_ordinary_text_is_left_alone() -> None:
     assert escaped("日本 · a\\n") == "日本 · a\\n"
     assert escaped("\x1b[31m") == "\\x1b[31m"
     assert escaped("\ud800") == "\\ud800"
+    assert escaped("a.py::test_b ##") == "a.py::test_b ##"
+
+
+def test_commands_of_ci_runners_are_escaped() -> None:
+    assert escaped("  ::error::a") == r"  \x3a:error::a"
+    assert escaped("a ##[error]b ##vso[task.complete]") == r"a #\x23[error]b #\x23vso[task.complete]"
+
+
+@given(st.text(alphabet="a: [#", max_size=200), st.booleans())
+@example(f"{'a' * 39} ::error::a", False)
+@example(f"{'a' * 40}::error::a", True)
+def test_no_line_of_a_wrapped_text_is_a_command(text: str, cuts: bool) -> None:
+    assert obeyed("\n".join(wrapped(text, width=40, cuts=cuts))) == []
 
 
 @given(st.text(max_size=80), st.integers(5, 60))
@@ -36,6 +50,12 @@ def test_cut_text_fits(text: str, width: int) -> None:
 
 def test_names_are_cut_in_the_middle() -> None:
     assert cut_middle("test_encoder_step_forward", width=13) == "test_...rward"
+
+
+def test_cutting_is_linear() -> None:
+    """This would not end within an hour if each character left out were a new count of all the others."""
+    name = "日" * 200_000
+    assert cut_end(name, width=len(name)) == f"{name[: len(name) // 2 - 2]}..."
 
 
 @given(
