@@ -259,7 +259,7 @@ typedef struct op_device_use {
     const int64_t *values;
     uint64_t count;
     uint64_t unmatched_launches; /* launches without a recorded kernel */
-    uint64_t unmatched_kernels;  /* kernels of steps without a recorded launch */
+    uint64_t unmatched_kernels;  /* kernels, copies and fills without a recorded launch */
     uint64_t untimed;            /* work without times */
     uint64_t unsized;            /* copies without a known size */
     uint64_t undirected;         /* copies without a known direction */

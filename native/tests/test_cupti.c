@@ -107,6 +107,31 @@ static void a_launch_counts_once_however_it_is_told(void) {
     }
 }
 
+static void every_way_to_copy_or_fill_is_a_launch(void) {
+    static const struct {
+        uint32_t kind, call;
+    } ways[] = {{FAKE_MEMCPY, 776},      /* cuMemcpyBatchAsync */
+                {FAKE_MEMCPY, 284},      /* cuMemcpyAtoD_v2 */
+                {FAKE_MEMCPY_PEER, 321}, /* cuMemcpy3DPeerAsync */
+                {FAKE_MEMSET, 252},      /* cuMemsetD2D8_v2 */
+                {FAKE_MEMSET, 431}};     /* cuMemsetD2D8Async_ptsz */
+    folder f = start_device();
+    start_window();
+    op_slot op = begin("op");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        fake_activity work = {.kind = ways[i].kind, .api = FAKE_DRIVER, .cbid = ways[i].call};
+        fake_run(&work);
+    }
+    op_end(&op);
+    fake_call(FAKE_DRIVER, 294); /* cuMemAllocHost: not of a device */
+    op_result *r = stop_window();
+    CHECK_EQ(count_kind(r, OP_DRIVER), 5);
+    CHECK_EQ(count_kind(r, OP_MEMCPY) + count_kind(r, OP_MEMSET), 5);
+    CHECK_EQ(stats_of(r).device_unlaunched, 0);
+    op_result_free(r);
+    close_session(&f);
+}
+
 static void a_late_kernel_is_of_the_step_of_its_launch(void) {
     folder f = start_device();
     start_window();
@@ -365,6 +390,7 @@ int main(void) {
     RUN(a_kernel_says_what_it_was_given);
     RUN(all_kernels_of_a_graph_belong_to_its_launch);
     RUN(a_launch_counts_once_however_it_is_told);
+    RUN(every_way_to_copy_or_fill_is_a_launch);
     RUN(a_late_kernel_is_of_the_step_of_its_launch);
     RUN(calls_stand_on_the_thread_that_made_them);
     RUN(streams_and_devices_are_places_of_their_own);

@@ -148,13 +148,23 @@ static void an_op_has_what_is_launched_inside_it(void) {
 
 static void what_is_missing_is_counted(void) {
     memset(&m, 0, sizeof m);
-    op_result *r = build_work((const int32_t[6]){-1, 4, 1, 7, 7, 7});
+    op_result *r = build_work((const int32_t[6]){-1, -1, 1, 7, -1, 7});
     ((int64_t *)r->columns.duration_ns)[11] = -1;
     op_device_use use = use_of(r);
     CHECK_EQ(use.unmatched_launches, 1);
-    CHECK_EQ(use.unmatched_kernels, 1); /* the op's own; the other one belongs to no step */
+    CHECK_EQ(use.unmatched_kernels, 4); /* two kernels, one of them the op's own, a copy, a fill */
     CHECK_EQ(use.untimed, 1);
     CHECK_EQ(value(&use, 0, OP_USE_KERNELS, 2), 1);
+    op_result_free(r);
+}
+
+static void no_step_launched_what_ran_before_the_first(void) {
+    memset(&m, 0, sizeof m);
+    add_step(&m, 0, 100, 200, 0);
+    add_kind(&m.threads[0], "gemm", 0, 50, 150, OP_KERNEL);
+    add_kind(&m.threads[0], "gemm", 0, 250, 260, OP_KERNEL);
+    op_result *r = build(&m);
+    CHECK_EQ(use_of(r).unmatched_kernels, 1);
     op_result_free(r);
 }
 
@@ -276,6 +286,7 @@ int main(void) {
     RUN(counts_belong_to_the_step_of_the_launch);
     RUN(an_op_has_what_is_launched_inside_it);
     RUN(what_is_missing_is_counted);
+    RUN(no_step_launched_what_ran_before_the_first);
     RUN(launches_into_a_graph_run_nothing);
     RUN(a_capture_may_begin_before_the_window);
     RUN(a_call_that_failed_did_nothing);

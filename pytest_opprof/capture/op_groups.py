@@ -190,7 +190,7 @@ class DeviceUse:
         rows: By index into `Recording.groups()`: the work that the row's events launched, or are.
         launchers: For rows that are device work: the row that launched most of it.
         unmatched_launches: Launches whose kernel is not on record.
-        unmatched_kernels: Kernels in the steps whose launch is not on record.
+        unmatched_kernels: Kernels, copies and fills since the first step whose launch is not on record.
         untimed: Work without a time.
         unsized: Copies of unknown size.
         undirected: Copies of unknown direction.

@@ -135,7 +135,7 @@ class CaptureStats:
     device_partial: bool = False
     device_dropped: int = 0  # lost records of device work
     unmatched_launches: int = 0  # launches without a recorded kernel
-    unmatched_kernels: int = 0  # kernels of the steps without a recorded launch
+    unmatched_kernels: int = 0  # kernels, copies and fills without a recorded launch
     untimed_work: int = 0  # kernels, copies and fills without a time
 
     @property
@@ -154,7 +154,11 @@ class CaptureStats:
         gaps = [
             (self.device_dropped, "device record was dropped", "device records were dropped"),
             (self.unmatched_launches, "launch has no kernel on record", "launches have no kernel on record"),
-            (self.unmatched_kernels, "kernel has no launch on record", "kernels have no launch on record"),
+            (
+                self.unmatched_kernels,
+                "kernel, copy or fill has no launch on record",
+                "kernels, copies or fills have no launch on record",
+            ),
             (self.untimed_work, "kernel, copy or fill has no time", "kernels, copies or fills have no time"),
         ]
         found = [counted(*gap) for gap in gaps if gap[0]]

@@ -91,8 +91,8 @@ DEVICES: Final = (
         test="native/tests/test_device_use.c::what_is_missing_is_counted",
     ),
     _noticed(
-        name="kernels without a launch",
-        tells="How many kernels of the steps no call on record launched.",
+        name="work without a launch",
+        tells="How many kernels, copies and fills no call on record launched.",
         file="native/src/result/device_use.c",
         text="        s->unmatched_kernels++;",
         without="        (void)0;",

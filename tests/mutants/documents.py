@@ -120,8 +120,8 @@ DOCUMENTS: Final = (
         test=_GAPS,
     ),
     _says(
-        name="kernels without a launch, of a test",
-        tells="That kernels of a test have no launch on record.",
+        name="work without a launch, of a test",
+        tells="That kernels, copies or fills of a test have no launch on record.",
         file="pytest_opprof/results/device.py",
         text="        unmatched_kernels=sum(use.unmatched_kernels for use in known),",
         without="        unmatched_kernels=0,",

@@ -11,26 +11,6 @@ static const struct {
              {OP_CUPTI_DRIVER, true, false}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Driver calls with which libraries bypass the runtime to start work, allocate or wait.
- * CUpti_driver_api_trace_cbid, cupti_driver_cbid.h of 12.9 and 13.5; with their _ptsz and _ptds
- * twins. */
-static const uint16_t driver_calls[] = {
-    307, 442, 652, 653, 477, 478, 480,      /* cuLaunchKernel, -Ex, cuLaunchCooperativeKernel */
-    514, 515, 495, 496, 539, 540, 720, 721, /* cuGraphLaunch, cuStreamBeginCapture */
-    497, 498,                               /* cuStreamEndCapture */
-    305, 306, 408, 418,                     /* cuMemcpy */
-    276, 277, 397, 421, 278, 279, 398, 422, /* HtoD, DtoH */
-    280, 281, 399, 423, 318, 319, 409, 426, /* DtoD, Peer */
-    287, 288, 289, 405, 406, 424, 290, 291, 407, 425, /* 2D, 3D */
-    249, 250, 251, 411, 412, 413,                     /* cuMemset */
-    216, 218, 220, 428, 429, 430,                     /* Async */
-    243, 245, 598, 599, 600, 601, 611, 612,           /* cuMemAlloc, cuMemFree */
-    244, 371,                                         /* cuMemAllocPitch, -Managed */
-    119, 441, 587, 588,                               /* cuEventRecord, -WithFlags */
-    17,  121, 126, 440, 295, 436, /* cuCtx-, cuEvent-, cuStreamSynchronize, -WaitEvent */
-};
-enum { DRIVER_CALLS = sizeof driver_calls / sizeof *driver_calls };
-
 /* The most frequent calls among those that cupti_names.c ignores: not recording them is cheaper.
  * Although its header says otherwise, CUPTI of CUDA 13.0 records no driver call that is enabled alone;
  * so the kind is enabled, and these are disabled. */
@@ -41,13 +21,6 @@ enum {
     IGNORED_OF_RUNTIME = sizeof ignored_of_runtime / sizeof *ignored_of_runtime,
     IGNORED_OF_DRIVER = sizeof ignored_of_driver / sizeof *ignored_of_driver
 };
-
-bool op_cupti_is_wanted_of_driver(uint32_t callback) {
-    for (int i = 0; i < DRIVER_CALLS; i++)
-        if (driver_calls[i] == callback)
-            return true;
-    return false;
-}
 
 static void ignore_calls(int (*enable)(uint32_t, uint8_t), const uint16_t *calls, int count) {
     for (int i = 0; enable && i < count; i++) /* before 12.4 all are recorded */

@@ -11,8 +11,6 @@ int op_cupti_kinds_enable_memory(const op_cupti_library *library);
 /* Host kinds first, so that our own wait for the devices is not recorded. */
 void op_cupti_kinds_disable_host(const op_cupti_library *library);
 void op_cupti_kinds_disable_devices(const op_cupti_library *library);
-/* Whether calls of this driver function are kept. */
-bool op_cupti_is_wanted_of_driver(uint32_t callback);
 /* False: another client has disabled some. */
 bool op_cupti_kinds_are_enabled(const op_cupti_library *library, bool with_memory);
 

@@ -4,7 +4,6 @@
 
 #include "core/fault.h"
 #include "core/names.h"
-#include "cuda/cupti_kinds.h"
 #include "cuda/cupti_records.h"
 
 #include <dlfcn.h>
@@ -117,6 +116,28 @@ static bool is_ignored(const char *name, size_t length) {
     return false;
 }
 
+/* Driver calls with which libraries bypass the runtime to start work, allocate, wait or capture. By the
+ * beginning of their names, so that none of CUDA's many forms of them is missing. */
+static bool is_wanted_of_driver(const char *name) {
+    static const char *const wanted[] = {"cuLaunch",
+                                         "cuGraphLaunch",
+                                         "cuMemcpy",
+                                         "cuMemset",
+                                         "cuMemAlloc",
+                                         "cuMemFree",
+                                         "cuStreamSynchronize",
+                                         "cuStreamWaitEvent",
+                                         "cuStreamBeginCapture",
+                                         "cuStreamEndCapture",
+                                         "cuEventSynchronize",
+                                         "cuEventRecord",
+                                         "cuCtxSynchronize"};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (strncmp(name, wanted[i], strlen(wanted[i])) == 0)
+            return !strstr(name, "Host"); /* its memory and its functions are not the device's */
+    return false;
+}
+
 /* A call that CUPTI cannot name cannot be accounted for. */
 static bool look_up(const op_cupti_decoder *d, uint32_t domain, uint32_t callback,
                     op_cupti_call_name *out) {
@@ -127,9 +148,8 @@ static bool look_up(const op_cupti_decoder *d, uint32_t domain, uint32_t callbac
     size_t length = plain_length(name);
     *out = (op_cupti_call_name){.id = op_names_intern(name, length),
                                 .role = (uint8_t)op_call_role_of(name, length),
-                                .ignored = domain == OP_CUPTI_OF_DRIVER
-                                               ? !op_cupti_is_wanted_of_driver(callback)
-                                               : is_ignored(name, length)};
+                                .ignored = domain == OP_CUPTI_OF_DRIVER ? !is_wanted_of_driver(name)
+                                                                        : is_ignored(name, length)};
     return true;
 }
 

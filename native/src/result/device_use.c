@@ -218,8 +218,8 @@ static bool add_work(op_device_sums *s, uint64_t row) {
             s->calls[call] |= WAITED;
             amounts[count++] = (op_amount){OP_USE_SYNCS, 1};
         }
-    } else if (c->kind[row] == OP_KERNEL && (c->step[row] >= 0 || s->columns == 1)) {
-        s->unmatched_kernels++;
+    } else if (s->columns == 1 || c->start_ns[row] >= s->r->steps[0].start_ns) {
+        s->unmatched_kernels++; /* from the first step on, any step may have launched it */
     }
     int32_t step = op_device_step(c, row);
     op_device_sums_add_whole(s, step, amounts, count);

@@ -27,7 +27,7 @@ GAPS = {
     "device_partial": "CUPTI delivered only some of the device records",
     "device_dropped": "1 device record was dropped",
     "unmatched_launches": "1 launch has no kernel on record",
-    "unmatched_kernels": "1 kernel has no launch on record",
+    "unmatched_kernels": "1 kernel, copy or fill has no launch on record",
     "untimed_work": "1 kernel, copy or fill has no time",
 }
 
