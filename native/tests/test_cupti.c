@@ -178,7 +178,7 @@ static void run_thread(void *(*body)(void *)) {
     pthread_join(thread, NULL);
 }
 
-/* The second thread may get the first one's handle. */
+/* The second thread may get the first one's number. */
 static void calls_stand_on_the_thread_that_made_them(void) {
     folder f = start_device();
     start_window();
@@ -200,6 +200,36 @@ static void calls_stand_on_the_thread_that_made_them(void) {
     CHECK_EQ(c.thread[c.launcher[the(r, "after it")]], c.thread[the(r, "elsewhere")]);
     op_result_free(r);
     close_session(&f);
+}
+
+static pthread_barrier_t step_begun;
+
+static void *launch_when_the_step_has_begun(void *unused) {
+    (void)unused;
+    pthread_barrier_wait(&step_begun);
+    fake_launch("of an older thread", 9, 1000);
+    return NULL;
+}
+
+/* It may have no event of its own. */
+static void a_thread_older_than_the_step_is_background(void) {
+    folder f = start_device();
+    pthread_t older;
+    CHECK_EQ(pthread_barrier_init(&step_begun, NULL, 2), 0);
+    CHECK_EQ(pthread_create(&older, NULL, launch_when_the_step_has_begun, NULL), 0);
+    start_window();
+    CHECK_OK(op_step_begin(0));
+    pthread_barrier_wait(&step_begun);
+    run_thread(launch_without_an_op);
+    pthread_join(older, NULL);
+    CHECK_OK(op_step_end());
+    op_result *r = stop_window();
+    op_columns c = columns_of(r);
+    CHECK_EQ(c.step[the(r, "of an older thread")], -1);
+    CHECK_EQ(c.step[the(r, "of nobody")], 0);
+    op_result_free(r);
+    close_session(&f);
+    pthread_barrier_destroy(&step_begun);
 }
 
 static void streams_and_devices_are_places_of_their_own(void) {
@@ -393,6 +423,7 @@ int main(void) {
     RUN(every_way_to_copy_or_fill_is_a_launch);
     RUN(a_late_kernel_is_of_the_step_of_its_launch);
     RUN(calls_stand_on_the_thread_that_made_them);
+    RUN(a_thread_older_than_the_step_is_background);
     RUN(streams_and_devices_are_places_of_their_own);
     RUN(a_range_lasts_on_a_device_as_long_as_its_work);
     RUN(what_begins_at_once_stands_longest_first);

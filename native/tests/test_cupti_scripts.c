@@ -253,6 +253,7 @@ static void fail_something(void) {
                                             "cuptiActivityRegisterCallbacks",
                                             "cuptiActivityRegisterTimestampCallback",
                                             "cuptiActivitySetAttribute",
+                                            "cuptiSetThreadIdType",
                                             "cuptiActivityGetNumDroppedRecords",
                                             "cuptiActivityGetNextRecord",
                                             "cuptiActivityEnableRuntimeApi",

@@ -53,6 +53,7 @@ Not shown so far on any hardware:
 
 - what a launch costs by the kinds of records that are enabled, and what it still costs once they are disabled again
 - whether a driver's call inside a runtime's has its correlation id, in each release from 12.0 on (both are handled)
+- that calls have the system's numbers of their threads, and what these cost
 - that CUPTI changes its clock between two recordings
 - the error of a driver that lets only administrators profile, in containers and on MIG slices
 - CUPTI's records of memory: their calls' ids, and what a pool says that it freed

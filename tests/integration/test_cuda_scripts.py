@@ -207,6 +207,7 @@ failures = st.tuples(
             "cuptiActivityRegisterTimestampCallback",
             "cuptiActivitySetAttribute",
             "cuptiGetCallbackName",
+            "cuptiSetThreadIdType",
         ]
     ),
     st.sampled_from([1, 7, 8, 15, 21, 35, 39, 999]),

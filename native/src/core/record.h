@@ -57,7 +57,6 @@ typedef struct __attribute__((aligned(64))) op_thread { /* the first members sha
     uint32_t call_capacity;
     uint32_t counted_window; /* the window for which its counters were opened or refused (counters.h) */
     struct op_counters *counters;
-    uint32_t handle;                /* low half of its pthread_self(), by which CUPTI identifies it */
     uint64_t born, gone;            /* ticks; `gone` 0: it is alive */
     struct op_known_frames *frames; /* unwinding.h */
     /* ---- where an event is called from, in one cache line ---- */

@@ -14,7 +14,7 @@ typedef struct placing {
     op_cuda_window *window;
     const op_cuda_call *calls;
     uint64_t count;
-    op_cuda_thread *threads; /* the known ones by handle, then newly seen ones */
+    op_cuda_thread *threads; /* the known ones by number, then newly seen ones */
     uint32_t known, thread_count, thread_capacity;
     uint32_t next_index;
     uint32_t *thread_of; /* by call; OP_CUDA_OUTSIDE: not in the window */
@@ -36,25 +36,25 @@ static bool is_outside(const op_cuda_window *w, const op_cuda_call *c) {
     return false;
 }
 
-static int by_handle(const void *a, const void *b) {
+static int by_number(const void *a, const void *b) {
     const op_cuda_thread *x = a, *y = b;
-    if (x->handle != y->handle)
-        return x->handle < y->handle ? -1 : 1;
+    if (x->os_tid != y->os_tid)
+        return x->os_tid < y->os_tid ? -1 : 1;
     return (x->born > y->born) - (x->born < y->born);
 }
 
-/* Of the threads that had the handle: the last that existed by then, else the next, because a thread is
+/* Of the threads that had the number: the last that existed by then, else the next, because a thread is
  * first seen at its first event. */
 static uint32_t find_known(const placing *p, const op_cuda_call *c) {
     uint32_t low = 0, high = p->known;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (p->threads[middle].handle < c->thread)
+        if (p->threads[middle].os_tid < c->thread)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < p->known && p->threads[low].handle == c->thread; low++)
+    for (; low < p->known && p->threads[low].os_tid == c->thread; low++)
         if (c->start < p->threads[low].gone)
             return low;
     return OP_CUDA_OUTSIDE;
@@ -62,7 +62,7 @@ static uint32_t find_known(const placing *p, const op_cuda_call *c) {
 
 static uint32_t find_met(placing *p, const op_cuda_call *c) {
     for (uint32_t i = p->known; i < p->thread_count; i++)
-        if (p->threads[i].handle == c->thread)
+        if (p->threads[i].os_tid == c->thread)
             return i;
     if (p->thread_count == p->thread_capacity) {
         uint32_t capacity = p->thread_capacity * 2 + 16;
@@ -72,8 +72,8 @@ static uint32_t find_met(placing *p, const op_cuda_call *c) {
         p->threads = grown;
         p->thread_capacity = capacity;
     }
-    p->threads[p->thread_count] = (op_cuda_thread){
-        .handle = c->thread, .index = p->next_index++, .os_tid = c->thread, .gone = UINT64_MAX};
+    p->threads[p->thread_count] =
+        (op_cuda_thread){.index = p->next_index++, .os_tid = c->thread, .gone = UINT64_MAX};
     return p->thread_count++;
 }
 
@@ -91,7 +91,7 @@ static int find_threads(placing *p) {
             p->thread_of[i] = OP_CUDA_OUTSIDE;
             continue;
         }
-        if (last == OP_CUDA_OUTSIDE || p->threads[last].handle != c->thread ||
+        if (last == OP_CUDA_OUTSIDE || p->threads[last].os_tid != c->thread ||
             c->start < p->threads[last].born || c->start >= p->threads[last].gone)
             last = find_known(p, c);
         if (last == OP_CUDA_OUTSIDE && (last = find_met(p, c)) == OP_CUDA_OUTSIDE)
@@ -340,7 +340,7 @@ int op_cuda_place_calls(op_cuda_window *w, const op_raw *raw, uint32_t raw_count
                  .thread_count = w->thread_count,
                  .thread_capacity = w->thread_count};
     if (w->thread_count)
-        qsort(w->threads, w->thread_count, sizeof *w->threads, by_handle);
+        qsort(w->threads, w->thread_count, sizeof *w->threads, by_number);
     for (uint32_t i = 0; i < w->thread_count; i++)
         if (w->threads[i].index >= p.next_index)
             p.next_index = w->threads[i].index + 1;

@@ -8,9 +8,8 @@
 #include "cuda/cupti_records.h"
 #include "result/result.h"
 
-/* A thread as CUPTI sees it. A handle may be reused after its thread has ended. */
+/* A thread as CUPTI sees it. Its number may be reused after it has ended. */
 typedef struct op_cuda_thread {
-    uint32_t handle; /* the low half of its pthread_self() */
     uint32_t index, os_tid;
     uint64_t born, gone; /* ticks: when it was first seen, and when it ended */
     /* ---- set by op_cuda_place_calls() ---- */

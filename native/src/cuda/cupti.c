@@ -28,7 +28,7 @@ static struct {
 
 static uint64_t now(void) { return op_cupti_clock_ns(&self.clock, op_ticks()); }
 
-/* Equals CUPTI's own clock, for its next user: the callback can only be replaced, not removed. */
+/* Equals CUPTI's own clock: the callback can only be replaced, not removed. */
 static uint64_t realtime(void) { return op_clock_now(CLOCK_REALTIME); }
 
 static void ignore(void *data, int domain, uint32_t callback, const void *more) {
@@ -187,16 +187,22 @@ static void set_recorded(uint32_t recorded) {
 /* ---- windows ------------------------------------------------------------------------------- */
 
 /* For each window, because another client may have replaced them since. */
-static int register_callbacks(void) {
+static int take_over(void) {
     const op_cupti_functions *cupti = &self.library.cupti;
     uint8_t zeroed = 1;
     size_t size = sizeof zeroed;
     int rc = cupti->ActivityRegisterTimestampCallback(now);
-    if (rc != OP_CUPTI_SUCCESS)
+    if (rc != OP_CUPTI_SUCCESS || (rc = cupti->SetThreadIdType(OP_CUPTI_THREAD_ID_TYPE_SYSTEM)))
         return rc;
     if (cupti->ActivitySetAttribute) /* otherwise CUPTI does it, on the program's threads */
         cupti->ActivitySetAttribute(OP_CUPTI_ZEROED_BUFFERS, &size, &zeroed);
     return cupti->ActivityRegisterCallbacks(op_cupti_buffers_request, op_cupti_buffers_complete);
+}
+
+/* For CUPTI's next user. */
+static void hand_over(void) {
+    self.library.cupti.ActivityRegisterTimestampCallback(realtime);
+    self.library.cupti.SetThreadIdType(OP_CUPTI_THREAD_ID_TYPE_DEFAULT);
 }
 
 /* If CUPTI refuses memory, the rest is still recorded. */
@@ -219,13 +225,13 @@ static bool start_locked(void) {
     self.recorded_parts = 0;
     op_cupti_drain_clear();
     op_cupti_buffers_prepare();
-    int rc = register_callbacks();
+    int rc = take_over();
     if (rc == OP_CUPTI_SUCCESS)
         rc = op_cupti_kinds_enable(&self.library);
     if (rc != OP_CUPTI_SUCCESS) {
         refuse(rc);
         snprintf(self.problem, sizeof self.problem, "%s", op_last_error());
-        self.library.cupti.ActivityRegisterTimestampCallback(realtime);
+        hand_over();
         return false;
     }
     self.recording = true;
@@ -282,7 +288,7 @@ static void stop_locked(void) {
     op_cupti_kinds_disable_devices(&self.library);
     int forced = cupti->ActivityFlushAll(OP_CUPTI_FLUSH_FORCED);
     cupti->ActivityGetNumDroppedRecords(NULL, 0, &dropped);
-    cupti->ActivityRegisterTimestampCallback(realtime);
+    hand_over();
     op_cupti_drain_stop(dropped);
     if (!ours || op_cupti_buffers_missing())
         note_taken();

@@ -44,6 +44,8 @@ typedef enum op_cupti_kind { /* CUpti_ActivityKind, cupti_activity.h */
 
 enum { OP_CUPTI_ZEROED_BUFFERS = 5 }; /* CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, a uint8_t */
 enum { OP_CUPTI_FLUSH_FORCED = 1 };   /* CUPTI_ACTIVITY_FLAG_FLUSH_FORCED */
+/* CUpti_ActivityThreadIdType: the low half of pthread_self(), or gettid(). */
+enum { OP_CUPTI_THREAD_ID_TYPE_DEFAULT = 0, OP_CUPTI_THREAD_ID_TYPE_SYSTEM = 1 };
 enum { OP_CUPTI_OF_DRIVER = 1, OP_CUPTI_OF_RUNTIME = 2 }; /* CUpti_CallbackDomain */
 #define OP_CUPTI_NO_STREAM UINT32_MAX                     /* CUPTI_SYNCHRONIZATION_INVALID_VALUE */
 
@@ -142,7 +144,7 @@ typedef struct op_cupti_call { /* ActivityAPI, of CUDA's runtime and of its driv
     uint32_t kind, callback;
     uint64_t start, end;
     uint32_t process;
-    uint32_t thread; /* the low half of pthread_self(), unless cuptiSetThreadIdType() was called */
+    uint32_t thread; /* in the form that cuptiSetThreadIdType() chose */
     uint32_t correlation;
     uint32_t result; /* cudaError_t or CUresult */
 } op_cupti_call;
@@ -259,6 +261,7 @@ typedef struct op_cupti_functions {
     int (*ActivityFlushAll)(uint32_t flag);
     int (*ActivityGetNextRecord)(uint8_t *buffer, size_t valid, op_cupti_record **record);
     int (*ActivityGetNumDroppedRecords)(void *context, uint32_t stream, size_t *dropped);
+    int (*SetThreadIdType)(int type);
     /* ---- may be missing ---- */
     int (*ActivityEnableRuntimeApi)(uint32_t callback, uint8_t enable); /* 12.4 */
     int (*ActivityEnableDriverApi)(uint32_t callback, uint8_t enable);  /* 12.4 */

@@ -28,6 +28,7 @@ static const entry of_cupti[] = {
     CUPTI(ActivityFlushAll, false),
     CUPTI(ActivityGetNextRecord, false),
     CUPTI(ActivityGetNumDroppedRecords, false),
+    CUPTI(SetThreadIdType, false),
     CUPTI(ActivityEnableRuntimeApi, true),
     CUPTI(ActivityEnableDriverApi, true),
     CUPTI(ActivityEnableAllSyncRecords, true),

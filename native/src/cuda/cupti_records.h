@@ -9,7 +9,7 @@
 
 typedef struct op_cuda_call {
     uint64_t start, end; /* ticks */
-    uint32_t thread;     /* low half of its pthread_self() */
+    uint32_t thread;     /* the system's number */
     uint32_t name;
     op_device_call call;
     uint8_t kind; /* OP_RUNTIME, OP_DRIVER */

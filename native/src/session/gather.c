@@ -118,8 +118,7 @@ static void count_losses(uint32_t window, op_stats *stats) {
     stats->crash_recovery = self->pool.file.fd >= 0;
 }
 
-/* Lists the threads by CUPTI's handles. */
-static int list_handles(op_cuda_window *out) {
+static int list_threads(op_cuda_window *out) {
     uint32_t count = 0;
     for (const op_thread *t = self->threads; t; t = t->link)
         count++;
@@ -127,8 +126,7 @@ static int list_handles(op_cuda_window *out) {
     if (!out->threads)
         return op_error_set(OP_ENOMEM, "no memory for the list of threads");
     for (const op_thread *t = self->threads; t; t = t->link)
-        out->threads[out->thread_count++] = (op_cuda_thread){.handle = t->handle,
-                                                             .index = t->index,
+        out->threads[out->thread_count++] = (op_cuda_thread){.index = t->index,
                                                              .os_tid = t->os_tid,
                                                              .born = t->born,
                                                              .gone = t->gone ? t->gone : UINT64_MAX};
@@ -141,7 +139,7 @@ static int build_with_cuda(op_source *source, op_result *result) {
     if (!cuda.records)
         return op_tree_build(source, result);
     source->cuda = &cuda;
-    int rc = list_handles(&cuda);
+    int rc = list_threads(&cuda);
     if (rc == OP_OK)
         rc = op_tree_build(source, result);
     op_cupti_records_unlock();

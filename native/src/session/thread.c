@@ -34,7 +34,6 @@ static op_thread *create(void) {
     t->stack = stack;
     t->capacity = FIRST_STACK;
     t->os_tid = (uint32_t)syscall(SYS_gettid);
-    t->handle = (uint32_t)(uintptr_t)pthread_self();
     t->born = op_ticks();
     t->index = self->thread_count++;
     t->link = self->threads;
