@@ -187,6 +187,15 @@ static void the_last_of_two_equal_keys_counts(void) {
 #define CALL(pid, ts, number) EVENT("cuda_runtime", "call", pid, ts, "\"correlation\": " number)
 #define KERNEL(pid, ts, number) EVENT("kernel", "kernel", pid, ts, "\"correlation\": " number)
 
+static void work_without_a_time_has_none(void) {
+    op_result *r = read_text("[" EVENT("kernel", "untimed", "0", "2", "\"finished\": false") "," EVENT(
+        "kernel", "timed", "0", "5", "") "]");
+    op_columns c = columns_of(r);
+    CHECK_EQ(c.duration_ns[0], -1);
+    CHECK_EQ(c.duration_ns[1], 1000);
+    op_result_free(r);
+}
+
 /* Both processes have a call 1 and an op 5. */
 static void each_process_numbers_its_own_calls(void) {
     static const char *const events[] = {CALL("7", "10", "1"),
@@ -311,6 +320,7 @@ int main(void) {
     RUN(what_is_no_trace_is_told);
     RUN(what_is_not_understood_is_kept);
     RUN(the_last_of_two_equal_keys_counts);
+    RUN(work_without_a_time_has_none);
     RUN(each_process_numbers_its_own_calls);
     RUN(limits_are_kept);
     RUN(a_value_without_end_is_refused_soon);

@@ -278,6 +278,14 @@ COLLECTOR: Final = (
         test="native/tests/test_kineto_in.c::what_is_no_trace_is_told",
     ),
     _noticed(
+        name="work without a time, read back",
+        tells="The same of work in a trace file, where it has an end to be drawn.",
+        file="native/src/import/kineto_event.c",
+        text="    if (a->is_unfinished && e->kind != OP_MEMORY)",
+        without="    if (a->is_unfinished && !on_device && e->kind != OP_MEMORY)",
+        test="native/tests/test_kineto_in.c::work_without_a_time_has_none",
+    ),
+    _noticed(
         name="a disk without room for a trace",
         tells="That a trace was not written to its end.",
         file="native/src/core/json_out.c",

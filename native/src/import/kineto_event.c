@@ -88,7 +88,7 @@ static int take_args(op_trace_reader *r, op_read_event *e, const op_read_args *a
     e->sequence_nr = on_device ? a->external_id : a->sequence_nr;
     if (on_device && a->external_id == a->correlation)
         e->sequence_nr = -1; /* some versions write the call's number as External id */
-    if (a->is_unfinished && !on_device && e->kind != OP_MEMORY)
+    if (a->is_unfinished && e->kind != OP_MEMORY)
         e->flags |= OP_FLAG_UNFINISHED;
     if (e->kind == OP_TORCH && e->sequence_nr >= 0)
         e->forward_thread = a->forward_thread;

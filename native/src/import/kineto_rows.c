@@ -302,7 +302,8 @@ static int find_parents(building *b) {
 static void fill_in(building *b, uint64_t row, const op_read_event *e) {
     op_writable *w = &b->w;
     bool ended = !(e->flags & OP_FLAG_UNFINISHED) && e->duration_ns >= 0;
-    bool at_end = b->read->are_open_at_end || end_of(e) >= b->read->last_ns || e->duration_ns < 0;
+    bool at_end = b->read->are_open_at_end || end_of(e) >= b->read->last_ns || e->duration_ns < 0 ||
+                  e->kind >= OP_KERNEL; /* work without a time; it has an end only to be drawn */
     int32_t link = (int32_t)e->link - 1;
     w->start_ns[row] = e->start_ns - b->read->first_ns;
     w->duration_ns[row] = ended || !at_end ? e->duration_ns : -1;
