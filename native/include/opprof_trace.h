@@ -25,8 +25,9 @@ void op_trace_close(op_trace_reader *reader);
  * those of an event's args. The result owns the second until the next call. */
 const char *op_result_members(const op_result *result, uint64_t *length);
 int op_result_event_args(op_result *result, uint64_t row, const char **text, uint64_t *length);
-/* Events that the columns cannot hold, kept unchanged. */
+/* Events that the columns cannot hold, kept unchanged; and those of them that look like work. */
 uint64_t op_result_other_events(const op_result *result);
+uint64_t op_result_unread_events(const op_result *result);
 
 /* Events listed by a program, as torch.profiler's results do; nested by time like those of a file. */
 typedef struct op_listed_event {

@@ -46,6 +46,7 @@ static void check_step(const op_result *r) {
     CHECK_EQ(t[1].device_type, 1);
     CHECK_EQ(t[1].resource, 7);
     CHECK_EQ(op_result_other_events(r), 3);
+    CHECK_EQ(op_result_unread_events(r), 0);
 }
 
 static void a_step_becomes_columns(void) {
@@ -164,6 +165,7 @@ static void what_is_not_understood_is_kept(void) {
     op_result *r = read_text(text);
     CHECK_EQ(columns_of(r).count, 0);
     CHECK_EQ(op_result_other_events(r), 8);
+    CHECK_EQ(op_result_unread_events(r), 6);
     char *out = written(r);
     CHECK(is_json(out) && strstr(out, "1e300"));
     free(out);

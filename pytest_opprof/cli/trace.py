@@ -59,12 +59,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> None:
-    from pytest_opprof.report.trace_tables import step_lines, trace_title
+    from pytest_opprof.report.trace_tables import step_lines, trace_title, unread_lines
     from pytest_opprof.traces.kineto import load_trace
 
     trace = load_trace(args.file)
     table = trace.key_averages().table(sort_by=args.sort, row_limit=args.rows)
-    print_lines([trace_title(trace)])
+    print_lines([trace_title(trace), *unread_lines(trace)])
     if args.steps:
         print_lines(step_lines(trace, width=width()))
     _show_devices(trace.recording, args)
@@ -89,14 +89,15 @@ def _show_devices(recording: ImportedRecording, args: argparse.Namespace) -> Non
 
 
 def _diff(args: argparse.Namespace) -> None:
-    from pytest_opprof.report.trace_tables import difference_lines, trace_title
+    from pytest_opprof.report.trace_tables import difference_lines, trace_title, unread_lines
     from pytest_opprof.traces.difference import difference
     from pytest_opprof.traces.kineto import load_trace
     from pytest_opprof.traces.merged import write_merged
 
     base, head = load_trace(args.base), load_trace(args.head)
     found = difference(base.recording, head.recording)
-    told = [trace_title(base), trace_title(head), *difference_lines(found, rows=args.rows, width=width())]
+    titles = (line for trace in (base, head) for line in (trace_title(trace), *unread_lines(trace)))
+    told = [*titles, *difference_lines(found, rows=args.rows, width=width())]
     try:
         if args.output is not None:
             marked = write_merged(base, head, args.output, found=found)
@@ -106,11 +107,14 @@ def _diff(args: argparse.Namespace) -> None:
 
 
 def _to_run(args: argparse.Namespace) -> None:
+    from pytest_opprof.report.trace_tables import unread_lines
     from pytest_opprof.results.files import write_run
     from pytest_opprof.results.trace_run import run_from_trace
     from pytest_opprof.traces.kineto import load_trace
 
-    made = run_from_trace(load_trace(args.file), test_name=args.test)
+    trace = load_trace(args.file)
+    made = run_from_trace(trace, test_name=args.test)
     write_run(args.output, made)
     (test,) = made.tests
-    print_lines([f"{args.output}: {len(test.ops)} ops in steps: {test.steps}, as test {args.test!r}"])
+    told = f"{args.output}: {len(test.ops)} ops in steps: {test.steps}, as test {args.test!r}"
+    print_lines([*unread_lines(trace), told])

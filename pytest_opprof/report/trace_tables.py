@@ -37,6 +37,14 @@ def trace_title(trace: TraceFile) -> Line:
     return recording_title(str(trace.path), trace.recording)
 
 
+def unread_lines(trace: TraceFile) -> Iterator[Line]:
+    """That events which look like work are missing from the tables, if any are."""
+    if count := trace.recording.unread_events:
+        what = counted(count, "event is not understood", "events are not understood")
+        why = "the category, ts or dur is not as torch.profiler writes it"
+        yield Line(f"{escaped(str(trace.path))}: {what} and left out: {why}", Style.WARN)
+
+
 def recording_title(name: str, recording: RecordingView) -> Line:
     """The sources and size of a recording."""
     on_device = {

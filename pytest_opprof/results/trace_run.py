@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_opprof.capture.gpus import joined
+from pytest_opprof.errors import DocumentError
 from pytest_opprof.kinds import PYTHON_CALLS, EventKind
 from pytest_opprof.metrics import Source
 from pytest_opprof.release import version
@@ -30,9 +31,14 @@ _LONGEST_FIELD = 200
 
 
 def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
-    """One run with one test: the trace's steps, or the whole trace as one step if it has none."""
+    """One run with one test: the trace's steps, or the whole trace as one step if it has none.
+
+    Raises a `DocumentError` if it has no op, because a comparison with such a run always passes.
+    """
     recording = trace.recording
-    steps = len(recording.steps)
+    if not len(recording):
+        raise DocumentError(f"{trace.path}: no op in this trace can be read, so there is nothing to compare")
+    steps, unread = len(recording.steps), recording.unread_events
     groups: Sequence[OpGroup] = recording.groups()
     device = recording.device_use()
     if not steps:
@@ -64,7 +70,10 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
         created=_created(recording.trace_start_ns),
         opprof_version=version(),
         environment=_environment(trace),
-        notes=(f"made from the trace {trace.path.name}",),
+        notes=(
+            f"made from the trace {trace.path.name}",
+            *([f"{unread} events of the trace are not understood"] if unread else []),
+        ),
         tests=(with_measurement(test, [cycle]),),
     )
 

@@ -176,6 +176,12 @@ class ImportedRecording(Recording):
         count: int = lib.op_result_other_events(self._result)
         return count
 
+    @property
+    def unread_events(self) -> int:
+        """The number of these that look like work: their category or times are not those of Kineto."""
+        count: int = lib.op_result_unread_events(self._result)
+        return count
+
 
 def parse_members(members: bytes, *, where: str) -> dict[str, Any]:
     """Parse the members of a JSON object.

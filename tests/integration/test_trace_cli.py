@@ -209,6 +209,22 @@ def test_bad_file_is_reported(files: Path, capsys: pytest.CaptureFixture[str]) -
     )
 
 
+def test_work_that_is_not_understood_is_told(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = [slice_("aten::mul", 0, 10, cat="Operator"), slice_("aten::mul", 0, 10) | {"ts": "3.5"}]
+    for name, events in {"odd": odd, "mixed": [*odd, slice_("aten::add", 20, 10)]}.items():
+        (files / f"{name}.json").write_text(json.dumps(events), encoding="utf-8")
+    assert main(["trace", "show", "odd.json"]) == 0
+    assert main(["trace", "diff", "before.json", "odd.json"]) == 0
+    assert (
+        capsys.readouterr().out.count("odd.json: 2 events are not understood and left out: the category") == 2
+    )
+    assert main(["trace", "to-run", "odd.json", "-o", "odd.run.json"]) == 4
+    assert "odd.json: no op in this trace can be read" in capsys.readouterr().err
+    assert main(["trace", "to-run", "mixed.json", "-o", "mixed.run.json"]) == 0
+    assert "mixed.json: 2 events are not understood" in capsys.readouterr().out
+    assert "2 events of the trace are not understood" in read_run(files / "mixed.run.json").notes
+
+
 def test_hostile_names_are_escaped(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = json.dumps([slice_("\x1b[31mred", 0, 10)])
     (files / "hostile.json").write_text(hostile, encoding="utf-8")

@@ -286,6 +286,14 @@ COLLECTOR: Final = (
         test="native/tests/test_kineto_in.c::work_without_a_time_has_none",
     ),
     _noticed(
+        name="events that are not understood",
+        tells="How many events of a trace look like work and are in no table.",
+        file="native/src/import/kineto_event.c",
+        text="    r->imported->unread_count += looks_like_work(m);",
+        without="    (void)looks_like_work(m);",
+        test="native/tests/test_kineto_in.c::what_is_not_understood_is_kept",
+    ),
+    _noticed(
         name="a disk without room for a trace",
         tells="That a trace was not written to its end.",
         file="native/src/core/json_out.c",

@@ -278,6 +278,10 @@ uint64_t op_result_other_events(const op_result *r) {
     return r->imported ? r->imported->other_count : 0;
 }
 
+uint64_t op_result_unread_events(const op_result *r) {
+    return r->imported ? r->imported->unread_count : 0;
+}
+
 int op_result_event_args(op_result *r, uint64_t row, const char **text, uint64_t *length) {
     *text = "";
     *length = 0;

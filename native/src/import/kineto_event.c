@@ -14,10 +14,18 @@
 
 #include <string.h>
 
-static int keep_as_it_stands(op_trace_reader *r, const op_span *event) {
+/* Flows, counters and names are not work, nor is `Trace`, the profiler's own span. */
+static bool looks_like_work(const op_members *m) {
+    if (op_member_is(&m->ph, "b"))
+        return m->cat.length > 2 && op_category_find(m->cat.text + 1, m->cat.length - 2) >= 0;
+    return op_member_is(&m->ph, "X") && !op_member_is(&m->cat, "Trace");
+}
+
+static int keep_as_it_stands(op_trace_reader *r, const op_members *m, const op_span *event) {
     if (op_packed_args_add_all(r->imported, &r->imported->others, event, r->scan.has_constant))
         return op_trace_no_memory();
     r->imported->other_count++;
+    r->imported->unread_count += looks_like_work(m);
     return OP_OK;
 }
 
@@ -272,6 +280,6 @@ int op_trace_read_event(op_trace_reader *r) {
     else
         r->failed = note(r, &m);
     if (r->failed == OP_OK && !taken)
-        r->failed = keep_as_it_stands(r, &event);
+        r->failed = keep_as_it_stands(r, &m, &event);
     return OP_SCAN_OK;
 }

@@ -40,7 +40,7 @@ typedef struct op_imported {
     uint32_t *extras;  /* by row: 1 + offset in `extra_bytes`; 0: none */
     op_buffer extra_bytes;
     op_buffer others; /* events that the columns cannot hold: their extras, one after the other */
-    uint64_t other_count;
+    uint64_t other_count, unread_count; /* of the first: those that look like work */
     op_buffer members; /* members of the file's object except its events: JSON separated by commas */
     int64_t base_ns;   /* time 0 of the file, since the epoch */
     op_buffer answer;  /* the last result of op_result_event_args() */
