@@ -189,6 +189,25 @@ static void the_last_of_two_equal_keys_counts(void) {
 #define CALL(pid, ts, number) EVENT("cuda_runtime", "call", pid, ts, "\"correlation\": " number)
 #define KERNEL(pid, ts, number) EVENT("kernel", "kernel", pid, ts, "\"correlation\": " number)
 
+/* Kernels of templates have such names; a recording shortens them too. */
+static void long_names_are_shortened(void) {
+    enum { LONG = 9000 };
+    char name[LONG + 1], text[2 * LONG + 500];
+    memset(name, 'n', LONG);
+    name[LONG] = 0;
+    snprintf(text, sizeof text,
+             "[" EVENT("kernel", "%s%c", "0", "1", "") "," EVENT("kernel", "%s%c", "0", "1", "") "]",
+             name, 'a', name, 'b');
+    op_result *r = read_text(text);
+    op_columns c = columns_of(r);
+    uint32_t length;
+    CHECK_EQ(c.count, 2);
+    CHECK(c.name[0] != c.name[1]);
+    CHECK(memcmp(op_names_text(c.name[0], &length), name, 8000) == 0);
+    CHECK(length < LONG);
+    op_result_free(r);
+}
+
 static void work_without_a_time_has_none(void) {
     op_result *r = read_text("[" EVENT("kernel", "untimed", "0", "2", "\"finished\": false") "," EVENT(
         "kernel", "timed", "0", "5", "") "]");
@@ -321,6 +340,7 @@ int main(void) {
     RUN(arguments_are_given_back);
     RUN(what_is_no_trace_is_told);
     RUN(what_is_not_understood_is_kept);
+    RUN(long_names_are_shortened);
     RUN(the_last_of_two_equal_keys_counts);
     RUN(work_without_a_time_has_none);
     RUN(each_process_numbers_its_own_calls);

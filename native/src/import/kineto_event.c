@@ -5,7 +5,6 @@
 #include "core/event.h"
 #include "core/fault.h"
 #include "core/json_scalar.h"
-#include "core/name_text.h"
 #include "core/names.h"
 #include "import/args_in.h"
 #include "import/trace_lanes.h"
@@ -268,8 +267,7 @@ int op_trace_read_event(op_trace_reader *r) {
     if (rc != OP_SCAN_OK)
         return rc;
     const op_span event = {.text = start, .length = (size_t)(r->scan.at - start)};
-    bool modelled =
-        is_modelled(r, &m, &e) && op_member_text(r, &m.name, &name) && name.length <= OP_NAME_MAX_BYTES;
+    bool modelled = is_modelled(r, &m, &e) && op_member_text(r, &m.name, &name);
     bool taken = modelled;
     if (r->failed)
         return OP_SCAN_OK;
