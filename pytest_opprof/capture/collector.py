@@ -153,14 +153,9 @@ class Collector:
         with self._lock:
             self._torch.choose()
             self._window_sources = self._sources_seen()
-            self._counters = choose(counters)
-            check(lib.op_window_unwind(_MOST_FRAMES if "cpp" in self._sources else 0))
-            lib.op_window_accept(sum(INJECTED.get(source, 0) for source in self._window_sources))
             self._torch.sampling = sampling if self._torch.sees_details or torch_is_awaited() else EVERY_OP
-            lib.op_window_sample(self._torch.sampling)
-            lib.op_window_keep_inputs(record_shapes)
-            tensors = profile_memory and self._sees_tensors
-            self._cuda.choose(self._sources, with_memory=profile_memory and not tensors)
+            of_calls = profile_memory and not self._sees_tensors
+            self._prepare(self._sources, inputs=record_shapes, counters=counters, with_memory=of_calls)
             check(lib.op_window_start())
             self._window_sources += self._cuda.started()
             self._tell_of_others()
@@ -217,7 +212,8 @@ class Collector:
         with self._lock:
             self._torch.choose()
             self._torch.details, self._torch.sampling = OpDetails(0), EVERY_OP
-            lib.op_window_sample(EVERY_OP)
+            self._window_sources = ("ranges", *self._torch.names)
+            self._prepare(frozenset(self._torch.names))
             lib.op_window_keep_last(1)
             code = lib.op_window_start()
             lib.op_window_keep_last(0)
@@ -258,6 +254,22 @@ class Collector:
     def step_end(self) -> None:
         """Mark the end of the step."""
         check(lib.op_step_end())
+
+    def _prepare(
+        self,
+        sources: frozenset[str],
+        *,
+        inputs: bool = False,
+        counters: Sequence[str] = (),
+        with_memory: bool = False,
+    ) -> None:
+        """Choose all that a window records, or it records what the one before it did."""
+        self._counters = choose(counters)
+        check(lib.op_window_unwind(_MOST_FRAMES if "cpp" in sources else 0))
+        lib.op_window_accept(sum(INJECTED.get(one, 0) for one in sources.intersection(self._window_sources)))
+        lib.op_window_sample(self._torch.sampling)
+        lib.op_window_keep_inputs(inputs)
+        self._cuda.choose(sources, with_memory=with_memory)
 
     def _tell_of_others(self) -> None:
         told = {

@@ -55,6 +55,24 @@ def test_graph_launches_miss_no_kernels() -> None:
     assert said["unseen"] == 0
 
 
+def test_a_watched_test_after_a_profiled_one_records_only_ops() -> None:
+    """Its window would otherwise have all that the last profile asked for."""
+    said = answer(
+        """
+    from pytest_opprof.capture.collector import Collector
+    with profile(activities=[CPU, CUDA]):
+        step()
+    collector = Collector.instance()
+    collector.watch()
+    step()
+    recording = collector.peek()
+    collector.unwatch()
+    said(device=recording.stats.device_events, ranges=len(recording))
+    """
+    )
+    assert said == {"device": 0, "ranges": 2}
+
+
 # ---- where it cannot be recorded ----------------------------------------------------------------
 
 REFUSALS = {
