@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -206,6 +207,10 @@ class Recording(ResultColumns):
         JSON.
         """
         _ = self._cpp_rows  # names its frames, under the lock
-        members = json_members(metadata or {}).encode()
+        told = {key: json.dumps(value) for key, value in self._metadata_of_losses().items()}
+        members = json_members({**(metadata or {}), **told}).encode()
         name = str(Path(path)).encode("utf-8", "replace")
         write_natively(path, lambda file: lib.op_result_write_trace(self._result, file, members, name))
+
+    def _metadata_of_losses(self) -> dict[str, Any]:
+        return self.stats.as_metadata()

@@ -27,7 +27,6 @@ INJECTED: Final = {
 
 EVERY_OP: Final = 1.0
 LEAST_SAMPLING: Final = 1e-6  # torch counts the ops until the next draw in 32 bits
-SAMPLING_KEY: Final = "opprof_sampling"  # in a trace's metadata: the share, unless it is 1
 
 StackKind: TypeAlias = Literal["python", "cpp", "all"]
 WithStack: TypeAlias = bool | StackKind

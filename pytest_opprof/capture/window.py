@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.sources import EVERY_OP
 
+# In a trace's metadata: the share of torch's ops, unless it is 1, and the other losses, if there are any.
+SAMPLING_KEY: Final = "opprof_sampling"
+LOSSES_KEY: Final = "opprof_losses"
+_LOSSES: Final = ("dropped", "truncated", "names_overflowed", "device_dropped", "device_partial")
+_MOST_LOST: Final = (1 << 53) - 1  # what a run's file holds
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's limit, and the native side's
 
 
@@ -103,6 +109,23 @@ class RecordingStats:
     device_unlaunched: int = 0
     device_overhead_ns: int = 0
     device_partial: bool = False
+
+    def as_metadata(self) -> dict[str, Any]:
+        """What a trace of the recording says about its losses."""
+        lost = {name: getattr(self, name) for name in _LOSSES if getattr(self, name)}
+        share = {SAMPLING_KEY: self.sampling} if self.sampling != EVERY_OP else {}
+        return share | ({LOSSES_KEY: lost} if lost else {})
+
+    def with_metadata(self, found: Mapping[str, Any]) -> RecordingStats:
+        """The same with the losses that a trace's metadata tell; what no trace of ours says is ignored."""
+        share, told = found.get(SAMPLING_KEY), found.get(LOSSES_KEY)
+        sampling = share if isinstance(share, float) and 0 < share < EVERY_OP else self.sampling
+        lost = {
+            name: value
+            for name, value in (told.items() if isinstance(told, dict) else ())
+            if name in _LOSSES and type(value) is type(getattr(self, name)) and 0 <= value <= _MOST_LOST
+        }
+        return replace(self, **lost, sampling=sampling)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.ranges import record_function
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.capture.sources import EVERY_OP, SAMPLING_KEY
+from pytest_opprof.capture.sources import EVERY_OP
 from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import CollectorError, UsageError
@@ -180,12 +180,11 @@ class CycleRecorder:
                 "the program closed them: raise the limit of open files (ulimit -n), and let the program "
                 "close only descriptors of its own"
             )
-        sampling = recording.stats.sampling
         self.latest = self._undelivered = Cycle(
             recording,
             trace_id=self.trace_id or "",
             metadata=self.metadata,
-            settings=self._options.settings | ({} if sampling == EVERY_OP else {SAMPLING_KEY: sampling}),
+            settings=self._options.settings,
             profile_memory=self._options.profile_memory,
             with_flops=self._options.with_flops,
             roles=self._roles(),

@@ -14,10 +14,11 @@ from pytest_opprof.metrics import Source
 from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.names import bounded
+from pytest_opprof.results.recorded import capture_of
 from pytest_opprof.results.rows import Cycle
-from pytest_opprof.results.run import CaptureStats, Environment, Run, TestResult
+from pytest_opprof.results.run import Environment, Run, TestResult
 from pytest_opprof.results.shards import RANK, WORLD_SIZE
-from pytest_opprof.units import NS_IN_S, parts_per_million
+from pytest_opprof.units import NS_IN_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,12 +58,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
             *((Source.PYTHON,) if kinds & PYTHON_CALLS else ()),
             *((Source.CUDA,) if device else ()),
         ),
-        capture=CaptureStats(
-            events=len(recording),
-            threads=len(recording.threads),
-            crash_recovery=False,
-            sampled_ppm=parts_per_million(recording.stats.sampling),
-        ),
+        capture=capture_of([recording]),
     )
     cycle = Cycle(steps=max(steps, 1), groups=groups, tree=recording.call_tree(), device=device)
     return Run(

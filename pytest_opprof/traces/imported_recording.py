@@ -6,7 +6,6 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final
 
 from pytest_opprof.capture.cpp_stacks import CppFrame
@@ -15,7 +14,6 @@ from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, name_text
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.capture.sources import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.window import RecordingStats
 from pytest_opprof.errors import DocumentError
 
@@ -162,13 +160,14 @@ class ImportedRecording(Recording):
 
     @functools.cached_property
     def stats(self) -> RecordingStats:
-        """What was recorded and lost; the share of a sample comes from the metadata of our traces."""
+        """What was recorded and lost; the losses come from the metadata of our traces."""
         try:
-            share = parse_members(self.metadata_text, where="the metadata").get(SAMPLING_KEY)
+            return super().stats.with_metadata(parse_members(self.metadata_text, where="the metadata"))
         except DocumentError:  # nested too deeply to be ours
-            share = None
-        is_sample = isinstance(share, float) and 0 < share < EVERY_OP
-        return replace(super().stats, sampling=share) if is_sample and share else super().stats
+            return super().stats
+
+    def _metadata_of_losses(self) -> dict[str, Any]:
+        return {}  # the file's own metadata are written again
 
     @property
     def other_events(self) -> int:

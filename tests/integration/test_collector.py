@@ -234,8 +234,8 @@ def test_stepping_thread_is_part_of_the_step(collector: Collector) -> None:
 # ---- limits, files, leaks ----
 
 EXHAUST = """
-    import json
-    from pytest_opprof import record_function
+    import json, tempfile
+    from pytest_opprof import load_trace, record_function
     from pytest_opprof.capture.collector import Collector
 
     collector = Collector.instance()
@@ -250,7 +250,11 @@ EXHAUST = """
     with record_function("next window"):
         pass
     later = collector.stop()
+    with tempfile.NamedTemporaryFile() as file:
+        recording.write_chrome_trace(file.name)
+        written = load_trace(file.name).recording.stats
     print(json.dumps({
+        "told": [written.dropped, written.truncated],
         "kept": len(recording), "dropped": [dropped, recording.stats.dropped],
         "truncated": [recording.stats.truncated, later.stats.truncated], "later": len(later),
     }))
@@ -262,12 +266,14 @@ def test_past_the_byte_budget_events_are_counted() -> None:
     assert 0 < said["kept"] < 40_000
     assert said["dropped"] == [200_000 - said["kept"]] * 2
     assert said["truncated"] == [True, False]
+    assert said["told"] == [said["dropped"][0], True]  # by a trace of it
     assert said["later"] == 1
 
 
 def test_within_the_byte_budget_nothing_is_dropped() -> None:
     said = answer_of(EXHAUST, environment={"OPPROF_MAX_BYTES": None})
     assert (said["kept"], said["dropped"], said["truncated"]) == (200_000, [0, 0], [False, False])
+    assert said["told"] == [0, False]
 
 
 def test_invalid_byte_budget_is_a_usage_error() -> None:

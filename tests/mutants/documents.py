@@ -112,6 +112,14 @@ DOCUMENTS: Final = (
         test="tests/unit/results/test_document.py::test_losses_of_a_test_survive_the_file_format",
     ),
     _says(
+        name="losses, in a trace file",
+        tells="The same, once its trace was written and read.",
+        file="pytest_opprof/capture/window.py",
+        text="        return share | ({LOSSES_KEY: lost} if lost else {})",
+        without="        return share",
+        test="tests/integration/test_collector.py::test_past_the_byte_budget_events_are_counted",
+    ),
+    _says(
         name="launches without a kernel, of a test",
         tells="That launches of a test have no kernel on record.",
         file="pytest_opprof/results/device.py",

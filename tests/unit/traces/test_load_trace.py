@@ -16,6 +16,7 @@ from support.programs.children import answer_of
 from pytest_opprof import load_trace
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.kinds import EventKind
+from pytest_opprof.results.trace_run import run_from_trace
 from pytest_opprof.traces.kineto import TraceFile
 
 DEEP = 100_000
@@ -175,6 +176,21 @@ def test_more_open_async_events_than_are_followed_are_kept(load: Any, tmp_path: 
     trace.export_chrome_trace(tmp_path / "again.json")
     written = json.loads((tmp_path / "again.json").read_bytes())["traceEvents"]
     assert sorted(written, key=lambda event: int(event["id"])) == events
+
+
+def test_a_run_of_a_trace_has_the_losses_of_its_recording(load: Any, tmp_path: Path) -> None:
+    lost = {"dropped": 3, "truncated": True, "device_partial": True, "names_overflowed": -1, "events": 9}
+    trace = load({"opprof_losses": lost, "opprof_sampling": 0.5, "traceEvents": [op("a", 1, 2)]})
+    trace.export_chrome_trace(tmp_path / "again.json")
+    for each in (trace, load_trace(tmp_path / "again.json")):
+        capture = run_from_trace(each).tests[0].capture
+        assert (capture.dropped, capture.truncated, capture.device_partial) == (3, True, True)
+        assert (capture.names_overflowed, capture.events, capture.sampled_ppm) == (0, 1, 500_000)
+
+
+@pytest.mark.parametrize("lost", [7, {"dropped": True}, {"dropped": 1 << 60}, {"truncated": 1}])
+def test_losses_that_no_trace_of_ours_says_are_ignored(load: Any, lost: object) -> None:
+    assert load({"opprof_losses": lost, "traceEvents": []}).recording.stats.as_metadata() == {}
 
 
 def test_our_own_trace_gives_the_events_it_was_written_from(tmp_path: Path) -> None:
