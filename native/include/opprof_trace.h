@@ -58,9 +58,10 @@ typedef struct op_event_list {
 /* The caller owns the result; `order` receives the index of each row's event. */
 int op_events_read(const op_event_list *list, uint32_t *order, op_result **out);
 
-/* Several imported results as one trace, side by side. A mark applies to the events of one name:
- * `label` is appended to the name, `category` to the category; `args` is a member of their args; "":
- * none. */
+/* Several imported results as one trace, side by side. A mark applies to the events of one row of the
+ * groups: `label` is appended to the name, `category` to the category; `args` is a member of their
+ * args;
+ * "": none. */
 typedef struct op_trace_mark {
     const char *label, *category, *color, *args;
 } op_trace_mark;
@@ -73,7 +74,8 @@ typedef struct op_trace_side {
     uint64_t points;
     const int64_t *pids, *tids; /* by thread */
 } op_trace_side;
-/* Index of an event's mark, by its name, whether it ran on a device and whether it is an annotation. */
+/* Index of an event's mark, by the group of its name, whether it ran on a device and whether it is an
+ * annotation. */
 uint64_t op_trace_mark_slot(uint32_t name, int on_device, int is_annotation);
 /* `members` is like `metadata` above; `events` are further events, separated by commas, or "". */
 int op_trace_write_sides(const op_trace_side *sides, uint32_t count, int fd, const char *members,

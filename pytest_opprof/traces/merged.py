@@ -214,7 +214,9 @@ def _side(
 
     slots: dict[_Key, int] = {
         (group.name, bool(group.device_type), group.is_user_annotation): lib.op_trace_mark_slot(
-            recording.name_id[group.first_event], bool(group.device_type), group.is_user_annotation
+            lib.op_name_group(recording.name_id[group.first_event]),
+            bool(group.device_type),
+            group.is_user_annotation,
         )
         for group in recording.groups()
     }

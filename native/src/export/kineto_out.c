@@ -24,8 +24,8 @@ static const op_trace_mark *mark_of(const rewriting *w, uint64_t row) {
     const op_columns *c = &w->result->columns;
     if (!w->side)
         return NULL;
-    uint64_t slot =
-        op_trace_mark_slot(c->name[row], c->kind[row] >= OP_KERNEL, c->scope[row] == OP_SCOPE_USER);
+    uint64_t slot = op_trace_mark_slot(op_names_group(c->name[row]), c->kind[row] >= OP_KERNEL,
+                                       c->scope[row] == OP_SCOPE_USER);
     uint32_t mark = slot < w->side->mark_slots ? w->side->mark_of[slot] : 0;
     return mark ? &w->side->marks[mark - 1] : NULL;
 }

@@ -96,6 +96,18 @@ def test_event_around_two_steps_is_stretched(tmp_path: Path) -> None:
     }
 
 
+def test_calls_are_marked_as_they_are_counted_whatever_their_line(tmp_path: Path) -> None:
+    def calls(line: int, number: int) -> list[Event]:
+        name = f"m.py({line}): forward"
+        return [op(name, line + 2 * at, 1, cat="python_function") for at in range(number)]
+
+    trace = merged(tmp_path, [*calls(10, 2), *calls(80, 1)], [*calls(10, 5), *calls(80, 1)])
+    assert {event["name"] for side in ("base", "head") for event in shown(trace, side)} == {
+        "m.py(10): forward [+3]",
+        "m.py(80): forward [+3]",
+    }
+
+
 def test_ops_with_other_counts_are_marked(tmp_path: Path) -> None:
     base = [step(0, 0, 100), op("same", 1, 2), op("more", 5, 2), op("gone", 9, 2)]
     head = [step(0, 0, 100), op("same", 1, 2), op("more", 5, 2), op("more", 8, 4), op("new", 20, 2)]
