@@ -60,6 +60,21 @@ static void a_capture_outlives_the_windows_end(void) {
     }
 }
 
+static void another_end_does_not_hide_an_open_capture(void) {
+    for (uint32_t result = 0; result <= 401; result += 401) { /* CUDA_ERROR_ILLEGAL_STATE */
+        folder f = start_device();
+        fake_activity begin_capture = {.kind = FAKE_CAPTURE, .stream = 13, .flags = FAKE_NON_BLOCKING};
+        fake_activity end_capture = {.kind = FAKE_END_CAPTURE, .stream = 17, .result = result};
+        fake_run(&begin_capture);
+        start_window();
+        fake_run(result ? &begin_capture : &end_capture);
+        fake_run(result ? &end_capture : &begin_capture);
+        op_result_free(stop_window());
+        CHECK_EQ(fake_capture(), FAKE_CAPTURING);
+        close_session(&f);
+    }
+}
+
 static void a_capture_from_before_the_window_is_asked_for(void) {
     folder f = start_device();
     fake_activity begin_capture = {.kind = FAKE_CAPTURE, .stream = 13};
@@ -203,6 +218,7 @@ int main(void) {
     RUN(a_long_window_needs_few_buffers);
     RUN(a_window_after_a_loss_is_whole);
     RUN(a_capture_outlives_the_windows_end);
+    RUN(another_end_does_not_hide_an_open_capture);
     RUN(a_capture_from_before_the_window_is_asked_for);
     RUN(what_is_seen_meanwhile_is_seen_again);
     RUN(no_thread_of_ours_outlives_a_window);

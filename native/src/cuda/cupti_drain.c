@@ -43,16 +43,45 @@ void op_cupti_drain_now(void) {
     }
 }
 
+static bool begins_capture(const op_cuda_call *c) {
+    return c->role == OP_CALL_BEGIN_CAPTURE && c->call.result == 0;
+}
+
+/* Of the calls that fail, these two end a capture: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, -UNJOINED. */
+static bool ends_capture(const op_cuda_call *c) {
+    return c->role == OP_CALL_END_CAPTURE &&
+           (c->call.result == 0 || c->call.result == 901 || c->call.result == 904);
+}
+
+static int by_time(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Since some moment more captures began than ended. Those that ended before may be from before the
+ * window, and are not taken from these. */
 bool op_cupti_drain_is_capturing(void) {
-    int64_t open = 0;
+    uint64_t *turns = NULL, count = 0; /* time << 1 | whether a capture begins */
+    bool is_known = true;
     pthread_mutex_lock(&self.lock);
-    for (uint64_t i = 0; i < self.records.call_count; i++) {
+    for (uint64_t i = 0; i < self.records.call_count && is_known; i++) {
         const op_cuda_call *c = &self.records.calls[i];
-        open += c->role == OP_CALL_BEGIN_CAPTURE && c->call.result == 0;
-        open -= c->role == OP_CALL_END_CAPTURE; /* a failed one ends it too */
+        if (!begins_capture(c) && !ends_capture(c))
+            continue;
+        uint64_t *grown = count % 64 ? turns : op_realloc(turns, (count + 64) * sizeof *turns);
+        if ((is_known = grown != NULL)) {
+            turns = grown;
+            turns[count++] = c->start << 1 | begins_capture(c);
+        }
     }
     pthread_mutex_unlock(&self.lock);
-    return open > 0;
+    int64_t open = 0;
+    if (count)
+        qsort(turns, count, sizeof *turns, by_time);
+    while (count && open <= 0)
+        open += turns[--count] & 1 ? 1 : -1;
+    free(turns);
+    return open > 0 || !is_known;
 }
 
 void op_cupti_drain_until(uint64_t ns) {

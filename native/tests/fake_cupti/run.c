@@ -161,7 +161,7 @@ static void block_host(const fake_activity *a) {
 static void note_capture(fake_activity *a) {
     if (a->kind == FAKE_CAPTURE)
         capture = FAKE_CAPTURING | (a->flags & FAKE_NON_BLOCKING ? 0 : FAKE_CAPTURING_BLOCKING);
-    if (a->kind == FAKE_END_CAPTURE)
+    if (a->kind == FAKE_END_CAPTURE && !a->result)
         capture = 0;
     if (a->kind == FAKE_SYNC_DEVICE && capture & FAKE_CAPTURING) {
         capture = FAKE_CAPTURE_BROKEN;
