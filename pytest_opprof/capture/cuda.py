@@ -47,15 +47,20 @@ class CudaAnswer:
     reason: str = ""  # why it cannot, and what to do, for the end of a sentence; "" if it can
 
 
-def is_started() -> bool:
+def is_loaded() -> bool:
     """Whether this process has loaded CUDA's driver; loads nothing."""
     return bool(lib.op_cuda_is_loaded())
+
+
+def _is_started() -> bool:
+    """Whether CUDA runs in this process by now."""
+    return is_loaded() and open_cuda().state is not CudaState.ABSENT
 
 
 def is_available() -> bool:
     """Whether this process uses CUDA, or its torch says that it could."""
     torch = imported_torch()
-    return is_started() or (torch is not None and bool(torch.cuda.is_available()))
+    return is_loaded() or (torch is not None and bool(torch.cuda.is_available()))
 
 
 def open_cuda() -> CudaAnswer:
@@ -65,7 +70,7 @@ def open_cuda() -> CudaAnswer:
     """
     named = os.environ.get(_PATH)
     # The search takes longer than opening a window: search only if CUPTI is about to be loaded.
-    is_to_load = is_started() and not library()
+    is_to_load = is_loaded() and not library()
     held = [ffi.new("char[]", os.fsencode(path)) for path in (_candidates() if is_to_load else ())]
     paths = ffi.new("char *[]", held)
     name = ffi.new("char[]", os.fsencode(named)) if named else ffi.NULL
@@ -91,7 +96,7 @@ def start_driver() -> str | None:
 
 def has_driver() -> bool:
     """Whether there is an NVIDIA driver: its device files, or its library in this process."""
-    return is_started() or any(path.exists() for path in _DRIVER_FILES)
+    return is_loaded() or any(path.exists() for path in _DRIVER_FILES)
 
 
 def library() -> str:
@@ -199,7 +204,7 @@ class CudaSource:
         if self._is_recording:
             later = recording_problem()
             self.problem = later if later and later != self.memory_problem else None
-        elif self._is_wanted and is_started() and self.problem is None:
+        elif self._is_wanted and self.problem is None and _is_started():
             self.problem = (
                 "CUDA started during the recording, so its events are missing: begin with a warm-up step"
             )

@@ -2,7 +2,7 @@
 
 import pytest
 from support.cuda.profiled_cuda import PROGRAM, answer
-from support.programs.children import run_python
+from support.programs.children import answer_of, run_python
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
@@ -167,6 +167,27 @@ def test_unstarted_cuda_is_reported() -> None:
     )
     assert done.returncode != 0
     assert "nothing in this process has started CUDA yet" in done.stderr
+
+
+def test_only_cuda_that_starts_in_a_recording_is_missing_from_it() -> None:
+    """Its library may be loaded and never used."""
+    said = answer_of(
+        PROGRAM.replace("MAJOR", "12").replace("device=0", "device=None")
+        + """
+    from pytest_opprof.capture.collector import Collector
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges", "cuda-if-used"}))
+    collector.start()
+    collector.stop()
+    unused = collector.problems
+    collector.start()
+    cuda.use_device(0)
+    collector.stop()
+    said(unused=unused, started=collector.problems)
+    """
+    )
+    assert said["unused"] == {}
+    assert said["started"]["cuda"].startswith("CUDA started during the recording")
 
 
 def test_a_forked_child_leaves_cuda_alone() -> None:
