@@ -269,7 +269,7 @@ static void clean_up(op_trace *t) {
 int op_result_write_trace(const op_result *r, int fd, const char *metadata, const char *trace_name) {
     if (r->imported)
         return op_imported_write(r, fd, metadata);
-    op_trace t = {.r = r, .pid = (uint64_t)getpid()};
+    op_trace t = {.r = r, .pid = r->pid};
     int rc = op_json_open(&t.out, fd) ? prepare(&t)
                                       : op_error_set(OP_ENOMEM, "no memory to write the trace");
     if (rc == OP_OK)

@@ -5,11 +5,14 @@
 #include "core/prefault.h"
 
 #include <string.h>
+#include <unistd.h>
 
 op_result *op_result_new(void) {
     op_result *r = op_calloc(1, sizeof *r);
-    if (r)
+    if (r) {
+        r->pid = (uint32_t)getpid();
         r->stats.sampling = 1;
+    }
     return r;
 }
 

@@ -41,6 +41,7 @@ struct op_result {
     uint32_t step_count;
     int64_t trace_start, trace_duration;
     uint64_t first_id; /* see op_result_id() */
+    uint32_t pid;      /* of the process that recorded it */
     op_stats stats;
     op_group *groups;
     uint64_t group_count;

@@ -254,6 +254,7 @@ static int rebuild(recovery *r, op_result *result) {
     if (rc != OP_OK)
         return rc;
     end_with_last_event(result);
+    result->pid = r->header->pid;
     take_settings(r->header, &result->stats);
     result->stats.truncated = r->header->truncated;
     result->stats.dropped = r->header->dropped;

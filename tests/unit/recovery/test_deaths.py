@@ -1,12 +1,14 @@
 """A dead process's recording: the report on each thread."""
 
+import gzip
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-from pytest_opprof.recovery.deaths import Death, death_of, told
+from pytest_opprof.recovery.deaths import Death, death_of, told, write_trace
 from pytest_opprof.recovery.sessions import left_sessions
 
 PROGRAM = """
@@ -55,6 +57,11 @@ def test_open_ranges_stand_innermost_first(tmp_path: Path) -> None:
         "    main thread: in nothing; last: done",
         "    4 events; trace: x.json.gz",
     ]
+    trace = write_trace(death, tmp_path)
+    assert trace is not None
+    processes = {row["pid"] for row in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]}
+    assert death.file.pid in processes
+    assert os.getpid() not in processes
 
 
 def test_many_threads_and_deep_stacks_are_counted(tmp_path: Path) -> None:
