@@ -13,15 +13,12 @@ from pytest_opprof.metrics import Source
 from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.names import bounded
-from pytest_opprof.results.rows import Cycle
+from pytest_opprof.results.rows import Cycle, as_one_step
 from pytest_opprof.results.run import CaptureStats, Environment, Run, TestResult
 from pytest_opprof.results.shards import RANK, WORLD_SIZE
 from pytest_opprof.units import NS_IN_S, parts_per_million
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.traces.kineto import TraceFile
 
 # The default name, so that two traces are compared as one test.
@@ -33,14 +30,10 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
     """One run with one test: the trace's steps, or the whole trace as one step if it has none."""
     recording = trace.recording
     steps = len(recording.steps)
-    groups: Sequence[OpGroup] = recording.groups()
-    device = recording.device_use()
+    groups, device = recording.groups_with_device_work()
     if not steps:
-        groups = [
-            replace(group, steps={column: (total,) for column, total in group.sums.items()})
-            for group in groups
-        ]
-        device = device.as_one_step() if device else None
+        groups = [replace(group, steps=as_one_step(group.sums)) for group in groups]
+        device = replace(device, steps=as_one_step(device.outside)) if device else None
     kinds = set(bytes(recording.kind))
     test = TestResult(
         node_id=test_name,
