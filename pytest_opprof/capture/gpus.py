@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,35 +19,16 @@ _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _DRIVER_VERSION: Final = Path("/sys/module/nvidia/version")
 _SUCCESS: Final = 0
 _LONGEST_NAME: Final = 256
-# CUdevice_attribute (cuda.h of CUDA 12.9), by its name in Kineto's traces.
-_ATTRIBUTES: Final[Mapping[str, int]] = {
-    "computeMajor": 75,
-    "computeMinor": 76,
-    "maxThreadsPerBlock": 1,
-    "maxThreadsPerMultiprocessor": 39,
-    "regsPerBlock": 12,
-    "regsPerMultiprocessor": 82,
-    "warpSize": 10,
-    "sharedMemPerBlock": 8,
-    "sharedMemPerMultiprocessor": 81,
-    "sharedMemPerBlockOptin": 97,
-    "numSms": 16,
-}
+# Of CUdevice_attribute (cuda.h of CUDA 12.9): the two numbers of the compute capability.
+_MAJOR, _MINOR = 75, 76
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """One device."""
 
-    index: int  # as CUDA numbers it in this process
     name: str
-    total_bytes: int
-    attributes: Mapping[str, int]  # the driver's, by their names in ``deviceProperties`` of Kineto's traces
-
-    @property
-    def architecture(self) -> str:
-        """The compute capability, such as ``9.0``."""
-        return f"{self.attributes['computeMajor']}.{self.attributes['computeMinor']}"
+    architecture: str  # the compute capability, such as ``9.0``
 
 
 def gpus() -> tuple[Gpu, ...]:
@@ -124,21 +105,16 @@ def _loaded(name: str) -> ctypes.CDLL | None:
 
 
 def _gpu(driver: ctypes.CDLL, index: int) -> Gpu | None:
-    device, size, value = ctypes.c_int(), ctypes.c_size_t(), ctypes.c_int()
+    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     name = ctypes.create_string_buffer(_LONGEST_NAME)
     if (
         driver.cuDeviceGet(ctypes.byref(device), index) != _SUCCESS
         or driver.cuDeviceGetName(name, _LONGEST_NAME, device) != _SUCCESS
-        or driver.cuDeviceTotalMem_v2(ctypes.byref(size), device) != _SUCCESS
+        or driver.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, device) != _SUCCESS
+        or driver.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, device) != _SUCCESS
     ):
         return None
-    attributes = {}
-    for key, attribute in _ATTRIBUTES.items():
-        if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device) != _SUCCESS:
-            return None
-        attributes[key] = value.value
-    text = name.value.decode("utf-8", "replace")
-    return Gpu(index=index, name=text, total_bytes=size.value, attributes=attributes)
+    return Gpu(name=name.value.decode("utf-8", "replace"), architecture=f"{major.value}.{minor.value}")
 
 
 def cuda_versions() -> dict[str, int]:

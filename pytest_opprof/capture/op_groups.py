@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pytest_opprof.capture.inputs import Inputs
@@ -40,7 +40,7 @@ class OpGroup:
         flops: FLOPs, including events inside; 0 until `Recording.count_flops`.
         counted_flops: The part of `flops` that is not in an enclosing event; these parts add up to the total.
         views: How many of `count` returned an input by torch's schema, and ran no op but views.
-        sums: The collector's columns, each summed over all events.
+        sums: The collector's columns, each summed over all events; of `MEASURES`, what is outside of steps.
         steps: The same for each step of the recording.
     """
 
@@ -76,11 +76,13 @@ def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> li
 
     No other thread may query the result meanwhile.
     """
-    rows, count, samples = sum_up(result, by, stack_depth=stack_depth)
+    rows_at, count_at, samples = ffi.new("op_group **"), ffi.new("uint64_t *"), ffi.new("int64_t **")
+    check(lib.op_result_groups(result, by, stack_depth, rows_at, count_at, samples))
+    rows, count = rows_at[0], count_at[0]
     names, row = _layout()
     columns = _columns()
     cells = count * steps
-    flat = ffi.unpack(samples, len(columns) * cells) if cells else []
+    flat = ffi.unpack(samples[0], len(columns) * cells) if cells else []
     of_steps = (
         zip(*[iter(flat[at * cells : (at + 1) * cells])] * steps, strict=True) if steps else [()] * count
         for at in range(len(columns))
@@ -104,15 +106,6 @@ def _layout() -> tuple[tuple[str, ...], struct.Struct]:
     members = ffi.typeof("op_group").fields
     codes = (_CODES[member.type.cname] for _, member in members)
     return tuple(name for name, _ in members), struct.Struct("@" + "".join(codes))
-
-
-def sum_up(result: Any, by: int, *, stack_depth: int = 0) -> tuple[Any, int, Any]:
-    """Have the collector sum up the events of a native result: the rows, their number, and their samples."""
-    rows = ffi.new("op_group **")
-    count = ffi.new("uint64_t *")
-    samples = ffi.new("int64_t **")
-    check(lib.op_result_groups(result, by, stack_depth, rows, count, samples))
-    return rows[0], count[0], samples[0]
 
 
 def _group(told: dict[str, Any], steps: dict[str, tuple[int, ...]]) -> OpGroup:
@@ -142,7 +135,7 @@ def flops_by(
 
 
 DIRECTIONS: Final = ("htod", "dtoh", "dtod", "ptop", "htoh")
-# In the collector's order.
+# In the collector's order. Measures that are metrics have the metric's name.
 MEASURES: Final = (
     "kernels",
     "launches",
@@ -150,9 +143,9 @@ MEASURES: Final = (
     "syncs",
     "copies",
     *(f"copies_{direction}" for direction in DIRECTIONS),
-    "bytes",
-    *(f"bytes_{direction}" for direction in DIRECTIONS),
-    "busy_ns",
+    "copied_bytes",
+    *(f"copied_bytes_{direction}" for direction in DIRECTIONS),
+    "device_busy_time",
     "idle_ns",
     "span_ns",
     "depth",
@@ -161,33 +154,17 @@ MEASURES: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceWork:
-    """What devices did for one row, or for all of a recording, by the names of `MEASURES`.
+class DeviceUse:
+    """What devices did, by the names of `MEASURES`, and what is unknown about it.
 
-    ``busy_ns`` is the union of the work's intervals on each device. ``span_ns`` is the row's time on the
-    host, and ``idle_ns`` the part of it in which a device ran nothing; both are summed over the devices in
-    use. ``depth`` adds up the kernels that were launched but had not begun, at each of the row's events (for
-    the whole: at each launch); ``depths`` is the number of these moments.
+    ``device_busy_time`` is the union of the work's intervals on each device. ``span_ns`` is the time on the
+    host, of a row or of all, and ``idle_ns`` the part of it in which a device ran nothing; both are summed
+    over the devices in use. ``depth`` adds up the kernels that were launched but had not begun, at each
+    launch (for a row: at each of its events); ``depths`` is the number of these moments.
 
     Attributes:
         steps: One value per step; measures that are 0 in all steps are left out.
         outside: What belongs to no step: everything if there are no steps.
-    """
-
-    steps: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    outside: Mapping[str, int] = field(default_factory=dict)
-
-    def as_one_step(self) -> DeviceWork:
-        """What belongs to no step, as one step."""
-        return DeviceWork(steps={name: (value,) for name, value in self.outside.items()})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceUse:
-    """What devices did, and what is unknown about it.
-
-    Attributes:
-        rows: By index into `Recording.groups()`: the work that the row's events launched, or are.
         launchers: For rows that are device work: the row that launched most of it.
         unmatched_launches: Launches whose kernel is not on record.
         unmatched_kernels: Kernels, copies and fills since the first step whose launch is not on record.
@@ -196,8 +173,8 @@ class DeviceUse:
         undirected: Copies of unknown direction.
     """
 
-    whole: DeviceWork
-    rows: Mapping[int, DeviceWork]
+    steps: Mapping[str, tuple[int, ...]]
+    outside: Mapping[str, int]
     launchers: Mapping[int, int]
     unmatched_launches: int
     unmatched_kernels: int
@@ -205,38 +182,39 @@ class DeviceUse:
     unsized: int
     undirected: int
 
-    def as_one_step(self) -> DeviceUse:
-        """The use of a recording without steps, as one step."""
-        rows = {row: work.as_one_step() for row, work in self.rows.items()}
-        return replace(self, whole=self.whole.as_one_step(), rows=rows)
 
+def add_device_work(result: Any, groups: list[OpGroup], *, steps: int) -> DeviceUse | None:
+    """Add to each of the groups just read its device work as further columns, and give the whole.
 
-def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None:
-    """What devices did in a native result whose groups were just read; None if no device was used.
-
-    No other thread may query the result meanwhile.
+    None if no device was used. No other thread may query the result meanwhile.
     """
     use = ffi.new("op_device_use *")
     check(lib.op_result_device_use(result, use))
     if not use.count:
         return None
-    places = ffi.unpack(use.of_group, groups) if groups else []
-    launchers = ffi.unpack(use.launcher, groups) if groups else []
+    places = ffi.unpack(use.of_group, len(groups)) if groups else []
+    launchers = ffi.unpack(use.launcher, len(groups)) if groups else []
+    for row, place in enumerate(places):
+        if place:
+            group = groups[row]
+            of_steps, outside = _work(use.values, place, steps=steps)
+            groups[row] = replace(group, steps={**group.steps, **of_steps}, sums={**group.sums, **outside})
+    of_steps, outside = _work(use.values, 0, steps=steps)
     return value_of(
         DeviceUse,
         use,
-        whole=_work(use.values, 0, steps=steps),
-        rows={row: _work(use.values, place, steps=steps) for row, place in enumerate(places) if place},
+        steps=of_steps,
+        outside=outside,
         launchers={row: launcher - 1 for row, launcher in enumerate(launchers) if launcher},
     )
 
 
-def _work(values: Any, place: int, *, steps: int) -> DeviceWork:
+def _work(values: Any, place: int, *, steps: int) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
     assert len(MEASURES) == lib.OP_USE_MEASURES, "the collector has other measures"
     cells = len(MEASURES) * (steps + 1)
     flat = ffi.unpack(values + place * cells, cells)
     rows = {name: flat[at * (steps + 1) : (at + 1) * (steps + 1)] for at, name in enumerate(MEASURES)}
-    return DeviceWork(
-        steps={name: tuple(row[:steps]) for name, row in rows.items() if any(row[:steps])},
-        outside={name: row[steps] for name, row in rows.items() if row[steps]},
+    return (
+        {name: tuple(row[:steps]) for name, row in rows.items() if any(row[:steps])},
+        {name: row[steps] for name, row in rows.items() if row[steps]},
     )

@@ -21,7 +21,7 @@ from pytest_opprof.capture.inputs import (
 )
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, name_text, value_of
-from pytest_opprof.capture.op_groups import DeviceUse, OpGroup, flops_by, read_device_use, read_groups, sum_up
+from pytest_opprof.capture.op_groups import DeviceUse, OpGroup, add_device_work, flops_by, read_groups
 from pytest_opprof.capture.op_values import (
     OpValue,
     TensorIdentity,
@@ -157,11 +157,15 @@ class Recording(ResultColumns):
         with self._lock:
             return read_groups(self._result, by, steps=len(self.steps), stack_depth=stack_depth)
 
-    def device_use(self) -> DeviceUse | None:
-        """What devices did for each row of `groups`; None if none was used."""
+    def groups_with_device_work(self) -> tuple[list[OpGroup], DeviceUse | None]:
+        """As `groups`, with what devices did for each row as further columns; and `device_use`."""
         with self._lock:
-            _, groups, _ = sum_up(self._result, lib.OP_GROUP_BY_NAME)
-            return read_device_use(self._result, groups=groups, steps=len(self.steps))
+            groups = read_groups(self._result, lib.OP_GROUP_BY_NAME, steps=len(self.steps))
+            return groups, add_device_work(self._result, groups, steps=len(self.steps))
+
+    def device_use(self) -> DeviceUse | None:
+        """What devices did; None if none was used."""
+        return self.groups_with_device_work()[1]
 
     def call_tree(self, *, limit: int = 2000) -> list[CallNode]:
         """The costliest call paths in the steps (in the window, if it has none), at most `limit`.

@@ -24,10 +24,10 @@ from pytest_opprof.events.frames import (
 from pytest_opprof.events.function_event import FunctionEvent, own_events
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.key_averages import Grouping, KeyAverages, average, average_of_events, device_times
+from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.events.kineto_results import kineto_events
 from pytest_opprof.events.names import summed_name
 from pytest_opprof.events.recorded_event import RecordedEvent
-from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.torch_rules import nest, torch_events
 from pytest_opprof.kinds import EventKind

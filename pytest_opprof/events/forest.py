@@ -11,8 +11,8 @@ from typing import Final
 from weakref import ref
 
 from pytest_opprof.data_loss import losses_of_recording
+from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.events.recorded_event import RecordedEvent
-from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks
 from pytest_opprof.kinds import DEVICE_WORK, FLAG_ASYNC, FLAG_CREDITED, EventKind
 

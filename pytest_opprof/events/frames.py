@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from pytest_opprof.capture.native_calls import name_text, printable
-from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
-from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.extras import needed
 from pytest_opprof.kinds import EventKind
 
-# The columns of a recording, with the `struct` codes of their numbers.
-_COLUMNS: Final[Mapping[str, str]] = {
-    "start_ns": "q",
-    "duration_ns": "q",
-    "self_ns": "q",
-    "parent": "i",
-    "thread": "I",
-    "step": "i",
-    "launcher": "i",
-    "kind": "B",
-    "scope": "B",
-    "flags": "B",
-    "sequence_nr": "q",
-    "forward_thread": "I",
-    "cpu_memory": "q",
-    "self_cpu_memory": "q",
-    "device_memory": "q",
-    "self_device_memory": "q",
-    "flops": "q",
-}
+# The numbers of each event.
+_COLUMNS: Final = (
+    "start_ns",
+    "duration_ns",
+    "self_ns",
+    "parent",
+    "thread",
+    "step",
+    "launcher",
+    "kind",
+    "scope",
+    "flags",
+    "sequence_nr",
+    "forward_thread",
+    "cpu_memory",
+    "self_cpu_memory",
+    "device_memory",
+    "self_device_memory",
+    "flops",
+)
 # By the numbers in the column `kind`; no event has kind 0.
 _KINDS: Final = ["", *(kind.name.lower() for kind in EventKind)]
-_ARROW_TYPES: Final = {"q": "int64", "Q": "uint64", "i": "int32", "I": "uint32", "B": "uint8"}
+_ARROW_TYPES: Final = {"q": "int64", "i": "int32", "I": "uint32", "B": "uint8"}
 _SHARED: Final = (
     "cpu_time_total_ns",
     "self_cpu_time_total_ns",
@@ -61,7 +60,7 @@ def recordings_to_arrow(recordings: Sequence[RecordingView]) -> Any:
     arrow = needed("pyarrow", extra="frames", by="to_arrow()")
     tables = []
     for number, recording in enumerate(recordings):
-        columns = {name: _arrow_numbers(arrow, recording, name) for name in _COLUMNS}
+        columns = {name: _arrow_view(arrow, getattr(recording, name)) for name in _COLUMNS}
         columns["kind"] = arrow.DictionaryArray.from_arrays(columns["kind"], arrow.array(_KINDS))
         first = {
             "recording": arrow.repeat(arrow.scalar(number, arrow.int32()), len(recording)),
@@ -71,28 +70,16 @@ def recordings_to_arrow(recordings: Sequence[RecordingView]) -> Any:
     return arrow.concat_tables(tables, promote_options="permissive")
 
 
-def _arrow_numbers(arrow: Any, recording: RecordingView, name: str) -> Any:
-    numbers = getattr(recording, name)
-    try:
-        buffer = memoryview(numbers)
-    except TypeError:
-        return arrow.array(numbers, getattr(arrow, _ARROW_TYPES[_COLUMNS[name]])())
-    return _arrow_view(arrow, buffer)
-
-
 def _arrow_view(arrow: Any, buffer: memoryview[int]) -> Any:
     numbers = getattr(arrow, _ARROW_TYPES[buffer.format])()
     return arrow.Array.from_buffers(numbers, len(buffer), [None, arrow.py_buffer(buffer)])
 
 
 def _arrow_names(arrow: Any, recording: RecordingView) -> Any:
-    if isinstance(recording, ResultColumns):
-        # Look up the text of each distinct name once, not once per event.
-        encoded = _arrow_view(arrow, recording.name_id).dictionary_encode()
-        texts = [printable(name_text(number)) for number in encoded.dictionary.to_pylist()]
-        return arrow.DictionaryArray.from_arrays(encoded.indices, arrow.array(texts, arrow.string()))
-    names = [printable(recording.name(row)) for row in range(len(recording))]
-    return arrow.array(names, arrow.string()).dictionary_encode()
+    # Look up the text of each distinct name once, not once per event.
+    encoded = _arrow_view(arrow, recording.name_id).dictionary_encode()
+    texts = [printable(name_text(number)) for number in encoded.dictionary.to_pylist()]
+    return arrow.DictionaryArray.from_arrays(encoded.indices, arrow.array(texts, arrow.string()))
 
 
 def recordings_to_pandas(recordings: Sequence[RecordingView]) -> Any:
@@ -111,10 +98,8 @@ def recordings_to_pandas(recordings: Sequence[RecordingView]) -> Any:
 
 
 def _pandas_names(pandas: Any, numpy: Any, recording: RecordingView) -> Any:
-    if isinstance(recording, ResultColumns):
-        numbers, codes = numpy.unique(numpy.asarray(recording.name_id), return_inverse=True)
-        return pandas.Categorical.from_codes(codes, [printable(name_text(int(number))) for number in numbers])
-    return pandas.Categorical([printable(recording.name(row)) for row in range(len(recording))])
+    numbers, codes = numpy.unique(numpy.asarray(recording.name_id), return_inverse=True)
+    return pandas.Categorical.from_codes(codes, [printable(name_text(int(number))) for number in numbers])
 
 
 def rows_to_arrow(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:

@@ -6,11 +6,12 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, name_text
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.result_columns import ResultColumns
 from pytest_opprof.capture.window import MemoryChange
 from pytest_opprof.errors import UsageError
@@ -217,3 +218,7 @@ def _thread(at: int, device_type: int, device_index: int, number: int) -> dict[s
 
 def _shapes(event: KinetoEvent) -> list[Any]:
     return list(told(event, "structured_input_shapes") or told(event, "shapes"))
+
+
+# One finished window as columns. A trace file is a `Recording` too.
+RecordingView: TypeAlias = Recording | KinetoRecording

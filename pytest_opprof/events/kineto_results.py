@@ -11,8 +11,8 @@ from pytest_opprof.capture.recording import Recording
 from pytest_opprof.events.device import DeviceType, device_type
 from pytest_opprof.events.forest import CALLS, Children, EventForest, launching_op
 from pytest_opprof.events.kineto_event import KinetoEvent
+from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.events.recorded_event import RecordedEvent
-from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
 
 

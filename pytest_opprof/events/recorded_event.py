@@ -270,7 +270,7 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "id": lambda event: event.told("correlation_id") or event.forest.recording.first_id + event.index + 1,
     "input_dtypes": _given("dtypes"),
     "input_shapes": _shapes,
-    "is_async": lambda event: bool(event.forest.recording.flags[event.index] & FLAG_ASYNC),
+    "is_async": lambda event: bool(_column("flags")(event) & FLAG_ASYNC),
     "is_legacy": _always(value=False),
     "is_python_function": lambda event: event.kind in PYTHON_CALLS,
     "is_remote": _always(value=False),

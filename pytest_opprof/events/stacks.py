@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pytest_opprof.capture.window import OpenCall
-from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.kinds import BACKWARD_SCOPE, PYTHON_CALLS, EventKind
 
 # A row that was not looked up yet; -1 means none.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pytest_opprof.capture.call_sites import CalledFrom, CallSite, library_folders
 from pytest_opprof.capture.folders import start_folder
-from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
 from pytest_opprof.kinds import FLAG_CREDITED, PYTHON_CALLS, EventKind
 

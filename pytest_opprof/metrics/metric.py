@@ -136,7 +136,7 @@ class Metric:
     # The fingerprint's fields that it depends on besides those of its source.
     fields: frozenset[str] = frozenset()
     is_signed: bool = False  # whether a value may be below zero
-    column: str = ""  # for an op: the collector's column (``op_group_column``); empty if there is none
+    column: str = ""  # for an op: its column of `OpGroup.steps`, if that has another name
     # For a total: how it adds up rows or a column; None if it is measured itself (`Cycle.totals`).
     summed: RowSum | ColumnSum | None = None
 

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import sys
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -84,7 +85,68 @@ def _checked(key: str, value: str) -> str:
 _NEEDED_FOR_TIMELINE: Final = ("record_shapes", "profile_memory", "with_stack")
 
 
-class Cycle(Averaged):
+class Exported(Averaged):
+    """A profiler, which exports its last finished cycle, or such a cycle itself."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def events(self) -> EventList:
+        """The events, one by one."""
+
+    @abstractmethod
+    def _latest(self, call: str) -> Cycle:
+        """The cycle to export; `call` names what is exported, for an error if there is none."""
+
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """Write the memory of the last finished cycle over time, by category; see `analysis.memory_timeline`.
+
+        Args:
+            path: The file. Its ending chooses the format: ``.raw.json.gz``, ``.html``, ``.gz``, or else JSON.
+            device: Such as ``cpu`` or ``cuda:0`` (default: the profiled device, else the host).
+
+        Raises:
+            UsageError: No cycle has finished, or there is no such device.
+            ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
+            OSError: The file cannot be written.
+        """
+        from pytest_opprof.analysis.memory_timeline import export_memory_timeline  # noqa: PLC0415  # seldom asked for
+
+        cycle = self._latest("export_memory_timeline()")
+        used = cycle.recording.use_device
+        export_memory_timeline(cycle.memory_timeline(), path, device or (f"{used}:0" if used else "cpu"))
+
+    def export_stacks(
+        self,
+        path: str | os.PathLike[str],
+        metric: str = "self_cpu_time_total",
+        *,
+        compat: Compat | None = None,
+        stacks: StackKind = "python",
+    ) -> None:
+        """Write the stacks of `events` and their costs; see `EventList.export_stacks`.
+
+        Raises:
+            AssertionError: Stacks were not recorded. Torch raises the same.
+            ValueError: There is no such metric.
+            UsageError: No cycle has finished, there is no such kind of stacks, or torch does not write it.
+            OSError: The file cannot be written.
+        """
+        self._latest("export_stacks()").expect_stacks(stacks)
+        self.events().export_stacks(path, metric, compat=compat, stacks=stacks)
+
+    def export_speedscope(self, path: str | os.PathLike[str]) -> None:
+        """Write the last finished cycle as a speedscope file, atomically; see `traces.speedscope`.
+
+        Raises:
+            UsageError: No cycle has finished.
+            OSError: The file cannot be written.
+        """
+        cycle = self._latest("export_speedscope()")
+        export_speedscope(cycle.recording, path, name=cycle.trace_id)
+
+
+class Cycle(Exported):
     """The recording of a cycle, from its first active step to its last.
 
     Attributes:
@@ -120,6 +182,9 @@ class Cycle(Averaged):
         """The events as torch's ``profile.kineto_results`` offers them."""
         return KinetoResults(self.recording)
 
+    def _latest(self, _call: str) -> Cycle:
+        return self
+
     def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
         return self._events.averages(grouping, compat=compat)
 
@@ -129,48 +194,12 @@ class Cycle(Averaged):
         Raises:
             ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
         """
-        from pytest_opprof.analysis.memory_timeline import MemoryTimeline  # noqa: PLC0415  # seldom asked for
+        from pytest_opprof.analysis.memory_timeline import MemoryTimeline  # noqa: PLC0415  # as above
 
         missing = [f"{name}=True" for name in _NEEDED_FOR_TIMELINE if name not in self._settings]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
         return MemoryTimeline(self.recording, self._roles)
-
-    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
-        """Write the memory of tensors over time, by category; see `analysis.memory_timeline`.
-
-        Args:
-            path: The file. Its ending chooses the format: ``.raw.json.gz``, ``.html``, ``.gz``, or else JSON.
-            device: Such as ``cpu`` or ``cuda:0`` (default: the profiled device, else the host).
-
-        Raises:
-            ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
-            UsageError: There is no such device.
-            OSError: The file cannot be written.
-        """
-        from pytest_opprof.analysis.memory_timeline import export_memory_timeline  # noqa: PLC0415  # as above
-
-        used = self.recording.use_device
-        export_memory_timeline(self.memory_timeline(), path, device or (f"{used}:0" if used else "cpu"))
-
-    def export_stacks(
-        self,
-        path: str | os.PathLike[str],
-        metric: str = "self_cpu_time_total",
-        *,
-        compat: Compat | None = None,
-        stacks: StackKind = "python",
-    ) -> None:
-        """Write the stacks and their costs; see `EventList.export_stacks`.
-
-        Raises:
-            AssertionError: Stacks were not recorded. Torch raises the same.
-            ValueError: There is no such metric.
-            UsageError: There is no such kind of stacks, or torch does not write it.
-            OSError: The file cannot be written.
-        """
-        self.expect_stacks(stacks)
-        self._events.export_stacks(path, metric, compat=compat, stacks=stacks)
 
     def expect_stacks(self, stacks: StackKind) -> None:
         """Check that stacks of this kind were recorded.
@@ -182,14 +211,6 @@ class Cycle(Averaged):
         if not stack_sources(stacks, where="export_stacks()") <= set(self.recording.sources):
             given = "True" if stacks == "python" else repr(stacks)
             raise AssertionError(f"export_stacks() requires with_stack={given}")
-
-    def export_speedscope(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as a speedscope file, atomically; see `traces.speedscope`.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
-        export_speedscope(self.recording, path, name=self.trace_id)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a Chrome trace, atomically; compressed if the path ends in ``.gz``.

@@ -12,7 +12,6 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.sources import (
     DEFAULT_SOURCES,
     EVERY_OP,
-    StackKind,
     WithStack,
     parse_sampling,
     stack_sources,
@@ -21,7 +20,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
-from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
+from pytest_opprof.events.key_averages import Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.activities import (
     ProfilerActivity,
@@ -32,7 +31,7 @@ from pytest_opprof.profiler.activities import (
     toggled_here,
     warn_of_missing,
 )
-from pytest_opprof.profiler.cycle import Cycle
+from pytest_opprof.profiler.cycle import Cycle, Exported
 from pytest_opprof.profiler.experimental import read_config, settings_of
 from pytest_opprof.profiler.handlers import warn_of_python_export
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, WindowObserver, sources_of
@@ -40,7 +39,7 @@ from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, Wind
 _RANGES_ONLY: Final = frozenset({"ranges"})
 
 
-class KinetoProfile(Averaged):
+class KinetoProfile(Exported):
     """Record ops between `start` and `stop`, with the arguments of torch's ``_KinetoProfile``.
 
     Args:
@@ -266,44 +265,6 @@ class KinetoProfile(Averaged):
         """
         warn_of_python_export(asked=use_python_export)
         self._latest("export_chrome_trace()").export_chrome_trace(path)
-
-    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
-        """Write the memory of the last finished cycle over time; see `Cycle.export_memory_timeline`.
-
-        Raises:
-            UsageError: No cycle has finished, or there is no such device.
-            ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
-            OSError: The file cannot be written.
-        """
-        self._latest("export_memory_timeline()").export_memory_timeline(path, device)
-
-    def export_stacks(
-        self,
-        path: str | os.PathLike[str],
-        metric: str = "self_cpu_time_total",
-        *,
-        compat: Compat | None = None,
-        stacks: StackKind = "python",
-    ) -> None:
-        """Write the stacks of `events` and their costs; see `EventList.export_stacks`.
-
-        Raises:
-            AssertionError: Stacks were not recorded. Torch raises the same.
-            ValueError: There is no such metric.
-            UsageError: No cycle has finished, there is no such kind of stacks, or torch does not write it.
-            OSError: The file cannot be written.
-        """
-        self._latest("export_stacks()").expect_stacks(stacks)
-        self.events().export_stacks(path, metric, compat=compat, stacks=stacks)
-
-    def export_speedscope(self, path: str | os.PathLike[str]) -> None:
-        """Write the last finished cycle as a speedscope file; see `Cycle.export_speedscope`.
-
-        Raises:
-            UsageError: No cycle has finished.
-            OSError: The file cannot be written.
-        """
-        self._latest("export_speedscope()").export_speedscope(path)
 
     def add_metadata(self, key: str, value: str) -> None:
         """Add a string to the traces, at any time before they are exported."""

@@ -12,7 +12,7 @@ from pytest_opprof.wording import counted
 if TYPE_CHECKING:
     from pytest_opprof.analysis.collectives import Collective
     from pytest_opprof.analysis.device_time import DeviceTime
-    from pytest_opprof.events.recording_view import RecordingView
+    from pytest_opprof.events.kineto_recording import RecordingView
     from pytest_opprof.traces.difference import OpDifference, TraceDifference
     from pytest_opprof.traces.kineto import TraceFile
 

@@ -15,73 +15,59 @@ if TYPE_CHECKING:
     from pytest_opprof.results.rows import Cycle
     from pytest_opprof.results.run import CaptureStats
 
-# A metric's name, by the collector's name of the measure.
-_MEASURE_OF = {
-    name: name.replace("copied_bytes", "bytes") for name in device.OP_COUNTS if name != "host_copies"
-} | {
-    device.BUSY_TIME.name: "busy_ns",
-    device.DEVICE_TIME_TOTAL.name: device.DEVICE_TIME_TOTAL.name,
-    device.SELF_DEVICE_TIME_TOTAL.name: device.SELF_DEVICE_TIME_TOTAL.name,
+# By the name of a total: the column of the rows' metric that is part of it.
+_COLUMNS = {
+    whole.name: metric.column or metric.name
+    for metric, whole in (
+        *zip(device.OP_TIMES, device.TOTAL_TIMES, strict=True),
+        *zip(device.OP_COUNTS.values(), device.DEVICE_COUNTS, strict=True),
+    )
 }
-# The total that includes a row's metric, by their names.
-_WHOLE = {time.name: whole.name for time, whole in zip(device.OP_TIMES, device.TOTAL_TIMES, strict=True)} | {
-    name: metric.name for name, metric in device.TOTAL_OF_COUNT.items()
-}
+_TIMES = (device.DEVICE_TIME_TOTAL.column, device.SELF_DEVICE_TIME_TOTAL.column)
 
-Values = dict[str, list[int]]  # by metric, one number a step
+Sums = dict[str, list[int]]  # by column of `OpGroup.steps`, one number a step; without columns of zeros
 
 
-class DeviceSums:
-    """Device work of one row, or of a whole test, summed over the cycles of a schedule."""
-
-    def __init__(self, *, steps: int) -> None:
-        self._steps = steps
-        self._sums: Values = {}
-
-    def add(self, measured: Mapping[str, Sequence[int]], *, first_step: int = 0) -> None:
-        """Add one cycle, by measure; its first step is ``first_step`` of the test."""
-        for measure, values in measured.items():
-            if any(values):
-                sums = self._sums.setdefault(measure, [0] * self._steps)
-                for step, value in enumerate(values, start=first_step):
-                    sums[step] += value
-
-    def metrics(self) -> Values:
-        """By metric, one number for each step; metrics that are always 0 are left out."""
-        sums = self._sums
-        if not sums:
-            return {}  # like without devices
-        found = {name: sums.get(measure) for name, measure in _MEASURE_OF.items()}
-        copies = [
-            sums[name] for direction in device.HOST_DIRECTIONS if (name := f"copies_{direction}") in sums
-        ]
-        found["host_copies"] = [sum(values) for values in zip(*copies, strict=True)]
-        found[device.IDLE_FRACTION.name] = self._ratio("idle_ns", "span_ns", scale=EVERY_PPM)
-        found[device.QUEUE_DEPTH.name] = self._ratio("depth", "depths", scale=ONE_IN_THOUSANDTHS)
-        return {name: values for name, values in found.items() if values and any(values)}
-
-    def _ratio(self, part: str, whole: str, *, scale: int) -> list[int]:
-        wholes = self._sums.get(whole, [])
-        parts = self._sums.get(part, [0] * len(wholes))
-        return [a * scale // b if b else 0 for a, b in zip(parts, wholes, strict=True)]
+def add_cycle(sums: Sums, measured: Mapping[str, Sequence[int]], *, steps: int, first_step: int) -> None:
+    """Add the columns of a cycle to those of a test; the cycle's first step is ``first_step`` of the test."""
+    for column, values in measured.items():
+        if any(values):
+            here = sums.setdefault(column, [0] * steps)
+            for step, value in enumerate(values, start=first_step):
+                here[step] += value
 
 
-def device_totals(cycles: Iterable[Cycle], *, steps: int) -> Values:
+def with_derived(sums: Sums) -> Sums:
+    """With the metrics that are sums or ratios of the collector's measures."""
+    copies = [sums[name] for key in device.HOST_DIRECTIONS if (name := f"copies_{key}") in sums]
+    return sums | {
+        "host_copies": [sum(values) for values in zip(*copies, strict=True)],
+        device.IDLE_FRACTION.name: _ratio(sums, "idle_ns", "span_ns", scale=EVERY_PPM),
+        device.QUEUE_DEPTH.name: _ratio(sums, "depth", "depths", scale=ONE_IN_THOUSANDTHS),
+    }
+
+
+def _ratio(sums: Sums, part: str, whole: str, *, scale: int) -> list[int]:
+    wholes = sums.get(whole, [])
+    parts = sums.get(part, [0] * len(wholes))
+    return [a * scale // b if b else 0 for a, b in zip(parts, wholes, strict=True)]
+
+
+def device_totals(cycles: Iterable[Cycle], *, steps: int) -> dict[str, list[int]]:
     """All totals of a test, including zeros."""
-    sums = DeviceSums(steps=steps)
-    times = (device.DEVICE_TIME_TOTAL.name, device.SELF_DEVICE_TIME_TOTAL.name)
+    sums: Sums = {}
     first_step, unsized, undirected = 0, 0, 0
     for cycle in cycles:
         if cycle.device is not None:
-            sums.add(cycle.device.whole.steps, first_step=first_step)
+            add_cycle(sums, cycle.device.steps, steps=steps, first_step=first_step)
             unsized, undirected = unsized + cycle.device.unsized, undirected + cycle.device.undirected
         for group in cycle.groups:
             if group.kind.is_work:
-                own = group.steps["self_device_ns"]
-                sums.add(dict.fromkeys(times, own), first_step=first_step)
+                own = dict.fromkeys(_TIMES, group.steps["self_device_ns"])
+                add_cycle(sums, own, steps=steps, first_step=first_step)
         first_step += cycle.steps
-    metrics = sums.metrics()
-    found = {whole: metrics.get(name, [0] * steps) for name, whole in _WHOLE.items()}
+    sums = with_derived(sums)
+    found = {total: sums.get(column) or [0] * steps for total, column in _COLUMNS.items()}
     return {name: values for name, values in found.items() if not _unknown(name, unsized, undirected)}
 
 

@@ -30,16 +30,17 @@ _PARTS: Final = {
 def cycle_of(recording: Recording) -> Cycle:
     """A window of this process, with its steps, its memory and the lines that called ops."""
     called_from = recording.called_from()
+    groups, device = recording.groups_with_device_work()
     return Cycle(
         steps=len(recording.steps),
-        groups=recording.groups(),
+        groups=groups,
         tree=recording.call_tree(),
         memory=recording.memory_use()[0],
         device_memory=recording.memory_use(on_device=True)[0],
         places=places_of_sites(called_from) or places_of_ops(recording),
         callers=callers_of_places(called_from),
         parts={metric: places_of_sites(called_from, amount) for metric, amount in _PARTS.items()},
-        device=recording.device_use(),
+        device=device,
         totals=_compiled(recording.compilations),
         functions=_reasons(recording.compilations),
         tells_views=True,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT, ROW_METRICS
-from pytest_opprof.metrics.device import OP_TIMES
-from pytest_opprof.results.device import DeviceSums
+from pytest_opprof.metrics.device import OP_COUNTS
+from pytest_opprof.results.device import Sums, add_cycle, with_derived
 from pytest_opprof.results.names import MAX_NAME, STEP_NAME, bounded
 from pytest_opprof.results.run import OpRow
 from pytest_opprof.results.samples import Samples
@@ -16,7 +16,7 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_opprof.capture.op_groups import DeviceUse, DeviceWork, OpGroup
+    from pytest_opprof.capture.op_groups import DeviceUse, OpGroup
     from pytest_opprof.capture.window import CallNode, MemoryUse
     from pytest_opprof.events.user_frames import Place
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 MAX_LISTED_STEPS = 1_000
 _UNNAMED = "(unnamed)"
 
-_OF_COLUMNS = tuple(metric for metric in ROW_METRICS.values() if metric.column)
-_TIMES = frozenset(metric.name for metric in OP_TIMES)
+# Of device work: its row's kind already says what it is, so only its bytes are worth a number.
+_NOT_OF_WORK = frozenset(name for name in OP_COUNTS if not name.startswith("copied_bytes"))
 _RowKey = tuple[str, OpKind, bool]
 
 
@@ -34,23 +34,14 @@ class _Sums:
 
     def __init__(self, *, length: int) -> None:
         self.is_async = False
-        self.columns = {metric.name: [0] * length for metric in _OF_COLUMNS}
-        self.device = DeviceSums(steps=length)
+        self.length = length
+        self.columns: Sums = {COUNT.column: [0] * length}
         self.launched_by: str | None = None
 
-    def add(self, group: OpGroup, work: DeviceWork | None, *, first_step: int) -> None:
+    def add(self, group: OpGroup, *, first_step: int) -> None:
         self.is_async |= group.is_async
-        for metric in _OF_COLUMNS:
-            sums = self.columns[metric.name]
-            if group.background:
-                sums[0] += group.sums.get(metric.column, 0)
-            else:
-                for step, value in enumerate(group.steps.get(metric.column, ()), start=first_step):
-                    sums[step] += value
-        if work is not None and group.background:
-            self.device.add({measure: (value,) for measure, value in work.outside.items()})
-        elif work is not None:
-            self.device.add(work.steps, first_step=first_step)
+        told, first_step = (as_one_step(group.sums), 0) if group.background else (group.steps, first_step)
+        add_cycle(self.columns, told, steps=self.length, first_step=first_step)
 
     def row(self, key: _RowKey, *, steps: int, parents: Mapping[str, str]) -> OpRow:
         name, kind, background = key
@@ -67,12 +58,11 @@ class _Sums:
         )
 
     def _metrics(self, kind: OpKind) -> Iterator[tuple[str, list[int]]]:
-        """A row's metrics. Device work has bytes and times; its kind says whether it is a kernel."""
-        for name, values in self.columns.items():
-            if name == COUNT.name or any(values):
-                yield name, values
-        for name, values in self.device.metrics().items():
-            if not kind.is_on_device or name.startswith("copied_bytes") or name in _TIMES:
+        sums = with_derived(self.columns)
+        for name, metric in ROW_METRICS.items():
+            values = sums.get(metric.column or name, [])
+            is_told = any(values) and not (kind.is_on_device and name in _NOT_OF_WORK)
+            if is_told or name == COUNT.name:
                 yield name, values
 
 
@@ -81,7 +71,6 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) 
     sums: dict[_RowKey, _Sums] = {}
     first_step = 0
     for cycle in cycles:
-        works = cycle.device.rows if cycle.device is not None else {}
         for index, group in enumerate(cycle.groups):
             kind = group.kind.op_kind
             if kind is None:
@@ -93,10 +82,15 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) 
             key = (name_of(group.name), kind, group.background)
             if key not in sums:
                 sums[key] = _Sums(length=1 if group.background else steps)
-            sums[key].add(group, works.get(index), first_step=first_step)
+            sums[key].add(group, first_step=first_step)
             sums[key].launched_by = sums[key].launched_by or _launcher(cycle, index)
         first_step += cycle.steps
     return [row.row(key, steps=steps, parents=parents) for key, row in sums.items()]
+
+
+def as_one_step(sums: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Sums of what is in no step, as those of one step."""
+    return {column: (total,) for column, total in sums.items()}
 
 
 def _launcher(cycle: Cycle, index: int) -> str | None:

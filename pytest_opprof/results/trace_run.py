@@ -15,15 +15,12 @@ from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.names import bounded
 from pytest_opprof.results.recorded import capture_of
-from pytest_opprof.results.rows import Cycle
+from pytest_opprof.results.rows import Cycle, as_one_step
 from pytest_opprof.results.run import Environment, Run, TestResult
 from pytest_opprof.results.shards import RANK, WORLD_SIZE
 from pytest_opprof.units import NS_IN_S
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.traces.kineto import TraceFile
 
 # The default name, so that two traces are compared as one test.
@@ -40,14 +37,10 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
     if not len(recording):
         raise DocumentError(f"{trace.path}: no op in this trace can be read, so there is nothing to compare")
     steps, unread = len(recording.steps), recording.unread_events
-    groups: Sequence[OpGroup] = recording.groups()
-    device = recording.device_use()
+    groups, device = recording.groups_with_device_work()
     if not steps:
-        groups = [
-            replace(group, steps={column: (total,) for column, total in group.sums.items()})
-            for group in groups
-        ]
-        device = device.as_one_step() if device else None
+        groups = [replace(group, steps=as_one_step(group.sums)) for group in groups]
+        device = replace(device, steps=as_one_step(device.outside)) if device else None
     kinds = set(bytes(recording.kind))
     test = TestResult(
         node_id=test_name,

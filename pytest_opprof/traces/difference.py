@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_opprof.analysis.collectives import is_collective
-from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.events.kineto_recording import RecordingView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

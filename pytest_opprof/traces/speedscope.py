@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pytest_opprof.capture.trace_file import write_text
-from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.kinds import FLAG_ASYNC, FLAG_CREDITED
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"

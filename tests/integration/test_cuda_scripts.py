@@ -27,6 +27,7 @@ REPLAYER = """
     from support.cuda import fake_cuda
     from pytest_opprof import record_function
     from pytest_opprof.capture.collector import Collector
+    from pytest_opprof.capture.op_groups import MEASURES
     from pytest_opprof.kinds import EventKind
 
     cuda = fake_cuda.load(major=int(sys.argv[1]))
@@ -62,17 +63,17 @@ REPLAYER = """
             collector.step_end()
         return collector.stop()
 
-    def cells(name, work):
-        for measure, values in work.steps.items():
-            yield from ([name, step, measure, value] for step, value in enumerate(values))
-        yield from ([name, -1, measure, value] for measure, value in work.outside.items())
+    def cells(name, of_steps, outside):
+        for measure in MEASURES:
+            yield from ([name, step, measure, value] for step, value in enumerate(of_steps.get(measure, ())))
+            yield [name, -1, measure, outside.get(measure, 0)]
 
     def told(recording):
-        groups, use = recording.groups(), recording.device_use()
+        groups, use = recording.groups_with_device_work()
         ranges = {row: group for row, group in enumerate(groups) if group.kind is EventKind.RANGE}
-        sums = list(cells("", use.whole)) if use else []
+        sums = list(cells("", use.steps, use.outside)) if use else []
         for row, group in ranges.items():
-            sums += cells(group.name, use.rows[row]) if use and row in use.rows else []
+            sums += cells(group.name, group.steps, group.sums)
             inside = sum(group.steps["device_total_ns"])
             sums += [[group.name, step, "device_ns", ns] for step, ns in enumerate(group.steps["device_total_ns"])]
             sums.append([group.name, -1, "device_ns", group.device_total_ns - inside])
@@ -141,7 +142,7 @@ def sums_of(said: dict[str, Any]) -> dict[Cell, int]:
     return {cell: value for cell, value in sums.items() if value}
 
 
-COUNTED = frozenset(MEASURES[: MEASURES.index("busy_ns")]) | {"memory"}
+COUNTED = frozenset(MEASURES[: MEASURES.index("device_busy_time")]) | {"memory"}
 
 
 def check_sums(said: dict[str, Any], expected: Expected) -> None:

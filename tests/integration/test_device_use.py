@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from pytest_opprof import load_trace
 from pytest_opprof.analysis.evaluation import BasicEvaluation
-from pytest_opprof.capture.op_groups import DIRECTIONS, MEASURES, DeviceUse
+from pytest_opprof.capture.op_groups import DIRECTIONS, MEASURES, DeviceUse, OpGroup
 from pytest_opprof.kinds import EventKind
+from pytest_opprof.results.samples import Samples
+from pytest_opprof.results.trace_run import run_from_trace
 from pytest_opprof.traces.imported_recording import ImportedRecording
 
 CALLS = (
@@ -132,8 +134,8 @@ class PlainReading:
         for measure, amount in (
             ("copies", 1),
             (f"copies_{direction}", 1),
-            ("bytes", nbytes),
-            (f"bytes_{direction}", nbytes),
+            ("copied_bytes", nbytes),
+            (f"copied_bytes_{direction}", nbytes),
         ):
             found[measure][step] += amount
 
@@ -152,7 +154,7 @@ class PlainReading:
     def add_busy(self, work: list[int], found: Sums) -> None:
         for step in {self.step_of(row) for row in work}:
             here = [row for row in work if self.step_of(row) == step]
-            found["busy_ns"][step] = sum(
+            found["device_busy_time"][step] = sum(
                 1000 * len(self.covered(here, device)) for device in set(self.device.values())
             )
 
@@ -190,7 +192,7 @@ def by_step(sums: Sums, steps: int) -> tuple[dict[str, tuple[int, ...]], dict[st
     )
 
 
-def check_use(recording: ImportedRecording, use: DeviceUse) -> None:
+def check_use(recording: ImportedRecording, groups: list[OpGroup], use: DeviceUse) -> None:
     plain, steps = PlainReading(recording), len(recording.steps)
     ends = {step: s.end_ns - recording.trace_start_ns for step, s in enumerate(recording.steps)}
     spans = [(at, s.start_ns - recording.trace_start_ns, ends[at]) for at, s in enumerate(recording.steps)]
@@ -200,8 +202,8 @@ def check_use(recording: ImportedRecording, use: DeviceUse) -> None:
         if "Launch" in recording.name(row) and row in set(recording.launcher)
     ]
     whole = plain.sums(None) | plain.idle(spans or [(-1, 0, recording.trace_end_ns)]) | plain.depth(launches)
-    assert (use.whole.steps, use.whole.outside) == by_step(whole, steps)
-    for index, group in enumerate(recording.groups()):
+    assert (use.steps, use.outside) == by_step(whole, steps)
+    for group in groups:
         rows = {
             row
             for row in range(len(recording))
@@ -209,7 +211,9 @@ def check_use(recording: ImportedRecording, use: DeviceUse) -> None:
             or (group.name == "ProfilerStep*" and "#" in recording.name(row))
         }
         expected = plain.sums(rows)
-        if index not in use.rows:
+        of_steps = {name: values for name, values in group.steps.items() if name in MEASURES}
+        outside = {name: value for name, value in group.sums.items() if name in MEASURES}
+        if not of_steps and not outside:
             assert by_step(expected, steps) == ({}, {})
             continue
         ops = [row for row in sorted(rows) if plain.kinds[row] in OPS]
@@ -219,7 +223,7 @@ def check_use(recording: ImportedRecording, use: DeviceUse) -> None:
             for row, (step, start) in zip(ops, starts, strict=True)
         ]
         expected |= plain.idle(within) | plain.depth(starts)
-        assert (use.rows[index].steps, use.rows[index].outside) == by_step(expected, steps)
+        assert (of_steps, outside) == by_step(expected, steps)
 
 
 @pytest.fixture(scope="module")
@@ -231,21 +235,29 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_sums_match_a_plain_reading(file: Path, program: tuple[Any, ...]) -> None:
     file.write_text(json.dumps(list(events_of(program))), encoding="utf-8")
     recording = load_trace(file).recording
-    use = recording.device_use()
+    groups, use = recording.groups_with_device_work()
     calls, work = program[1], program[2]
     if use is None:
         assert not calls
         assert not work
         return
-    check_use(recording, use)
+    check_use(recording, groups, use)
     assert use.untimed == use.unsized == use.undirected == 0
     launching = {number for number, call in enumerate(calls) if "Launch" in call[0]}
     assert use.unmatched_launches == len(launching - {one[5] for one in work})
 
 
+def test_a_trace_without_steps_is_one_step(file: Path) -> None:
+    program = [("aten::add", 1, 0, 9)], [("cudaLaunchKernel", 1, 1, 1)], [("gemm", 0, 7, 3, 4, 0)], 0
+    file.write_text(json.dumps(list(events_of(program))), encoding="utf-8")
+    (test,) = run_from_trace(load_trace(file)).tests
+    kernels = {row.name: row.metrics.get("kernels") for row in test.ops}
+    assert test.totals["kernels.count"] == kernels["aten::add"] == Samples.of([1])
+
+
 def test_measures_are_named_in_their_order() -> None:
-    assert MEASURES.index("copies_htod") + len(DIRECTIONS) == MEASURES.index("bytes")
-    assert MEASURES.index("busy_ns") == len(MEASURES) - 5
+    assert MEASURES.index("copies_htod") + len(DIRECTIONS) == MEASURES.index("copied_bytes")
+    assert MEASURES.index("device_busy_time") == len(MEASURES) - 5
 
 
 @pytest.mark.parametrize(
@@ -267,7 +279,7 @@ def test_queue_depth_matches_basic_evaluation(traces: Path, name: str) -> None:
     points = zip(evaluation.cuda_events, evaluation.queue_depth_list, strict=True)
     launches = [point.queue_depth for event, point in points if "Launch" in event.name()]
     measured = {
-        measure: sum(use.whole.steps.get(measure, ())) + use.whole.outside.get(measure, 0)
+        measure: sum(use.steps.get(measure, ())) + use.outside.get(measure, 0)
         for measure in ("depth", "depths")
     }
     assert measured == {"depth": sum(launches), "depths": len(launches)}

@@ -9,7 +9,7 @@ PRINT = """
     from pytest_opprof.capture.environment import fingerprint
     from pytest_opprof.capture.gpus import gpus
     fields = {key: value for key, value in fingerprint().items() if key in ("gpu_arch", "gpu_model", "cuda")}
-    print(json.dumps({"fields": fields, "gpus": [[gpu.name, gpu.total_bytes, gpu.attributes] for gpu in gpus()]}))
+    print(json.dumps({"fields": fields, "gpus": [[gpu.name, gpu.architecture] for gpu in gpus()]}))
 """
 
 
@@ -19,8 +19,7 @@ def test_devices_are_known_once_cuda_was_started() -> None:
     assert fields["gpu_arch"] == "9.0"
     assert fields["gpu_model"] == "Fake GPU 0, Fake GPU 1"
     assert fields["cuda"]
-    assert [gpu[:2] for gpu in found] == [["Fake GPU 0", 80 << 30], ["Fake GPU 1", 80 << 30]]
-    assert (found[0][2]["numSms"], found[0][2]["maxThreadsPerBlock"]) == (132, 1024)
+    assert found == [["Fake GPU 0", "9.0"], ["Fake GPU 1", "9.0"]]
 
 
 @pytest.mark.parametrize(
@@ -32,9 +31,7 @@ def test_unstarted_cuda_is_not_started(start: str) -> None:
     assert answer_of(f"    {start}\n{PRINT}")["gpus"] == []
 
 
-@pytest.mark.parametrize(
-    "symbol", ["cuDeviceGetCount", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute"]
-)
+@pytest.mark.parametrize("symbol", ["cuDeviceGetCount", "cuDeviceGetName", "cuDeviceGetAttribute"])
 def test_failing_driver_leaves_devices_unknown(symbol: str) -> None:
     fail = f"    from support.cuda import fake_cuda\n    fake_cuda.load().driver.fake_cuda_fail({symbol.encode()!r}, 999)\n"
     said = answer_of(fail + PRINT)

@@ -5,8 +5,8 @@
 #include "core/fault.h"
 #include "core/names.h"
 #include "cuda/cupti_records.h"
+#include "sources/symbols.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,37 +14,6 @@ typedef struct op_cupti_kernel_name {
     const char *text;
     uint32_t id;
 } kernel_name;
-
-typedef char *(*demangler)(const char *mangled, char *buffer, size_t *length, int *status);
-
-/* From the C++ library that CUDA's users have loaded, or the system's; NULL: names stay mangled. */
-static demangler find_demangler(void) {
-    union {
-        void *address;
-        demangler function;
-    } found = {.address = dlsym(RTLD_DEFAULT, "__cxa_demangle")};
-    if (!found.address) {
-        void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
-        found.address = library ? dlsym(library, "__cxa_demangle") : NULL;
-    }
-    return found.function;
-}
-
-static uint32_t intern_kernel(const char *mangled) {
-    static demangler demangle;
-    static bool looked;
-    if (!looked) {
-        demangle = find_demangler();
-        looked = true;
-    }
-    int status = -1;
-    char *plain =
-        demangle && strncmp(mangled, "_Z", 2) == 0 ? demangle(mangled, NULL, NULL, &status) : NULL;
-    const char *name = plain && status == 0 ? plain : mangled;
-    uint32_t id = op_names_intern(name, strlen(name));
-    free(plain);
-    return id;
-}
 
 static uint64_t place_of(const op_cupti_names *n, const char *text) {
     uint64_t at = ((uintptr_t)text * 0x9e3779b97f4a7c15u) >> 32 & n->mask;
@@ -77,7 +46,7 @@ bool op_cupti_name_kernel(op_cupti_decoder *d, const char *mangled, uint32_t *id
         return false;
     kernel_name *name = &n->slots[place_of(n, mangled)];
     if (!name->text) {
-        *name = (kernel_name){.text = mangled, .id = intern_kernel(mangled)};
+        *name = (kernel_name){.text = mangled, .id = op_symbol_name(mangled)};
         n->count++;
     }
     *id = name->id;

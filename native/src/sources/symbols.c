@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -64,8 +65,6 @@ static bool is_the_same(const image *m, const ElfW(Ehdr) * header, const op_modu
 
 /* ---- its symbols -------------------------------------------------------------------------- */
 
-typedef char *demangler(const char *, char *, size_t *, int *);
-
 /* The first symbol that is not below the address. */
 static uint32_t lower_bound(const op_symbol *symbols, uint32_t count, uint64_t address) {
     uint32_t from = 0, to = count;
@@ -79,21 +78,23 @@ static uint32_t lower_bound(const op_symbol *symbols, uint32_t count, uint64_t a
     return from;
 }
 
-/* If the process has no C++ library, names stay mangled. */
-static demangler *find_demangler(void) {
+static char *(*demangle)(const char *mangled, char *buffer, size_t *length, int *status);
+
+static void find_demangler(void) {
     void *found = dlsym(RTLD_DEFAULT, "__cxa_demangle");
-    void *library = found ? NULL : dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+    void *library = found ? NULL : dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     if (library)
         found = dlsym(library, "__cxa_demangle");
-    demangler *demangle = NULL;
     memcpy(&demangle, &found, sizeof found);
-    return demangle;
 }
 
-static uint32_t name_of(const char *text, demangler *demangle) {
+uint32_t op_symbol_name(const char *mangled) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_demangler);
     int status = -1;
-    char *plain = demangle && text[0] == '_' ? demangle(text, NULL, NULL, &status) : NULL;
-    const char *name = plain && status == 0 ? plain : text;
+    char *plain =
+        demangle && strncmp(mangled, "_Z", 2) == 0 ? demangle(mangled, NULL, NULL, &status) : NULL;
+    const char *name = plain && status == 0 ? plain : mangled;
     uint32_t id = op_names_intern(name, strlen(name));
     free(plain);
     return id;
@@ -103,7 +104,6 @@ static uint32_t name_of(const char *text, demangler *demangle) {
 typedef struct search {
     op_symbol *symbols; /* by address */
     uint32_t count;
-    demangler *demangle;
     const image *file;
     const ElfW(Ehdr) * header;
     bool is_local;
@@ -122,7 +122,7 @@ static void name_within(const search *s, const ElfW(Sym) * function, const char 
         if (s->symbols[i].name)
             continue;
         if (!name)
-            name = name_of(text, s->demangle);
+            name = op_symbol_name(text);
         s->symbols[i].name = name;
     }
 }
@@ -166,7 +166,7 @@ void op_symbols_find(uint32_t path, const op_module *module, op_symbol *symbols,
     image m = map_file(op_names_text(path, &length));
     ElfW(Ehdr) header;
     if (m.base && read_header(&m, &header) && is_the_same(&m, &header, module)) {
-        search s = {symbols, count, find_demangler(), &m, &header, false};
+        search s = {symbols, count, &m, &header, false};
         search_tables(&s, SHT_DYNSYM);
         search_tables(&s, SHT_SYMTAB);
         s.is_local = true;

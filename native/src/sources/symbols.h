@@ -14,4 +14,7 @@ typedef struct op_symbol {
  * mapped one (another build id), they stay 0. */
 void op_symbols_find(uint32_t path, const op_module *module, op_symbol *symbols, uint32_t count);
 
+/* Id of a function's name. It stays mangled if neither the process nor the system has a C++ library. */
+uint32_t op_symbol_name(const char *mangled);
+
 #endif

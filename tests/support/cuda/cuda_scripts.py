@@ -78,7 +78,7 @@ class Expected:
     """The content of a script.
 
     Attributes:
-        sums: Per range and step: the measures of `DeviceWork`, and "device_ns".
+        sums: Per range and step: the collector's `MEASURES`, and "device_ns".
         adrift: The same for work without a call: part of the whole, in an unknown step.
         records: Records of calls, work and waits.
         nested: Calls among these that are inside other calls: both are one row.
@@ -208,7 +208,7 @@ def _amounts(work: Work, records: int) -> dict[str, int]:
         return {"memsets": records}
     direction = "ptop" if work.kind == "peer" else DIRECTIONS[work.copy_kind]
     copies = {"copies": 1, f"copies_{direction}": 1}
-    return copies | {"bytes": work.nbytes, f"bytes_{direction}": work.nbytes}
+    return copies | {"copied_bytes": work.nbytes, f"copied_bytes_{direction}": work.nbytes}
 
 
 # ---- strategies ----

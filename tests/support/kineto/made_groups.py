@@ -35,6 +35,7 @@ class Group:
     device_type: int = 0
     device_total_ns: int = 0
     self_device_ns: int = 0
+    kernels: int = 0
     steps: Mapping[str, tuple[int, ...]]
 
     @property
@@ -63,6 +64,7 @@ COLUMNS = (
     "flops",
     "device_total_ns",
     "self_device_ns",
+    "kernels",
 )
 EMPTY = TestResult(node_id="tests/test_a.py::test_x", sources=("ranges", "ops"))
 

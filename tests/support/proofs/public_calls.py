@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest_opprof
 from pytest_opprof import autograd, itt
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.events.key_averages import KeyAverages
-from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.plugin.fixtures import Opprof
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.traces.kineto import TraceFile
@@ -77,6 +77,6 @@ def _methods_of(name: str, one: type) -> Iterator[tuple[str, Callable[..., Any]]
     for method, call in inspect.getmembers(one, _is_method):
         is_ours = (getattr(call, "__module__", None) or "").startswith("pytest_opprof")
         # the interface between events and recording is private
-        is_asked = name == "KinetoRecording" and hasattr(RecordingView, method)
+        is_asked = name == "KinetoRecording" and hasattr(Recording, method)
         if is_ours and not is_asked and not method.startswith("_"):
             yield f"{name}.{method}", call

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from pytest_opprof.events.event_list import EventList
 NAMES = ("aten::add", "aten::mul", "forward")
 
 
-def nested() -> HandMadeRecording:
+def nested() -> Any:
     """A step with two ops inside, one of which calls another, and one op on a second thread."""
     return HandMadeRecording(
         [

@@ -25,15 +25,8 @@ def native() -> Recording:
     return window.recording
 
 
-def hand_made() -> HandMadeRecording:
-    return HandMadeRecording(
-        [Span(name="a", start_ns=0, end_ns=9_000), Span(name="b", start_ns=1_000, end_ns=2_000, scope=7)]
-    )
-
-
 RECORDINGS = {
     "native": native,
-    "by hand": hand_made,
     "kineto": lambda: KinetoRecording(ForestMaker(7).result()),
 }
 
@@ -82,13 +75,16 @@ def test_several_recordings_are_distinguished() -> None:
 
 
 def test_empty_recording_is_an_empty_frame() -> None:
-    events = EventList([HandMadeRecording([])])
+    with Window() as window:
+        pass
+    events = EventList([window.recording])
     assert (events.to_arrow().num_rows, len(events.to_pandas())) == (0, 0)
     assert (EventList([]).to_arrow().num_rows, len(EventList([]).to_pandas())) == (0, 0)
 
 
 def test_averages_and_single_events_are_rows() -> None:
-    rows = EventList([hand_made()]).key_averages(group_by_input_shapes=True)
+    spans = Span(name="a", start_ns=0, end_ns=9_000), Span(name="b", start_ns=1_000, end_ns=2_000, scope=7)
+    rows = EventList([HandMadeRecording([*spans])]).key_averages(group_by_input_shapes=True)
     frame = rows.to_pandas().set_index("key")
     assert frame.loc["a", "self_cpu_time_total_ns"] == 8_000
     assert rows.to_arrow()["count"].to_pylist() == [1, 1]
@@ -100,7 +96,7 @@ def test_averages_and_single_events_are_rows() -> None:
 @pytest.mark.parametrize(("library", "call"), [("pyarrow", "to_arrow"), ("pandas", "to_pandas")])
 def test_absent_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch, library: str, call: str) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    for events in (EventList([hand_made()]), EventList([]), EventList([hand_made()]).key_averages()):
+    for events in (EventList([native()]), EventList([]), EventList([native()]).key_averages()):
         with pytest.raises(
             UsageError, match=f"{call}.. needs {library}: pip install 'pytest-opprof.frames.'"
         ):
