@@ -135,6 +135,26 @@ def test_fused_attention_costs_its_two_products(torch: Any) -> None:
     assert rows["aten::_scaled_dot_product_flash_attention_for_cpu_backward"] == forward * 5 // 2
 
 
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("addmm", [(2, 4), (2, 3), (3, 4)]),
+        ("baddbmm", [(5, 2, 4), (5, 2, 3), (5, 3, 4)]),
+        ("addbmm", [(2, 4), (5, 2, 3), (5, 3, 4)]),
+        ("addmv", [(2,), (2, 3), (3,)]),
+    ],
+)
+def test_in_place_products_cost_as_much(torch: Any, name: str, sizes: list[tuple[int, ...]]) -> None:
+    tensors = [torch.ones(size) for size in sizes]
+
+    def work() -> None:
+        for form in (name, f"{name}_"):
+            getattr(torch.Tensor, form)(*tensors)
+
+    rows = {row.key: row.flops for row in recorded(work).key_averages()}
+    assert rows[f"aten::{name}_"] == rows[f"aten::{name}"] != 0
+
+
 def test_grouped_convolutions_cost_their_share(torch: Any) -> None:
     """For the weight's gradient, torch's counter takes all channels; each group only uses its own."""
     whole, halves = (
