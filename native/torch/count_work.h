@@ -9,6 +9,8 @@
 #include <ATen/record_function.h>
 
 #include "core/record.h"
+#include "thread_table.h"
+#include "torch_api.h"
 
 #include <algorithm>
 #include <cstring>
@@ -34,10 +36,37 @@ inline int64_t bytes_of(const at::Tensor &x) {
     return bytes;
 }
 
+// Torch copies the schema, which takes longer than to record an op.
+__attribute__((noinline)) uint8_t count_outs(const at::RecordFunction &fn) {
+    size_t outs = 0;
+    if (auto schema = fn.operator_schema()) {
+        for (const c10::Argument &x : schema->arguments())
+            outs += x.kwarg_only() && x.alias_info() != nullptr && x.alias_info()->isWrite();
+    }
+    return static_cast<uint8_t>(std::min(outs, fn.inputs().size()));
+}
+
+// How many of its last inputs an op only writes to: those of `out=`. An overload without a name has none.
+// Each overload's name lies at an address of its own.
+inline size_t outs_of(const at::RecordFunction &fn, KnownName *known) {
+    auto inputs = fn.inputs();
+    if (inputs.empty() || !inputs.back().isTensor() || known == nullptr)
+        return 0;
+    const char *overload = overload_of(fn);
+    if (*overload == '\0')
+        return 0;
+    if (__builtin_expect(known->overload != overload, 0)) {
+        known->outs = count_outs(fn);
+        known->overload = overload;
+    }
+    return known->outs;
+}
+
 // Whether a list is one of tensors torch tells from its type, which takes a call.
-inline int64_t bytes_given(const at::RecordFunction &fn) {
+inline int64_t bytes_given(const at::RecordFunction &fn, KnownName *known) {
     int64_t bytes = 0;
-    for (const c10::IValue &input : fn.inputs()) {
+    auto inputs = fn.inputs();
+    for (const c10::IValue &input : inputs.slice(0, inputs.size() - outs_of(fn, known))) {
         if (input.isTensor()) {
             bytes += bytes_of(input.toTensor());
         } else if (input.isList() && input.isTensorList()) {

@@ -69,6 +69,20 @@ def test_tensors_in_a_list_count(collector: Collector) -> None:
     assert rows(recorded(collector, lambda: torch.cat([x, x, x])))["aten::cat"].steps["bytes"] == (120,)
 
 
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("mm", [(8, 4), (4, 2)]), ("addmm", [(8, 2), (8, 4), (4, 2)]), ("mul", [(5,), (5,)]), ("sort", [(9,)])],
+)
+def test_out_tensors_are_not_read(collector: Collector, name: str, sizes: list[Any]) -> None:
+    op, given = getattr(torch, name), [torch.ones(size) for size in sizes]
+
+    def work() -> None:
+        op(*given, out=op(*given))
+
+    group = rows(recorded(collector, work))[f"aten::{name}"]
+    assert (group.count, group.steps["bytes"]) == (2, (2 * FLOAT * sum(x.numel() for x in given),))
+
+
 def test_nodes_match_the_autograd_graph(collector: Collector) -> None:
     layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
 
