@@ -47,13 +47,21 @@ def convolve(torch: Any, rank: int, *, transposed: bool = False, **arguments: An
     return lambda: layer(image).sum().backward()
 
 
-def attend(torch: Any, backend: str, *, width: int = 16) -> Callable[[], object]:
-    sizes = [(2, 4, 8, width), (2, 4, 12, width), (2, 4, 12, width)]
+def attend(
+    torch: Any,
+    backend: str,
+    *,
+    one: tuple[int, int] = (2, 4),  # the batch and heads of the query
+    other: tuple[int, int] = (2, 4),
+    **arguments: Any,
+) -> Callable[[], object]:
+    sizes = [(*one, 8, 16), (*other, 12, 16), (*other, 12, 16)]
     query, key, value = (torch.randn(size, requires_grad=True) for size in sizes)
 
     def work() -> None:
         with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend, backend)):
-            torch.nn.functional.scaled_dot_product_attention(query, key, value).sum().backward()
+            made = torch.nn.functional.scaled_dot_product_attention(query, key, value, **arguments)
+            made.sum().backward()
 
     return work
 
@@ -75,6 +83,10 @@ PROGRAMS: dict[str, Callable[[Any], Callable[[], object]]] = {
     "transposed 2d": lambda t: convolve(t, 2, transposed=True, padding=1),
     "transposed 3d": lambda t: convolve(t, 3, transposed=True),
     "attention by products": lambda t: attend(t, "MATH"),
+    "attention of one query": lambda t: attend(t, "MATH", one=(1, 4)),
+    "attention of one head": lambda t: attend(t, "MATH", one=(2, 1)),
+    "attention to one head": lambda t: attend(t, "MATH", other=(2, 1)),
+    "attention of groups": lambda t: attend(t, "MATH", other=(2, 2), enable_gqa=True),
 }
 
 

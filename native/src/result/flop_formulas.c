@@ -89,6 +89,8 @@ static void times_elements(int64_t *product, shape s) {
         times(product, size_at(s, i));
 }
 
+static int64_t broadcast(int64_t size, int64_t other) { return size == 1 ? other : size; }
+
 /* 2·n·k·m for a product of matrices, or of two batches of them: torch's mm_flop, bmm_flop. */
 static int64_t of_matrices(const formula *f, const given *g) {
     shape a = shape_of(g, f->at[0]), b = shape_of(g, f->at[1]);
@@ -112,7 +114,7 @@ static int64_t of_product(const formula *f, const given *g) {
     for (uint32_t place = 3; place <= a.rank || place <= b.rank; place++) {
         int64_t of_a = place <= a.rank ? size_from_end(a, place) : 1;
         int64_t of_b = place <= b.rank ? size_from_end(b, place) : 1;
-        times(&flops, of_a == 1 ? of_b : of_a);
+        times(&flops, broadcast(of_a, of_b));
     }
     return flops;
 }
@@ -198,15 +200,22 @@ static int64_t attention(const formula *f, const given *g, bool is_backward) {
     if (query.rank != 4 || key.rank != 4 || value.rank != 4)
         return UNKNOWN;
     uint32_t length = f->at[LENGTHS_FIRST] ? 1 : 2;
-    int64_t flops = 2, width = size_at(query, 3), of_values = size_at(value, 3);
-    times(&flops, size_at(query, 0));
-    times(&flops, size_at(query, 3 - length));
-    times(&flops, size_at(query, length));
-    times(&flops, size_at(key, length));
-    if (!is_plain(width) || !is_plain(of_values))
+    const uint32_t outer[] = {0, 3 - length}; /* the batch and the heads */
+    int64_t scores = is_backward ? 6 : 2, values = is_backward ? 4 : 2;
+    for (uint32_t i = 0; i < 2; i++) { /* they broadcast, or a head of the key has several queries */
+        int64_t both = broadcast(size_at(query, outer[i]), size_at(key, outer[i]));
+        times(&scores, both);
+        times(&values, broadcast(both, size_at(value, outer[i])));
+    }
+    int64_t pairs = size_at(query, length);
+    times(&pairs, size_at(key, length));
+    times(&scores, pairs);
+    times(&scores, size_at(query, 3));
+    times(&values, pairs);
+    times(&values, size_at(value, 3));
+    if (scores < 0 || values < 0 || __builtin_add_overflow(scores, values, &scores))
         return UNKNOWN;
-    times(&flops, is_backward ? 3 * width + 2 * of_values : width + of_values);
-    return flops;
+    return scores;
 }
 
 /* Scores, and their product with the values: torch's sdpa_flop_count. */
