@@ -126,16 +126,34 @@ def test_flops_do_not_need_recorded_inputs(
     assert sum(group.counted_flops for group in recording.groups()) == whole > 0
 
 
-def test_vmap_counts_the_whole_batch(torch: Any, collector: Collector) -> None:
-    """The mapped op sees one element; the op inside has the whole batch."""
-    one, many = torch.ones(8, 5), torch.ones(4, 3, 8)
+def of_two(torch: Any) -> Callable[[], object]:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    pair = TwoTensor(torch.ones(6, 8), torch.ones(6, 8))
+    return lambda: pair @ torch.ones(8, 5)
+
+
+@pytest.mark.parametrize(
+    ("program", "flops"),
+    [
+        (lambda t: lambda: t.vmap(lambda x: x @ t.ones(8, 5))(t.ones(4, 3, 8)), 2 * 4 * 3 * 8 * 5),
+        (of_two, 2 * 2 * 6 * 8 * 5),
+    ],
+    ids=["vmap", "subclass"],
+)
+def test_ops_inside_have_the_flops_of_many(
+    torch: Any, collector: Collector, program: Callable[[Any], Callable[[], object]], flops: int
+) -> None:
+    """The outer op sees one of the elements, or of the tensors; the ops inside have them all."""
+    work = program(torch)
     collector.open(sources=frozenset({"ranges", "ops", WORK}))
     collector.start()
     collector.step_begin(0)
-    torch.vmap(lambda x: x @ one)(many)
+    work()
     collector.step_end()
     recording = collector.stop()
-    assert sum(group.counted_flops for group in recording.groups()) == 2 * 4 * 3 * 8 * 5
+    assert sum(group.counted_flops for group in recording.groups()) == flops
+    assert recorded(work).key_averages().total_average().counted_flops == flops
 
 
 def test_fused_attention_costs_its_two_products(torch: Any) -> None:

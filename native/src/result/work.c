@@ -20,7 +20,8 @@ bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint3
         return false;
     memcpy(&r->work[row].bytes, token + 1, sizeof r->work[row].bytes);
     r->work[row].nodes = *token >> 8;
-    r->work[row].flops = op_inputs_flops(block, limit);
+    int64_t flops = op_inputs_flops(block, limit);
+    r->work[row].flops = flops > 0 ? flops : 0;
     return true;
 }
 
