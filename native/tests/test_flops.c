@@ -1,4 +1,5 @@
 #include "made.h"
+#include "result/group.h"
 
 static made m;
 
@@ -77,6 +78,26 @@ static void rows_and_steps_have_the_sums(void) {
     op_result_free(r);
 }
 
+/* A total is judged by the rows of a step, which must not have more FLOPs than ran. */
+static void an_op_inside_its_name_counts_once(void) {
+    memset(&m, 0, sizeof m);
+    add_step(&m, 0, 50, 900, 0);
+    add_event(&m.threads[0], "add", 0, 100, 500);
+    add_event(&m.threads[0], "relu", 1, 200, 400);
+    add_event(&m.threads[0], "add", 2, 210, 300);
+    op_result *r = build(&m);
+    count(r, (int64_t[NAMES]){-1, -1, 100, -1});
+    const op_group *rows;
+    const int64_t *samples;
+    uint64_t n;
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &rows, &n, &samples));
+    CHECK_EQ(n, 2);
+    CHECK_EQ(rows[0].flops, 200); /* those of its events */
+    CHECK_EQ(samples[OP_STEP_flops * n], 100);
+    CHECK_EQ(samples[OP_STEP_counted_flops * n], 100);
+    op_result_free(r);
+}
+
 static void counting_again_leaves_the_array_in_place(void) {
     op_result *r = layer_and_sum();
     count(r, (int64_t[NAMES]){110, 100, 7, 3});
@@ -102,6 +123,7 @@ int main(void) {
     RUN(flops_of_what_is_inside_add_up);
     RUN(a_formula_stands_for_what_is_inside);
     RUN(rows_and_steps_have_the_sums);
+    RUN(an_op_inside_its_name_counts_once);
     RUN(counting_again_leaves_the_array_in_place);
     RUN(rows_of_another_kind_are_refused);
     return 0;

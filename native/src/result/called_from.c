@@ -152,7 +152,8 @@ bool op_calling_add(op_calling *c, const op_result *r, uint64_t row) {
     if (r->work) {
         called->bytes += r->work[row].bytes;
         called->nodes += r->work[row].nodes;
-        called->flops += r->work[row].flops;
+        if (r->work[row].flops && !op_is_recursive(r, row))
+            called->flops += r->work[row].flops;
     }
     called->retained += op_memory_retained(r, row);
     return true;
