@@ -247,6 +247,26 @@ static void what_a_step_leaves_is_its_ops(void) {
     op_result_free(r);
 }
 
+/* As `linear` of a nested tensor, which runs `linear` on a plain one. */
+static void what_an_op_leaves_in_one_of_its_name_counts_once(void) {
+    start_over();
+    add_step(&m, 0, 50, 450, 0);
+    made_thread *t = &m.threads[0];
+    add_event(t, "linear", 0, 100, 400);
+    add_event(t, "PythonSubclass", 1, 110, 300);
+    add_event(t, "linear", 2, 120, 200);
+    add_memory(t, 3, 130, 1, 100);
+    op_result *r = build(&m);
+    const op_group *rows;
+    const int64_t *samples;
+    uint64_t count;
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &rows, &count, &samples));
+    CHECK_EQ(rows[0].name, name_id("linear"));
+    CHECK_EQ(rows[0].retained, 100);
+    CHECK_EQ(rows[1].retained, 100);
+    op_result_free(r);
+}
+
 /* free() only has an address: the size is that of the last allocation there, on any thread. */
 static void frees_find_their_bytes(void) {
     start_over();
@@ -294,6 +314,7 @@ int main(void) {
     RUN(steps_know_their_peak);
     RUN(a_thread_from_before_the_step_gives_back);
     RUN(what_a_step_leaves_is_its_ops);
+    RUN(what_an_op_leaves_in_one_of_its_name_counts_once);
     RUN(frees_find_their_bytes);
     return 0;
 }

@@ -207,10 +207,8 @@ int op_memory_retain(op_result *r, uint64_t room) {
 }
 
 int64_t op_memory_retained(const op_result *r, uint64_t row) {
-    if (!r->work)
-        return 0;
-    int32_t parent = r->columns.parent[row];
-    return parent >= 0 && r->columns.name[parent] == r->columns.name[row] ? 0 : r->work[row].retained;
+    bool has = r->work && r->work[row].retained && !op_is_recursive(r, row);
+    return has ? r->work[row].retained : 0;
 }
 
 /* ---- per event -------------------------------------------------------------------------- */
