@@ -98,6 +98,26 @@ static void an_op_inside_its_name_counts_once(void) {
     op_result_free(r);
 }
 
+static void a_line_has_its_part(void) {
+    memset(&m, 0, sizeof m);
+    m.sites = 3;
+    add_step(&m, 0, 50, 900, 0);
+    made_thread *t = &m.threads[0];
+    op_event *relu = add_event(t, "relu", 0, 100, 500);
+    relu->line = 2;
+    const uint32_t words[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 5), 0, 0, OP_INPUT_WORK, 64, 0};
+    add_block(t, relu, words, 6);
+    op_result *r = build(&m);
+    uint64_t n;
+    CHECK_EQ(op_result_called_from(r, &n)->flops, 0);
+    CHECK_EQ(n, 1);
+    for (int i = 0; i < 2; i++) {
+        count(r, (int64_t[NAMES]){-1, -1, -1, 1000});
+        CHECK_EQ(op_result_called_from(r, &n)->flops, 1000);
+    }
+    op_result_free(r);
+}
+
 static void counting_again_leaves_the_array_in_place(void) {
     op_result *r = layer_and_sum();
     count(r, (int64_t[NAMES]){110, 100, 7, 3});
@@ -124,6 +144,7 @@ int main(void) {
     RUN(a_formula_stands_for_what_is_inside);
     RUN(rows_and_steps_have_the_sums);
     RUN(an_op_inside_its_name_counts_once);
+    RUN(a_line_has_its_part);
     RUN(counting_again_leaves_the_array_in_place);
     RUN(rows_of_another_kind_are_refused);
     return 0;

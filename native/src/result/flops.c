@@ -66,6 +66,15 @@ static bool is_told_inside(const op_result *r, uint64_t row) {
     return args && op_inputs_flops(r->args + args - 1, r->args + r->arg_words) < 0;
 }
 
+/* Lines were summed up before there were users' formulas. */
+static void sum_by_line(op_result *r) {
+    for (uint64_t i = 0; i < r->called_from_count; i++)
+        r->called_from[i].flops = 0;
+    for (uint64_t row = 0; r->work && row < r->columns.count; row++)
+        if (r->work[row].called_from && r->flops[row] && !op_is_recursive(r, row))
+            r->called_from[r->work[row].called_from - 1].flops += r->flops[row];
+}
+
 int op_result_count_flops(op_result *r, const int64_t *told, uint64_t count) {
     uint64_t n = r->columns.count;
     if (!r->input_group || count != r->input_group_count)
@@ -84,7 +93,10 @@ int op_result_count_flops(op_result *r, const int64_t *told, uint64_t count) {
         flops = NULL;
     }
     free(per_group);
-    return op_flops_keep(r, flops);
+    int rc = op_flops_keep(r, flops);
+    if (rc == OP_OK)
+        sum_by_line(r);
+    return rc;
 }
 
 const int64_t *op_result_flops(const op_result *r) { return r->flops; }

@@ -28,6 +28,7 @@ typedef struct op_work {
     int64_t flops, inner_flops;       /* by formula */
     int64_t retained, inner_retained; /* bytes allocated in it and in use at the end of its step */
     uint32_t nodes, inner_nodes;      /* added to autograd's graph */
+    uint32_t called_from;             /* 1 + its row of the result's `called_from`; 0: none */
 } op_work;
 
 struct op_result {
