@@ -1,4 +1,5 @@
 #include "made.h"
+#include "result/flop_formulas.h"
 #include "result/group.h"
 
 static made m;
@@ -139,6 +140,78 @@ static void rows_of_another_kind_are_refused(void) {
     op_result_free(r);
 }
 
+/* ---- formulas of ops that a test on a CPU does not run --------------------------------------- */
+
+enum { MOST_WORDS = 128 };
+
+/* Arguments of an op: tensors, lists of integers, and whatever has neither. */
+typedef struct arguments {
+    uint32_t words[MOST_WORDS];
+    uint32_t count;
+} arguments;
+
+#define TENSOR(a, ...) put_tensor(a, (uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / 4)
+
+static void put_tensor(arguments *a, const uint32_t *sizes, uint32_t rank) {
+    CHECK(a->count + 1 + 2 * rank <= MOST_WORDS);
+    a->words[a->count++] = OP_INPUT_TENSOR | rank << 16;
+    memcpy(a->words + a->count, sizes, rank * sizeof *sizes);
+    a->count += 2 * rank;
+}
+
+static void put(arguments *a, uint32_t token, uint32_t times) {
+    for (uint32_t i = 0; i < times; i++)
+        a->words[a->count++] = token;
+}
+
+static int64_t flops_of(const char *op, const arguments *a) {
+    uint8_t formula = op_flop_formula(op);
+    CHECK(formula != 0);
+    return op_flops_of(formula, (op_inputs){a->words, a->words + a->count});
+}
+
+static void the_weight_comes_after_what_is_added(void) {
+    arguments unary = {0}, binary = {0};
+    TENSOR(&unary, 32, 16);
+    TENSOR(&unary, 64, 16);
+    put(&unary, OP_INPUT_NONE, 1);
+    put(&unary, OP_INPUT_OTHER, 3);
+    TENSOR(&binary, 32, 16);
+    TENSOR(&binary, 32, 64);
+    TENSOR(&binary, 64, 16);
+    TENSOR(&binary, 64);
+    put(&binary, OP_INPUT_OTHER, 1);
+    CHECK_EQ(flops_of("mkldnn::_linear_pointwise", &unary), 2 * 32 * 64 * 16);
+    CHECK_EQ(flops_of("mkldnn::_linear_pointwise", &binary), 2 * 32 * 64 * 16);
+}
+
+static void put_convolution(arguments *a, uint32_t others) {
+    TENSOR(a, 4, 3, 3, 3);
+    put(a, OP_INPUT_NONE, 1);
+    for (int64_t number = 0; number < 4; number++) { /* padding, stride, dilation, groups */
+        put(a, number < 3 ? OP_INPUT_INT_LIST | 1u << 16 : OP_INPUT_INT, 1);
+        a->words[a->count++] = number > 0;
+        a->words[a->count++] = 0;
+    }
+    put(a, OP_INPUT_OTHER, others);
+}
+
+static void so_it_does_in_a_convolution(void) {
+    const int64_t flops = 2 * 2 * 4 * 3 * 3 * 3 * 8 * 8;
+    arguments unary = {0}, binary = {0}, in_place = {0};
+    TENSOR(&unary, 2, 3, 10, 10);
+    put_convolution(&unary, 3);
+    TENSOR(&binary, 2, 3, 10, 10);
+    TENSOR(&binary, 2, 4, 8, 8);
+    put_convolution(&binary, 5);
+    TENSOR(&in_place, 2, 4, 8, 8);
+    TENSOR(&in_place, 2, 3, 10, 10);
+    put_convolution(&in_place, 5);
+    CHECK_EQ(flops_of("mkldnn::_convolution_pointwise", &unary), flops);
+    CHECK_EQ(flops_of("mkldnn::_convolution_pointwise", &binary), flops);
+    CHECK_EQ(flops_of("mkldnn::_convolution_pointwise_", &in_place), flops);
+}
+
 int main(void) {
     RUN(flops_of_what_is_inside_add_up);
     RUN(a_formula_stands_for_what_is_inside);
@@ -147,5 +220,7 @@ int main(void) {
     RUN(a_line_has_its_part);
     RUN(counting_again_leaves_the_array_in_place);
     RUN(rows_of_another_kind_are_refused);
+    RUN(the_weight_comes_after_what_is_added);
+    RUN(so_it_does_in_a_convolution);
     return 0;
 }

@@ -131,6 +131,21 @@ static int64_t of_linear(const formula *f, const given *g) {
     return flops;
 }
 
+/* oneDNN's overloads `binary` have another tensor before the weight, to which the product is added. */
+static given without_other(const given *g, uint32_t binary_count) {
+    given rest = *g;
+    if (g->count == binary_count) {
+        rest.count--;
+        memmove(rest.at + 1, rest.at + 2, (rest.count - 1) * sizeof *rest.at);
+    }
+    return rest;
+}
+
+static int64_t of_pointwise_linear(const formula *f, const given *g) {
+    given rest = without_other(g, 5);
+    return of_linear(f, &rest);
+}
+
 /* One for each element of the first input. */
 static int64_t of_elements(const formula *f, const given *g) {
     shape data = shape_of(g, f->at[0]);
@@ -176,6 +191,14 @@ static int64_t convolution(const formula *f, const given *g, int first) {
 }
 
 static int64_t of_convolution(const formula *f, const given *g) { return convolution(f, g, 0); }
+
+static int64_t of_pointwise_convolution(const formula *f, const given *g) {
+    given rest = without_other(g, 13);
+    return convolution(f, &rest, 0);
+}
+
+/* The first argument is what the product is added to. */
+static int64_t of_convolution_in_place(const formula *f, const given *g) { return convolution(f, g, 1); }
 
 /* Gradients of the input and of the weight each cost as much as the forward: torch's
  * conv_backward_flop. The output's gradient is the first argument; the last says which gradients are
@@ -249,7 +272,7 @@ static const formula formulas[] = {
     {"aten::vdot", of_product, {0, 1}},
     {"aten::linear", of_linear, {0, 1}},
     {"aten::mkldnn_linear", of_linear, {0, 1}},
-    {"mkldnn::_linear_pointwise", of_linear, {0, 1}},
+    {"mkldnn::_linear_pointwise", of_pointwise_linear, {0, 1}},
     {"aten::conv1d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
     {"aten::conv2d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
     {"aten::conv3d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
@@ -260,7 +283,9 @@ static const formula formulas[] = {
     {"aten::_convolution", CONVOLUTION(3, 4, 5, 8, 6)},
     {"aten::convolution_overrideable", CONVOLUTION(3, 4, 5, 8, 6)},
     {"aten::mkldnn_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
-    {"mkldnn::_convolution_pointwise", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {"mkldnn::_convolution_pointwise", of_pointwise_convolution, {4, 3, 5, 6, NOWHERE}},
+    {"mkldnn::_convolution_pointwise_", of_convolution_in_place, {4, 3, 5, 6, NOWHERE}},
+    {"mkldnn::_convolution_transpose_pointwise", CONVOLUTION(5, 3, 6, 7, ALWAYS)},
     {"aten::cudnn_convolution", CONVOLUTION(3, 2, 4, 5, NOWHERE)},
     {"aten::cudnn_convolution_transpose", CONVOLUTION(4, 2, 5, 6, ALWAYS)},
     {"aten::miopen_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
