@@ -212,6 +212,29 @@ static void so_it_does_in_a_convolution(void) {
     CHECK_EQ(flops_of("mkldnn::_convolution_pointwise_", &in_place), flops);
 }
 
+static void packed_sequences_have_unknown_lengths(void) {
+    for (int is_packed = 0; is_packed < 2; is_packed++) {
+        arguments forward = {0}, backward = {0};
+        TENSOR(&backward, 1, 10, 4, 8);
+        for (int i = 0; i < 3; i++) {
+            TENSOR(&forward, 1, 10, 4, 8);
+            TENSOR(&backward, 1, 10, 4, 8);
+        }
+        put(&forward, OP_INPUT_NONE, 1);
+        put(&backward, OP_INPUT_NONE, 2);
+        if (is_packed) {
+            TENSOR(&forward, 3);
+            TENSOR(&backward, 3);
+        }
+        put(&forward, OP_INPUT_NONE, 4);
+        put(&backward, OP_INPUT_NONE, 4);
+        const int64_t flops = 2 * 4 * 10 * 10 * (8 + 8);
+        CHECK_EQ(flops_of("aten::_efficient_attention_forward", &forward), is_packed ? -1 : flops);
+        CHECK_EQ(flops_of("aten::_efficient_attention_backward", &backward),
+                 is_packed ? -1 : flops * 5 / 2);
+    }
+}
+
 int main(void) {
     RUN(flops_of_what_is_inside_add_up);
     RUN(a_formula_stands_for_what_is_inside);
@@ -222,5 +245,6 @@ int main(void) {
     RUN(rows_of_another_kind_are_refused);
     RUN(the_weight_comes_after_what_is_added);
     RUN(so_it_does_in_a_convolution);
+    RUN(packed_sequences_have_unknown_lengths);
     return 0;
 }

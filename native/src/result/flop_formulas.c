@@ -1,7 +1,7 @@
 /* A multiplication and the addition that follows it count as two. What is only known at run time, such
- * as masks and lengths of packed sequences, is ignored. Sources: torch/csrc/profiler/util.cpp
- * (computeFlops) for what torch.profiler counts, torch/utils/flop_counter.py for the rest, and ATen's
- * native_functions.yaml for the order of arguments. */
+ * as masks, is ignored. Sources: torch/csrc/profiler/util.cpp (computeFlops) for what torch.profiler
+ * counts, torch/utils/flop_counter.py for the rest, and ATen's native_functions.yaml for the order of
+ * arguments. */
 #include "result/flop_formulas.h"
 
 #include "core/event.h"
@@ -214,13 +214,14 @@ static int64_t of_convolution_backward(const formula *f, const given *g) {
 }
 
 /* Query, key and value are (batch, heads, length, width), or (batch, length, heads, width). Packed
- * sequences, of unknown lengths, have 3 dimensions. */
-enum { FIRST, LENGTHS_FIRST };
+ * sequences, of unknown lengths, have 3 dimensions, or a tensor that says where they begin. */
+enum { FIRST, LENGTHS_FIRST, BEGINS };
 
 static int64_t attention(const formula *f, const given *g, bool is_backward) {
     shape query = shape_of(g, f->at[FIRST]), key = shape_of(g, f->at[FIRST] + 1),
           value = shape_of(g, f->at[FIRST] + 2);
-    if (query.rank != 4 || key.rank != 4 || value.rank != 4)
+    bool is_packed = f->at[BEGINS] && shape_of(g, f->at[BEGINS]).token;
+    if (query.rank != 4 || key.rank != 4 || value.rank != 4 || is_packed)
         return UNKNOWN;
     uint32_t length = f->at[LENGTHS_FIRST] ? 1 : 2;
     const uint32_t outer[] = {0, 3 - length}; /* the batch and the heads */
@@ -307,9 +308,9 @@ static const formula formulas[] = {
     {"aten::_scaled_dot_product_cudnn_attention_backward", of_attention_backward, {1}},
     {"aten::_scaled_dot_product_fused_attention_overrideable_backward", of_attention_backward, {1}},
     {"aten::_flash_attention_forward", of_attention, {0, 1}},
-    {"aten::_efficient_attention_forward", of_attention, {0, 1}},
+    {"aten::_efficient_attention_forward", of_attention, {0, 1, 4}},
     {"aten::_flash_attention_backward", of_attention_backward, {1, 1}},
-    {"aten::_efficient_attention_backward", of_attention_backward, {1, 1}},
+    {"aten::_efficient_attention_backward", of_attention_backward, {1, 1, 6}},
 };
 
 uint8_t op_flop_formula(const char *name) {
