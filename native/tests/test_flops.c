@@ -235,6 +235,25 @@ static void packed_sequences_have_unknown_lengths(void) {
     }
 }
 
+/* Rows, columns, or what is summed up over lie in groups; only two batches are multiplied as such. */
+static void each_row_is_in_one_group(void) {
+    arguments rows = {0}, columns = {0}, sums = {0}, batches = {0};
+    TENSOR(&rows, 10, 4);
+    TENSOR(&rows, 3, 4, 5);
+    TENSOR(&columns, 3, 10, 4);
+    TENSOR(&columns, 4, 5);
+    TENSOR(&sums, 10, 4);
+    TENSOR(&sums, 4, 5);
+    TENSOR(&batches, 3, 10, 4);
+    TENSOR(&batches, 3, 4, 5);
+    const int64_t flops = 2 * 10 * 4 * 5;
+    CHECK_EQ(flops_of("aten::_grouped_mm", &rows), flops);
+    CHECK_EQ(flops_of("aten::_grouped_mm", &columns), flops);
+    CHECK_EQ(flops_of("aten::_scaled_grouped_mm", &sums), flops);
+    CHECK_EQ(flops_of("aten::_scaled_grouped_mm_v2", &batches), 3 * flops);
+    CHECK_EQ(flops_of("aten::_scaled_mm_v2", &sums), flops);
+}
+
 int main(void) {
     RUN(flops_of_what_is_inside_add_up);
     RUN(a_formula_stands_for_what_is_inside);
@@ -246,5 +265,6 @@ int main(void) {
     RUN(the_weight_comes_after_what_is_added);
     RUN(so_it_does_in_a_convolution);
     RUN(packed_sequences_have_unknown_lengths);
+    RUN(each_row_is_in_one_group);
     return 0;
 }

@@ -91,14 +91,18 @@ static void times_elements(int64_t *product, shape s) {
 
 static int64_t broadcast(int64_t size, int64_t other) { return size == 1 ? other : size; }
 
-/* 2·n·k·m for a product of matrices, or of two batches of them: torch's mm_flop, bmm_flop. */
+/* 2·n·k·m for a product of matrices, or of two batches of them: torch's mm_flop, bmm_flop. A grouped
+ * product takes a matrix apart, by its rows or columns: each of them is in one group. */
 static int64_t of_matrices(const formula *f, const given *g) {
     shape a = shape_of(g, f->at[0]), b = shape_of(g, f->at[1]);
-    if (a.rank != b.rank || a.rank < 2 || a.rank > 3 || size_from_end(a, 1) != size_from_end(b, 2))
+    bool are_matrices = a.rank > 1 && a.rank < 4 && b.rank > 1 && b.rank < 4;
+    if (!are_matrices || size_from_end(a, 1) != size_from_end(b, 2))
         return UNKNOWN;
     int64_t flops = 2;
-    times_elements(&flops, a);
+    times(&flops, size_from_end(a, 2));
+    times(&flops, size_from_end(a, 1));
     times(&flops, size_from_end(b, 1));
+    times(&flops, a.rank == 3 && b.rank == 3 ? size_at(a, 0) : 1);
     return flops;
 }
 
@@ -265,6 +269,10 @@ static const formula formulas[] = {
     {"aten::_addmm_activation", of_matrices, {1, 2}},
     {"aten::_int_mm", of_matrices, {0, 1}},
     {"aten::_scaled_mm", of_matrices, {0, 1}},
+    {"aten::_scaled_mm_v2", of_matrices, {0, 1}},
+    {"aten::_grouped_mm", of_matrices, {0, 1}},
+    {"aten::_scaled_grouped_mm", of_matrices, {0, 1}},
+    {"aten::_scaled_grouped_mm_v2", of_matrices, {0, 1}},
     {"aten::matmul", of_product, {0, 1}},
     {"aten::mv", of_product, {0, 1}},
     {"aten::addmv", of_product, {1, 2}},
@@ -289,7 +297,11 @@ static const formula formulas[] = {
     {"mkldnn::_convolution_transpose_pointwise", CONVOLUTION(5, 3, 6, 7, ALWAYS)},
     {"aten::cudnn_convolution", CONVOLUTION(3, 2, 4, 5, NOWHERE)},
     {"aten::cudnn_convolution_transpose", CONVOLUTION(4, 2, 5, 6, ALWAYS)},
+    {"aten::cudnn_convolution_relu", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
+    {"aten::cudnn_convolution_add_relu", CONVOLUTION(5, 6, 7, 8, NOWHERE)},
     {"aten::miopen_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {"aten::miopen_convolution_relu", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
+    {"aten::miopen_convolution_add_relu", CONVOLUTION(5, 6, 7, 8, NOWHERE)},
     {"aten::thnn_conv2d", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
     {"aten::_slow_conv2d_forward", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
     {"aten::slow_conv3d", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
