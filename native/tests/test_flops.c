@@ -254,6 +254,25 @@ static void each_row_is_in_one_group(void) {
     CHECK_EQ(flops_of("aten::_scaled_mm_v2", &sums), flops);
 }
 
+/* As cuDNN is given all layers; oneDNN is given one, without a list. */
+static void a_recurrent_layer_meets_its_weights(void) {
+    arguments list = {0}, layer = {0};
+    TENSOR(&list, 3, 2, 8);
+    put(&list, OP_INPUT_TENSOR_LIST | 3u << 16, 1);
+    TENSOR(&layer, 3, 2, 8);
+    for (int i = 0; i < 2; i++) {
+        TENSOR(i ? &layer : &list, 24, 8);
+        TENSOR(i ? &layer : &list, 24, 6);
+        TENSOR(i ? &layer : &list, 24);
+    }
+    TENSOR(&list, 2, 6); /* a state, not a weight */
+    TENSOR(&layer, 2, 6);
+    const int64_t flops = 2 * 3 * 2 * (24 * 8 + 24 * 6);
+    CHECK_EQ(flops_of("aten::_cudnn_rnn", &list), flops);
+    CHECK_EQ(flops_of("aten::mkldnn_rnn_layer", &layer), flops);
+    CHECK_EQ(flops_of("aten::mkldnn_rnn_layer_backward", &layer), 2 * flops);
+}
+
 int main(void) {
     RUN(flops_of_what_is_inside_add_up);
     RUN(a_formula_stands_for_what_is_inside);
@@ -266,5 +285,6 @@ int main(void) {
     RUN(so_it_does_in_a_convolution);
     RUN(packed_sequences_have_unknown_lengths);
     RUN(each_row_is_in_one_group);
+    RUN(a_recurrent_layer_meets_its_weights);
     return 0;
 }

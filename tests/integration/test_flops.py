@@ -201,6 +201,20 @@ def test_in_place_products_cost_as_much(torch: Any, name: str, sizes: list[tuple
     assert rows[f"aten::{name}_"] == rows[f"aten::{name}"] != 0
 
 
+def test_recurrent_layers_cost_their_products(torch: Any) -> None:
+    """Of doubles, torch runs the products as ops."""
+
+    def counted(dtype: Any) -> int:
+        layer = torch.nn.LSTM(8, 6, num_layers=2, bidirectional=True, dtype=dtype)
+        x, *state = (
+            torch.ones(size, dtype=dtype, requires_grad=True) for size in [(3, 2, 8), (4, 2, 6), (4, 2, 6)]
+        )
+        rows = recorded(lambda: layer(x, tuple(state))[0].sum().backward()).key_averages()
+        return sum(row.counted_flops for row in rows if row.key not in ELEMENTWISE)
+
+    assert counted(torch.float32) == counted(torch.float64) > 0
+
+
 def test_grouped_convolutions_cost_their_share(torch: Any) -> None:
     """For the weight's gradient, torch's counter takes all channels; each group only uses its own."""
     whole, halves = (

@@ -15,6 +15,7 @@
 typedef struct given {
     const uint32_t *at[MOST_INPUTS];
     uint32_t count;
+    const uint32_t *end;
 } given;
 
 typedef struct shape {
@@ -42,6 +43,7 @@ static void read_inputs(op_inputs inputs, given *g) {
     const uint32_t *token;
     uint32_t members = 0; /* remaining members of a list */
     g->count = 0;
+    g->end = inputs.end;
     while (g->count < MOST_INPUTS && op_inputs_next(&inputs, &token)) {
         if (members) {
             members--;
@@ -252,6 +254,38 @@ static int64_t of_attention(const formula *f, const given *g) { return attention
 /* The scores again, and a product for each gradient: torch's sdpa_backward_flop_count. */
 static int64_t of_attention_backward(const formula *f, const given *g) { return attention(f, g, true); }
 
+/* Each row of the input meets each weight once. They are a list with the biases, of all layers and
+ * directions; or, of one of them, the next two arguments. */
+static int64_t of_recurrence(const formula *f, const given *g) {
+    shape data = shape_of(g, f->at[0]);
+    if (data.rank == 0 || g->count < 3)
+        return UNKNOWN;
+    op_inputs weights = {g->at[1], g->end};
+    const uint32_t *token = g->at[1];
+    uint32_t left = 2;
+    if ((*token & 0xff) == OP_INPUT_TENSOR_LIST && op_inputs_next(&weights, &token))
+        left = *token >> 16;
+    int64_t flops = 0;
+    for (; left && op_inputs_next(&weights, &token); left--) {
+        int64_t each = 2;
+        if (!op_input_is_tensor(*token) || *token >> 16 != 2) /* a bias */
+            continue;
+        times_elements(&each, (shape){token, 2});
+        if (each < 0 || __builtin_add_overflow(flops, each, &flops))
+            return UNKNOWN;
+    }
+    for (uint32_t i = 1; i < data.rank; i++)
+        times(&flops, size_at(data, i - 1));
+    return flops;
+}
+
+/* Gradients of the input and of the weights. */
+static int64_t of_recurrence_backward(const formula *f, const given *g) {
+    int64_t flops = of_recurrence(f, g);
+    times(&flops, 2);
+    return flops;
+}
+
 #define CONVOLUTION(...)                                                                               \
     of_convolution, { __VA_ARGS__ }
 
@@ -282,6 +316,12 @@ static const formula formulas[] = {
     {"aten::linear", of_linear, {0, 1}},
     {"aten::mkldnn_linear", of_linear, {0, 1}},
     {"mkldnn::_linear_pointwise", of_pointwise_linear, {0, 1}},
+    {"aten::mkldnn_rnn_layer", of_recurrence, {0}},
+    {"aten::_cudnn_rnn", of_recurrence, {0}},
+    {"aten::miopen_rnn", of_recurrence, {0}},
+    {"aten::mkldnn_rnn_layer_backward", of_recurrence_backward, {0}},
+    {"aten::_cudnn_rnn_backward", of_recurrence_backward, {0}},
+    {"aten::miopen_rnn_backward", of_recurrence_backward, {0}},
     {"aten::conv1d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
     {"aten::conv2d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
     {"aten::conv3d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
