@@ -4,6 +4,8 @@
 #define OP_COUNT_WORK_H
 
 #include <ATen/SequenceNumber.h>
+#include <ATen/SparseCsrTensorImpl.h>
+#include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
@@ -17,15 +19,19 @@
 
 namespace {
 
+int64_t bytes_of_sparse(const c10::TensorImpl *impl);
+
 // Bytes that an op finds there: what was broadcast lies there once. Of a tensor whose sizes Python or a
 // symbol tells, the ops that run inside on plain tensors have them.
 inline int64_t bytes_of(const at::Tensor &x) {
     if (!x.defined())
         return 0;
     const c10::TensorImpl *impl = x.unsafeGetTensorImpl();
-    if (impl->layout() != at::kStrided || impl->has_symbolic_sizes_strides() || x.is_nested() ||
+    if (impl->has_symbolic_sizes_strides() || x.is_nested() ||
         impl->key_set().has(c10::DispatchKey::Python))
         return 0;
+    if (__builtin_expect(impl->layout() != at::kStrided, 0))
+        return bytes_of_sparse(impl);
     auto bytes = static_cast<int64_t>(impl->itemsize());
     if (impl->is_contiguous())
         return bytes * impl->numel();
@@ -34,6 +40,15 @@ inline int64_t bytes_of(const at::Tensor &x) {
     for (size_t i = 0; i < sizes.size(); i++)
         bytes *= strides[i] != 0 || sizes[i] == 0 ? sizes[i] : 1;
     return bytes;
+}
+
+// Its values, and where they lie. What oneDNN's tensors hold, only oneDNN knows.
+__attribute__((noinline)) int64_t bytes_of_sparse(const c10::TensorImpl *impl) {
+    if (const auto *x = dynamic_cast<const at::SparseTensorImpl *>(impl))
+        return bytes_of(x->indices()) + bytes_of(x->values());
+    if (const auto *x = dynamic_cast<const at::SparseCsrTensorImpl *>(impl))
+        return bytes_of(x->compressed_indices()) + bytes_of(x->plain_indices()) + bytes_of(x->values());
+    return 0;
 }
 
 // Torch copies the schema, which takes longer than to record an op.
@@ -46,8 +61,8 @@ __attribute__((noinline)) uint8_t count_outs(const at::RecordFunction &fn) {
     return static_cast<uint8_t>(std::min(outs, fn.inputs().size()));
 }
 
-// How many of its last inputs an op only writes to: those of `out=`. An overload without a name has none.
-// Each overload's name lies at an address of its own.
+// How many of its last inputs an op only writes to: those of `out=`. An overload without a name has
+// none. Each overload's name lies at an address of its own.
 inline size_t outs_of(const at::RecordFunction &fn, KnownName *known) {
     auto inputs = fn.inputs();
     if (inputs.empty() || !inputs.back().isTensor() || known == nullptr)

@@ -204,7 +204,9 @@ static int64_t of_pointwise_convolution(const formula *f, const given *g) {
 }
 
 /* The first argument is what the product is added to. */
-static int64_t of_convolution_in_place(const formula *f, const given *g) { return convolution(f, g, 1); }
+static int64_t of_convolution_in_place(const formula *f, const given *g) {
+    return convolution(f, g, 1);
+}
 
 /* Gradients of the input and of the weight each cost as much as the forward: torch's
  * conv_backward_flop. The output's gradient is the first argument; the last says which gradients are
@@ -372,12 +374,21 @@ uint8_t op_flop_formula(const char *name) {
     return 0;
 }
 
+/* The sizes of a sparse tensor do not say what is in it. oneDNN's tensors, which only its own ops take
+ * as they are, have no strides either, but are dense. */
+static bool is_sparse(const formula *f, const given *g) {
+    for (uint32_t i = 0; i < g->count; i++)
+        if ((*g->at[i] & 0xff) == OP_INPUT_TENSOR_UNSTRIDED)
+            return strstr(f->name, "mkldnn") == NULL;
+    return false;
+}
+
 int64_t op_flops_of(uint8_t number, op_inputs inputs) {
     given g;
     if (number == 0 || number > sizeof formulas / sizeof *formulas)
         return UNKNOWN;
     read_inputs(inputs, &g);
     const formula *f = &formulas[number - 1];
-    int64_t flops = f->count(f, &g);
+    int64_t flops = is_sparse(f, &g) ? UNKNOWN : f->count(f, &g);
     return flops > OP_FLOPS_MOST ? UNKNOWN : flops;
 }
