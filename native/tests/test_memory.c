@@ -191,6 +191,30 @@ static void steps_know_their_peak(void) {
     op_result_free(r);
 }
 
+static void a_thread_from_before_the_step_gives_back(void) {
+    static uint32_t tids[] = {71, 72};
+    start_over();
+    add_step(&m, 0, 50, 450, 71);
+    m.steps[0].tids = tids;
+    m.steps[0].tid_count = 2;
+    made_thread *t = &m.threads[0], *older = &m.threads[1];
+    t->os_tid = tids[0];
+    older->os_tid = tids[1];
+    add_event(t, "ones", 0, 100, 400);
+    add_memory(t, 1, 110, 1, 100);
+    add_memory(older, 0, 200, 1, -100);
+    add_memory(t, 1, 300, 2, 60);
+    add_memory(t, 1, 310, 3, 7);
+    add_memory(older, 0, 500, 3, -7); /* after the step */
+    op_result *r = build(&m);
+    const op_memory_use *use = use_of(r, 0);
+    CHECK_EQ(use[0].allocated, 167);
+    CHECK_EQ(use[0].freed, 100);
+    CHECK_EQ(use[0].peak, 100);
+    CHECK_EQ(r->work[row_of(r, "ones")].retained, 67);
+    op_result_free(r);
+}
+
 /* Of an op and those around it: what the step frees is not left, wherever that happens. */
 static void what_a_step_leaves_is_its_ops(void) {
     start_over();
@@ -220,6 +244,26 @@ static void what_a_step_leaves_is_its_ops(void) {
     for (uint64_t row = 0; row < r->columns.count; row++)
         if (r->columns.step[row] == 1)
             CHECK_EQ(r->work[row].retained, 0);
+    op_result_free(r);
+}
+
+/* As `linear` of a nested tensor, which runs `linear` on a plain one. */
+static void what_an_op_leaves_in_one_of_its_name_counts_once(void) {
+    start_over();
+    add_step(&m, 0, 50, 450, 0);
+    made_thread *t = &m.threads[0];
+    add_event(t, "linear", 0, 100, 400);
+    add_event(t, "PythonSubclass", 1, 110, 300);
+    add_event(t, "linear", 2, 120, 200);
+    add_memory(t, 3, 130, 1, 100);
+    op_result *r = build(&m);
+    const op_group *rows;
+    const int64_t *samples;
+    uint64_t count;
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &rows, &count, &samples));
+    CHECK_EQ(rows[0].name, name_id("linear"));
+    CHECK_EQ(rows[0].retained, 100);
+    CHECK_EQ(rows[1].retained, 100);
     op_result_free(r);
 }
 
@@ -268,7 +312,9 @@ int main(void) {
     RUN(an_async_event_owns_no_memory);
     RUN(groups_sum_memory_and_leave_its_events_out);
     RUN(steps_know_their_peak);
+    RUN(a_thread_from_before_the_step_gives_back);
     RUN(what_a_step_leaves_is_its_ops);
+    RUN(what_an_op_leaves_in_one_of_its_name_counts_once);
     RUN(frees_find_their_bytes);
     return 0;
 }

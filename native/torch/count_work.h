@@ -4,16 +4,22 @@
 #define OP_COUNT_WORK_H
 
 #include <ATen/SequenceNumber.h>
+#include <ATen/SparseCsrTensorImpl.h>
+#include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 
 #include "core/record.h"
+#include "thread_table.h"
+#include "torch_api.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace {
+
+int64_t bytes_of_sparse(const c10::TensorImpl *impl);
 
 // Bytes that an op finds there: what was broadcast lies there once. Of a tensor whose sizes Python or a
 // symbol tells, the ops that run inside on plain tensors have them.
@@ -21,9 +27,11 @@ inline int64_t bytes_of(const at::Tensor &x) {
     if (!x.defined())
         return 0;
     const c10::TensorImpl *impl = x.unsafeGetTensorImpl();
-    if (impl->layout() != at::kStrided || impl->has_symbolic_sizes_strides() || x.is_nested() ||
+    if (impl->has_symbolic_sizes_strides() || x.is_nested() ||
         impl->key_set().has(c10::DispatchKey::Python))
         return 0;
+    if (__builtin_expect(impl->layout() != at::kStrided, 0))
+        return bytes_of_sparse(impl);
     auto bytes = static_cast<int64_t>(impl->itemsize());
     if (impl->is_contiguous())
         return bytes * impl->numel();
@@ -34,10 +42,46 @@ inline int64_t bytes_of(const at::Tensor &x) {
     return bytes;
 }
 
+// Its values, and where they lie. What oneDNN's tensors hold, only oneDNN knows.
+__attribute__((noinline)) int64_t bytes_of_sparse(const c10::TensorImpl *impl) {
+    if (const auto *x = dynamic_cast<const at::SparseTensorImpl *>(impl))
+        return bytes_of(x->indices()) + bytes_of(x->values());
+    if (const auto *x = dynamic_cast<const at::SparseCsrTensorImpl *>(impl))
+        return bytes_of(x->compressed_indices()) + bytes_of(x->plain_indices()) + bytes_of(x->values());
+    return 0;
+}
+
+// Torch copies the schema, which takes longer than to record an op.
+__attribute__((noinline)) uint8_t count_outs(const at::RecordFunction &fn) {
+    size_t outs = 0;
+    if (auto schema = fn.operator_schema()) {
+        for (const c10::Argument &x : schema->arguments())
+            outs += x.kwarg_only() && x.alias_info() != nullptr && x.alias_info()->isWrite();
+    }
+    return static_cast<uint8_t>(std::min(outs, fn.inputs().size()));
+}
+
+// How many of its last inputs an op only writes to: those of `out=`. An overload without a name has
+// none. Each overload's name lies at an address of its own.
+inline size_t outs_of(const at::RecordFunction &fn, KnownName *known) {
+    auto inputs = fn.inputs();
+    if (inputs.empty() || !inputs.back().isTensor() || known == nullptr)
+        return 0;
+    const char *overload = overload_of(fn);
+    if (*overload == '\0')
+        return 0;
+    if (__builtin_expect(known->overload != overload, 0)) {
+        known->outs = count_outs(fn);
+        known->overload = overload;
+    }
+    return known->outs;
+}
+
 // Whether a list is one of tensors torch tells from its type, which takes a call.
-inline int64_t bytes_given(const at::RecordFunction &fn) {
+inline int64_t bytes_given(const at::RecordFunction &fn, KnownName *known) {
     int64_t bytes = 0;
-    for (const c10::IValue &input : fn.inputs()) {
+    auto inputs = fn.inputs();
+    for (const c10::IValue &input : inputs.slice(0, inputs.size() - outs_of(fn, known))) {
         if (input.isTensor()) {
             bytes += bytes_of(input.toTensor());
         } else if (input.isList() && input.isTensorList()) {

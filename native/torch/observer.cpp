@@ -104,7 +104,7 @@ template <bool with_inputs, bool with_work>
 __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn, uint32_t window,
                                                    Context *context, OpName name, uint32_t aux) {
     uint32_t words[OP_ARGS_MAX_WORDS + 2];
-    uint32_t count = write_args<with_inputs, with_work>(words, fn, name.is_torchs_own, name.formula);
+    uint32_t count = write_args<with_inputs, with_work>(words, fn, name);
     op_thread *t = op_thread_ready(window, count);
     if (t == nullptr) {
         return nullptr;
@@ -150,7 +150,8 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
     uint64_t thread = fn.forwardThreadId();
     uint16_t args = 0;
     if (work || thread != 0) {
-        int64_t bytes = work ? bytes_given(fn) : 0, flops = work ? flops_of(fn, name.formula) : 0;
+        int64_t bytes = work ? bytes_given(fn, name.known) : 0,
+                flops = work ? flops_of(fn, name.formula) : 0;
         constexpr uint32_t kWords = work ? kWorkWords : kForwardWords;
         uint32_t count = work && flops > 0 ? kMostWords : kWords;
         uint32_t *words = count == kWords ? op_take_words(t, kWords) : op_take_words(t, kMostWords);

@@ -32,10 +32,12 @@ constexpr uint32_t kBuckets = 1024;
 struct alignas(64) KnownName {
     uint32_t id;
     uint32_t length;
-    uint32_t seen;       // when, counted in names
-    bool is_torchs_own;  // of its ops, or of autograd's nodes
-    uint8_t flags;       // OP_FLAG_ALIASES, OP_FLAG_ENGINE, or none
-    uint8_t formula;     // of its FLOPs (flop_formulas.h), or none
+    uint32_t seen;      // when, counted in names
+    bool is_torchs_own; // of its ops, or of autograd's nodes
+    uint8_t flags;      // OP_FLAG_ALIASES, OP_FLAG_ENGINE, or none
+    uint8_t formula;    // of its FLOPs (flop_formulas.h), or none
+    uint8_t outs;       // how many of its last inputs `overload` only writes to
+    const char *overload;
     const char *address; // and where: what to fetch ahead of the next time
     alignas(16) char text[96];
 };
@@ -46,6 +48,7 @@ struct OpName {
     bool is_torchs_own;
     uint8_t flags;
     uint8_t formula;
+    KnownName *known; // null: it is not kept
 };
 
 constexpr uint32_t kBlock = 256;
@@ -133,6 +136,7 @@ void keep_name(ThreadTable *names, uint16_t *bucket, uint32_t id, size_t length,
     known->is_torchs_own = is_torchs_own(text);
     known->flags = flags_of(fn, text);
     known->formula = op_flop_formula(text);
+    known->overload = nullptr;
     std::memcpy(known->text, text, length + 1);
 }
 
@@ -147,7 +151,7 @@ __attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const at::Rec
         if (length >= sizeof KnownName::text || id == OP_NAME_OVERFLOW) {
             *now = 0;
             names->now++;
-            return {id, is_torchs_own(text), flags_of(fn, text), op_flop_formula(text)};
+            return {id, is_torchs_own(text), flags_of(fn, text), op_flop_formula(text), nullptr};
         }
         keep_name(names, bucket, id, length, fn);
     }
@@ -156,13 +160,13 @@ __attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const at::Rec
     known->seen = names->now++;
     known->address = text;
     *now = *bucket;
-    return {known->id, known->is_torchs_own, known->flags, known->formula};
+    return {known->id, known->is_torchs_own, known->flags, known->formula, known};
 }
 
 inline OpName name_of(ThreadTable *names, const at::RecordFunction &fn) {
     const char *text = fn.name();
     uint16_t place = names->at[names->guess % kRecent];
-    const KnownName *known = &names->known[place];
+    KnownName *known = &names->known[place];
     if (__builtin_expect(place == 0 || !is_same(known, text), 0)) {
         return look_up(names, fn);
     }
@@ -172,7 +176,7 @@ inline OpName name_of(ThreadTable *names, const at::RecordFunction &fn) {
     __builtin_prefetch(names->known[names->at[next % kRecent]].address);
     __builtin_prefetch(after_next);
     __builtin_prefetch(after_next->text + 32);
-    return {known->id, known->is_torchs_own, known->flags, known->formula};
+    return {known->id, known->is_torchs_own, known->flags, known->formula, known};
 }
 
 } // namespace

@@ -254,6 +254,11 @@ inline bool is_told_by_others(const c10::IValue &v) {
            v.toTensor().unsafeGetTensorImpl()->key_set().has_any(kOthers);
 }
 
+bool is_told_inside(const at::RecordFunction &fn) {
+    auto inputs = fn.inputs();
+    return std::any_of(inputs.begin(), inputs.end(), is_told_by_others);
+}
+
 // Out of line: its array would be every op's stack frame.
 __attribute__((noinline)) int64_t flops_by_formula(const at::RecordFunction &fn, uint8_t formula) {
     uint32_t words[OP_ARGS_MAX_WORDS];
@@ -301,21 +306,22 @@ __attribute__((noinline)) void write_named(InputWriter &w, const at::RecordFunct
 
 // Torch refuses to tell the inputs where they were not asked for.
 template <bool with_inputs, bool with_work>
-uint32_t write_args(uint32_t *words, const at::RecordFunction &fn, bool is_torchs_own,
-                    uint8_t formula) {
+uint32_t write_args(uint32_t *words, const at::RecordFunction &fn, const OpName &name) {
     InputWriter w(words + 1);
     put64(w.take(2), static_cast<int64_t>(fn.forwardThreadId()));
     if (with_work)
-        put_work(w.take(OP_WORK_WORDS), OP_INPUT_WORK, bytes_given(fn));
-    int64_t flops = with_work ? flops_of(fn, formula) : 0;
-    if (flops > 0)
+        put_work(w.take(OP_WORK_WORDS), OP_INPUT_WORK, bytes_given(fn, name.known));
+    int64_t flops = with_work ? flops_of(fn, name.formula) : 0;
+    if (with_inputs && is_told_inside(fn))
+        flops = -1;
+    if (flops != 0)
         put_work(w.take(OP_FLOPS_WORDS), OP_INPUT_FLOPS, flops);
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
     }
     // Torch hands them out as a copy, which even where there are none costs some nanoseconds. Its own
     // ops and autograd's nodes have none, and are most of what is recorded.
-    bool given = with_inputs && !is_torchs_own && fn.scope() != at::RecordScope::BACKWARD_FUNCTION;
+    bool given = with_inputs && !name.is_torchs_own && fn.scope() != at::RecordScope::BACKWARD_FUNCTION;
     if (given || with_modules.load(std::memory_order_relaxed))
         write_named(w, fn, given);
     for (const auto &input : with_inputs ? fn.inputs() : c10::ArrayRef<const c10::IValue>()) {

@@ -24,8 +24,11 @@ _BYTES: Final = {
     **dict.fromkeys(("float", "float32", "int", "int32"), 4),
     **dict.fromkeys(("double", "float64", "long", "int64", "long int"), 8),
 }
-# In these, no member of the group ends before the last one has begun.
-_JOINT: Final = frozenset({"allreduce", "allgather", "reducescatter", "barrier", "alltoall"})
+# Torch has names for forms of them: `_allgather_base`, `allreduce_coalesced`.
+_OF_FORMS: Final = ("allreduce", "allgather", "reducescatter")
+# In these, no member of the group ends before the last one has begun. In `all_to_allv` two may have nothing
+# for each other.
+_JOINT: Final = frozenset({*_OF_FORMS, "barrier", "alltoall"})
 
 
 MOST_RANKS: Final = 1 << 24  # of a program
@@ -39,7 +42,8 @@ class Collective:
     Attributes:
         event: Index of its kernel.
         step: Index of the step that launched it; -1 for none.
-        name: In lower case without underscores: ``allreduce``, ``allgather``, ``sendrecv``.
+        name: In lower case without underscores: ``allreduce``, ``allgather``, ``sendrecv``. A
+            coalesced one has no name of its own.
         start_ns: When its kernel began, from the trace's start.
         duration_ns: The duration of its kernel, including the wait for other ranks.
         device: Torch's number of the device.
@@ -80,7 +84,7 @@ class Collective:
             return 0.0
         shared = (size - 1) / size
         factors = {"allreduce": 2 * shared} | dict.fromkeys(
-            ("allgather", "reducescatter", "alltoall"), shared
+            ("allgather", "reducescatter", "alltoall", "alltoallv"), shared
         )
         return self.algorithm_bandwidth * factors.get(self.name, 1.0)
 
@@ -121,7 +125,8 @@ def _collective(recording: ImportedRecording, event: int) -> Collective:
 def _name(told: object, kernel: str) -> str:
     matched = _KERNEL.match(kernel)
     text = told if isinstance(told, str) and told else (matched and matched[1]) or kernel
-    return text.lower().strip("_").replace("_", "").removesuffix("base")
+    name = text.lower().replace("_", "")
+    return next((kind for kind in _OF_FORMS if name.startswith(kind)), name)
 
 
 def _number(args: Mapping[str, Any], key: str, *, otherwise: int = 0) -> int:

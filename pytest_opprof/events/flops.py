@@ -17,6 +17,9 @@ _registered: dict[str, Formula] = {}
 def register_flop_formula(*names: str) -> Callable[[Formula], Formula]:
     """Register a FLOP formula for your own ops, or replace that of known ones.
 
+    A formula stands for all ops inside: for other FLOPs of `torch.nn.Linear`, replace that of
+    ``aten::linear``, the outer op, and not that of ``aten::addmm``.
+
     Example::
 
         @register_flop_formula("mylib::attention")

@@ -1,5 +1,6 @@
 """FLOPs of recorded ops, against torch's own counter of dispatched calls."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,13 +48,21 @@ def convolve(torch: Any, rank: int, *, transposed: bool = False, **arguments: An
     return lambda: layer(image).sum().backward()
 
 
-def attend(torch: Any, backend: str, *, width: int = 16) -> Callable[[], object]:
-    sizes = [(2, 4, 8, width), (2, 4, 12, width), (2, 4, 12, width)]
+def attend(
+    torch: Any,
+    backend: str,
+    *,
+    one: tuple[int, int] = (2, 4),  # the batch and heads of the query
+    other: tuple[int, int] = (2, 4),
+    **arguments: Any,
+) -> Callable[[], object]:
+    sizes = [(*one, 8, 16), (*other, 12, 16), (*other, 12, 16)]
     query, key, value = (torch.randn(size, requires_grad=True) for size in sizes)
 
     def work() -> None:
         with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend, backend)):
-            torch.nn.functional.scaled_dot_product_attention(query, key, value).sum().backward()
+            made = torch.nn.functional.scaled_dot_product_attention(query, key, value, **arguments)
+            made.sum().backward()
 
     return work
 
@@ -75,6 +84,10 @@ PROGRAMS: dict[str, Callable[[Any], Callable[[], object]]] = {
     "transposed 2d": lambda t: convolve(t, 2, transposed=True, padding=1),
     "transposed 3d": lambda t: convolve(t, 3, transposed=True),
     "attention by products": lambda t: attend(t, "MATH"),
+    "attention of one query": lambda t: attend(t, "MATH", one=(1, 4)),
+    "attention of one head": lambda t: attend(t, "MATH", one=(2, 1)),
+    "attention to one head": lambda t: attend(t, "MATH", other=(2, 1)),
+    "attention of groups": lambda t: attend(t, "MATH", other=(2, 2), enable_gqa=True),
 }
 
 
@@ -91,6 +104,17 @@ def test_totals_match_torchs_counter(torch: Any, program: str) -> None:
     assert counted > 0
 
 
+def flops_once(prof: profile) -> Counter[str]:
+    """By name, the FLOPs of events that are in no other event of their name."""
+    found = Counter[str]()
+    for event in prof.events():
+        around = event.cpu_parent
+        while around is not None and around.name != event.name:
+            around = around.cpu_parent
+        found[event.name] += 0 if around else event.flops or 0
+    return found
+
+
 @pytest.mark.parametrize("most_events", [0, 3], ids=["kept", "summed"])
 @pytest.mark.parametrize("program", [*PROGRAMS, "fused attention"])
 def test_flops_do_not_need_recorded_inputs(
@@ -98,7 +122,8 @@ def test_flops_do_not_need_recorded_inputs(
 ) -> None:
     work = PROGRAMS.get(program, lambda torch: attend(torch, "FLASH_ATTENTION"))(torch)
     work()  # the first gradients are stored, later ones are added to them
-    told = recorded(work).key_averages()
+    prof = recorded(work)
+    told = prof.key_averages()
     collector.open(sources=frozenset({"ranges", "ops", WORK}))
     collector.start()
     collector.step_begin(0)
@@ -109,21 +134,42 @@ def test_flops_do_not_need_recorded_inputs(
     assert recording.is_summed is bool(most_events)
     groups = {group.name: group for group in recording.groups() if group.name != STEP_NAME}
     assert {name: group.flops for name, group in groups.items()} == {row.key: row.flops for row in told}
-    assert all(group.steps["flops"] == (group.flops,) for group in groups.values())
+    once = flops_once(prof)
+    assert {name: group.steps["flops"] for name, group in groups.items()} == {
+        row.key: (once[row.key],) for row in told
+    }
     whole = told.total_average().counted_flops
     assert sum(group.counted_flops for group in recording.groups()) == whole > 0
 
 
-def test_vmap_counts_the_whole_batch(torch: Any, collector: Collector) -> None:
-    """The mapped op sees one element; the op inside has the whole batch."""
-    one, many = torch.ones(8, 5), torch.ones(4, 3, 8)
+def of_two(torch: Any) -> Callable[[], object]:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    pair = TwoTensor(torch.ones(6, 8), torch.ones(6, 8))
+    return lambda: pair @ torch.ones(8, 5)
+
+
+@pytest.mark.parametrize(
+    ("program", "flops"),
+    [
+        (lambda t: lambda: t.vmap(lambda x: x @ t.ones(8, 5))(t.ones(4, 3, 8)), 2 * 4 * 3 * 8 * 5),
+        (of_two, 2 * 2 * 6 * 8 * 5),
+    ],
+    ids=["vmap", "subclass"],
+)
+def test_ops_inside_have_the_flops_of_many(
+    torch: Any, collector: Collector, program: Callable[[Any], Callable[[], object]], flops: int
+) -> None:
+    """The outer op sees one of the elements, or of the tensors; the ops inside have them all."""
+    work = program(torch)
     collector.open(sources=frozenset({"ranges", "ops", WORK}))
     collector.start()
     collector.step_begin(0)
-    torch.vmap(lambda x: x @ one)(many)
+    work()
     collector.step_end()
     recording = collector.stop()
-    assert sum(group.counted_flops for group in recording.groups()) == 2 * 4 * 3 * 8 * 5
+    assert sum(group.counted_flops for group in recording.groups()) == flops
+    assert recorded(work).key_averages().total_average().counted_flops == flops
 
 
 def test_fused_attention_costs_its_two_products(torch: Any) -> None:
@@ -133,6 +179,40 @@ def test_fused_attention_costs_its_two_products(torch: Any) -> None:
     assert rows["aten::scaled_dot_product_attention"] == forward
     assert rows["aten::_scaled_dot_product_flash_attention_for_cpu"] == forward
     assert rows["aten::_scaled_dot_product_flash_attention_for_cpu_backward"] == forward * 5 // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("addmm", [(2, 4), (2, 3), (3, 4)]),
+        ("baddbmm", [(5, 2, 4), (5, 2, 3), (5, 3, 4)]),
+        ("addbmm", [(2, 4), (5, 2, 3), (5, 3, 4)]),
+        ("addmv", [(2,), (2, 3), (3,)]),
+    ],
+)
+def test_in_place_products_cost_as_much(torch: Any, name: str, sizes: list[tuple[int, ...]]) -> None:
+    tensors = [torch.ones(size) for size in sizes]
+
+    def work() -> None:
+        for form in (name, f"{name}_"):
+            getattr(torch.Tensor, form)(*tensors)
+
+    rows = {row.key: row.flops for row in recorded(work).key_averages()}
+    assert rows[f"aten::{name}_"] == rows[f"aten::{name}"] != 0
+
+
+def test_recurrent_layers_cost_their_products(torch: Any) -> None:
+    """Of doubles, torch runs the products as ops."""
+
+    def counted(dtype: Any) -> int:
+        layer = torch.nn.LSTM(8, 6, num_layers=2, bidirectional=True, dtype=dtype)
+        x, *state = (
+            torch.ones(size, dtype=dtype, requires_grad=True) for size in [(3, 2, 8), (4, 2, 6), (4, 2, 6)]
+        )
+        rows = recorded(lambda: layer(x, tuple(state))[0].sum().backward()).key_averages()
+        return sum(row.counted_flops for row in rows if row.key not in ELEMENTWISE)
+
+    assert counted(torch.float32) == counted(torch.float64) > 0
 
 
 def test_grouped_convolutions_cost_their_share(torch: Any) -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -73,23 +74,36 @@ def keeping() -> None:
     KEPT[:-1] = []
 
 
-def given_elsewhere() -> None:
-    made = [torch.ones(256)]
-    KEPT[:] = [torch.zeros(3)]
+def given_elsewhere(run: Callable[[Callable[[], None]], object]) -> Callable[[], None]:
+    def step() -> None:
+        made = [torch.ones(256)]
+        KEPT[:] = [torch.zeros(3)]
 
-    def give() -> None:
-        torch.zeros(1)  # torch reports memory only on threads that ran an op
-        made.clear()
+        def give() -> None:
+            torch.zeros(1)  # torch reports memory only on threads that ran an op
+            made.clear()
 
-    thread = threading.Thread(target=give)
+        run(give)
+
+    return step
+
+
+def on_new_thread(call: Callable[[], None]) -> None:
+    thread = threading.Thread(target=call)
     thread.start()
     thread.join()
+
+
+def on_older_thread() -> Callable[[Callable[[], None]], None]:
+    worker = ThreadPoolExecutor(max_workers=1)
+    return lambda call: worker.submit(call).result()
 
 
 STEPS: dict[str, Callable[[], Callable[[], object]]] = {
     "training": training,
     "keeping": lambda: keeping,
-    "on-another-thread": lambda: given_elsewhere,
+    "on-another-thread": lambda: given_elsewhere(on_new_thread),
+    "on-an-older-thread": lambda: given_elsewhere(on_older_thread()),
     "nothing": lambda: lambda: torch.ones(8).sum().item(),
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from support.kineto.torch_releases import skip_unless_overloads
 from support.programs.ops_recording import noting
 
 from pytest_opprof.capture.collector import Collector
@@ -67,6 +68,38 @@ def test_bytes_match_the_memory_in_use(collector: Collector, tensor: Any, nbytes
 def test_tensors_in_a_list_count(collector: Collector) -> None:
     x = torch.ones(10)
     assert rows(recorded(collector, lambda: torch.cat([x, x, x])))["aten::cat"].steps["bytes"] == (120,)
+
+
+@pytest.mark.parametrize(
+    ("layout", "nbytes"),
+    [(torch.sparse_coo, 100 * 2 * 8), (torch.sparse_csr, (100 + 1 + 100) * 8)],
+    ids=["coo", "csr"],
+)
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_sparse_tensors_have_the_bytes_of_their_values(
+    collector: Collector, layout: Any, nbytes: int
+) -> None:
+    sparse = torch.eye(100).to_sparse(layout=layout)
+    assert rows(recorded(collector, sparse._nnz))["aten::_nnz"].steps["bytes"] == (nbytes + 100 * FLOAT,)
+    product = rows(recorded(collector, lambda: sparse @ torch.ones(100, 4)))["aten::matmul"]
+    assert product.flops == 0  # its sizes do not tell
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("mm", [(8, 4), (4, 2)]),
+        ("addmm", [(8, 2), (8, 4), (4, 2)]),
+        ("mul", [(5,), (5,)]),
+        ("frexp", [(9,)]),  # which has two
+    ],
+)
+def test_out_tensors_are_not_read(collector: Collector, name: str, sizes: list[Any]) -> None:
+    skip_unless_overloads(torch)
+    op, given = getattr(torch, name), [torch.ones(size) for size in sizes]
+    out = op(*given)
+    group = rows(recorded(collector, lambda: op(*given, out=out)))[f"aten::{name}"]
+    assert group.steps["bytes"] == (FLOAT * sum(x.numel() for x in given),)
 
 
 def test_nodes_match_the_autograd_graph(collector: Collector) -> None:

@@ -144,7 +144,8 @@ enum op_input_tag {
     /* Before all of these: the number of autograd graph nodes that the op made (bits 8 to 31, filled in
      * at its end), and in two words the bytes of its input tensors. */
     OP_INPUT_WORK = 18,
-    /* After OP_INPUT_WORK, two words: FLOPs of an op with a formula (flop_formulas.h), if not 0. */
+    /* After OP_INPUT_WORK, two words: FLOPs of an op with a formula (flop_formulas.h), if not 0.
+     * Negative, only if inputs follow: they tell too little, and the ops inside have all FLOPs. */
     OP_INPUT_FLOPS = 19
 };
 #define OP_WORK_WORDS 3u

@@ -150,9 +150,11 @@ bool op_calling_add(op_calling *c, const op_result *r, uint64_t row) {
     op_called_from *called = &c->rows[*slot - 1];
     called->count++;
     if (r->work) {
+        r->work[row].called_from = *slot;
         called->bytes += r->work[row].bytes;
         called->nodes += r->work[row].nodes;
-        called->flops += r->work[row].flops;
+        if (r->work[row].flops && !op_is_recursive(r, row))
+            called->flops += r->work[row].flops;
     }
     called->retained += op_memory_retained(r, row);
     return true;

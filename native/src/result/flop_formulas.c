@@ -1,7 +1,7 @@
 /* A multiplication and the addition that follows it count as two. What is only known at run time, such
- * as masks and lengths of packed sequences, is ignored. Sources: torch/csrc/profiler/util.cpp
- * (computeFlops) for what torch.profiler counts, torch/utils/flop_counter.py for the rest, and ATen's
- * native_functions.yaml for the order of arguments. */
+ * as masks, is ignored. Sources: torch/csrc/profiler/util.cpp (computeFlops) for what torch.profiler
+ * counts, torch/utils/flop_counter.py for the rest, and ATen's native_functions.yaml for the order of
+ * arguments. */
 #include "result/flop_formulas.h"
 
 #include "core/event.h"
@@ -15,6 +15,7 @@
 typedef struct given {
     const uint32_t *at[MOST_INPUTS];
     uint32_t count;
+    const uint32_t *end;
 } given;
 
 typedef struct shape {
@@ -42,6 +43,7 @@ static void read_inputs(op_inputs inputs, given *g) {
     const uint32_t *token;
     uint32_t members = 0; /* remaining members of a list */
     g->count = 0;
+    g->end = inputs.end;
     while (g->count < MOST_INPUTS && op_inputs_next(&inputs, &token)) {
         if (members) {
             members--;
@@ -89,14 +91,20 @@ static void times_elements(int64_t *product, shape s) {
         times(product, size_at(s, i));
 }
 
-/* 2·n·k·m for a product of matrices, or of two batches of them: torch's mm_flop, bmm_flop. */
+static int64_t broadcast(int64_t size, int64_t other) { return size == 1 ? other : size; }
+
+/* 2·n·k·m for a product of matrices, or of two batches of them: torch's mm_flop, bmm_flop. A grouped
+ * product takes a matrix apart, by its rows or columns: each of them is in one group. */
 static int64_t of_matrices(const formula *f, const given *g) {
     shape a = shape_of(g, f->at[0]), b = shape_of(g, f->at[1]);
-    if (a.rank != b.rank || a.rank < 2 || a.rank > 3 || size_from_end(a, 1) != size_from_end(b, 2))
+    bool are_matrices = a.rank > 1 && a.rank < 4 && b.rank > 1 && b.rank < 4;
+    if (!are_matrices || size_from_end(a, 1) != size_from_end(b, 2))
         return UNKNOWN;
     int64_t flops = 2;
-    times_elements(&flops, a);
+    times(&flops, size_from_end(a, 2));
+    times(&flops, size_from_end(a, 1));
     times(&flops, size_from_end(b, 1));
+    times(&flops, a.rank == 3 && b.rank == 3 ? size_at(a, 0) : 1);
     return flops;
 }
 
@@ -112,7 +120,7 @@ static int64_t of_product(const formula *f, const given *g) {
     for (uint32_t place = 3; place <= a.rank || place <= b.rank; place++) {
         int64_t of_a = place <= a.rank ? size_from_end(a, place) : 1;
         int64_t of_b = place <= b.rank ? size_from_end(b, place) : 1;
-        times(&flops, of_a == 1 ? of_b : of_a);
+        times(&flops, broadcast(of_a, of_b));
     }
     return flops;
 }
@@ -127,6 +135,21 @@ static int64_t of_linear(const formula *f, const given *g) {
     times_elements(&flops, data);
     times(&flops, weight.rank == 2 ? size_at(weight, 0) : 1);
     return flops;
+}
+
+/* oneDNN's overloads `binary` have another tensor before the weight, to which the product is added. */
+static given without_other(const given *g, uint32_t binary_count) {
+    given rest = *g;
+    if (g->count == binary_count) {
+        rest.count--;
+        memmove(rest.at + 1, rest.at + 2, (rest.count - 1) * sizeof *rest.at);
+    }
+    return rest;
+}
+
+static int64_t of_pointwise_linear(const formula *f, const given *g) {
+    given rest = without_other(g, 5);
+    return of_linear(f, &rest);
 }
 
 /* One for each element of the first input. */
@@ -175,6 +198,16 @@ static int64_t convolution(const formula *f, const given *g, int first) {
 
 static int64_t of_convolution(const formula *f, const given *g) { return convolution(f, g, 0); }
 
+static int64_t of_pointwise_convolution(const formula *f, const given *g) {
+    given rest = without_other(g, 13);
+    return convolution(f, &rest, 0);
+}
+
+/* The first argument is what the product is added to. */
+static int64_t of_convolution_in_place(const formula *f, const given *g) {
+    return convolution(f, g, 1);
+}
+
 /* Gradients of the input and of the weight each cost as much as the forward: torch's
  * conv_backward_flop. The output's gradient is the first argument; the last says which gradients are
  * wanted. */
@@ -189,24 +222,32 @@ static int64_t of_convolution_backward(const formula *f, const given *g) {
 }
 
 /* Query, key and value are (batch, heads, length, width), or (batch, length, heads, width). Packed
- * sequences, of unknown lengths, have 3 dimensions. */
-enum { FIRST, LENGTHS_FIRST };
+ * sequences, of unknown lengths, have 3 dimensions, or a tensor that says where they begin. */
+enum { FIRST, LENGTHS_FIRST, BEGINS };
 
 static int64_t attention(const formula *f, const given *g, bool is_backward) {
     shape query = shape_of(g, f->at[FIRST]), key = shape_of(g, f->at[FIRST] + 1),
           value = shape_of(g, f->at[FIRST] + 2);
-    if (query.rank != 4 || key.rank != 4 || value.rank != 4)
+    bool is_packed = f->at[BEGINS] && shape_of(g, f->at[BEGINS]).token;
+    if (query.rank != 4 || key.rank != 4 || value.rank != 4 || is_packed)
         return UNKNOWN;
     uint32_t length = f->at[LENGTHS_FIRST] ? 1 : 2;
-    int64_t flops = 2, width = size_at(query, 3), of_values = size_at(value, 3);
-    times(&flops, size_at(query, 0));
-    times(&flops, size_at(query, 3 - length));
-    times(&flops, size_at(query, length));
-    times(&flops, size_at(key, length));
-    if (!is_plain(width) || !is_plain(of_values))
+    const uint32_t outer[] = {0, 3 - length}; /* the batch and the heads */
+    int64_t scores = is_backward ? 6 : 2, values = is_backward ? 4 : 2;
+    for (uint32_t i = 0; i < 2; i++) { /* they broadcast, or a head of the key has several queries */
+        int64_t both = broadcast(size_at(query, outer[i]), size_at(key, outer[i]));
+        times(&scores, both);
+        times(&values, broadcast(both, size_at(value, outer[i])));
+    }
+    int64_t pairs = size_at(query, length);
+    times(&pairs, size_at(key, length));
+    times(&scores, pairs);
+    times(&scores, size_at(query, 3));
+    times(&values, pairs);
+    times(&values, size_at(value, 3));
+    if (scores < 0 || values < 0 || __builtin_add_overflow(scores, values, &scores))
         return UNKNOWN;
-    times(&flops, is_backward ? 3 * width + 2 * of_values : width + of_values);
-    return flops;
+    return scores;
 }
 
 /* Scores, and their product with the values: torch's sdpa_flop_count. */
@@ -215,28 +256,74 @@ static int64_t of_attention(const formula *f, const given *g) { return attention
 /* The scores again, and a product for each gradient: torch's sdpa_backward_flop_count. */
 static int64_t of_attention_backward(const formula *f, const given *g) { return attention(f, g, true); }
 
+/* Each row of the input meets each weight once. They are a list with the biases, of all layers and
+ * directions; or, of one of them, the next two arguments. */
+static int64_t of_recurrence(const formula *f, const given *g) {
+    shape data = shape_of(g, f->at[0]);
+    if (data.rank == 0 || g->count < 3)
+        return UNKNOWN;
+    op_inputs weights = {g->at[1], g->end};
+    const uint32_t *token = g->at[1];
+    uint32_t left = 2;
+    if ((*token & 0xff) == OP_INPUT_TENSOR_LIST && op_inputs_next(&weights, &token))
+        left = *token >> 16;
+    int64_t flops = 0;
+    for (; left && op_inputs_next(&weights, &token); left--) {
+        int64_t each = 2;
+        if (!op_input_is_tensor(*token) || *token >> 16 != 2) /* a bias */
+            continue;
+        times_elements(&each, (shape){token, 2});
+        if (each < 0 || __builtin_add_overflow(flops, each, &flops))
+            return UNKNOWN;
+    }
+    for (uint32_t i = 1; i < data.rank; i++)
+        times(&flops, size_at(data, i - 1));
+    return flops;
+}
+
+/* Gradients of the input and of the weights. */
+static int64_t of_recurrence_backward(const formula *f, const given *g) {
+    int64_t flops = of_recurrence(f, g);
+    times(&flops, 2);
+    return flops;
+}
+
 #define CONVOLUTION(...)                                                                               \
     of_convolution, { __VA_ARGS__ }
 
 static const formula formulas[] = {
     {"aten::mm", of_matrices, {0, 1}},
     {"aten::addmm", of_matrices, {1, 2}},
+    {"aten::addmm_", of_matrices, {1, 2}},
     {"aten::bmm", of_matrices, {0, 1}},
     {"aten::baddbmm", of_matrices, {1, 2}},
+    {"aten::baddbmm_", of_matrices, {1, 2}},
     {"aten::mul", of_elements, {0}},
     {"aten::add", of_elements, {0}},
     {"aten::addbmm", of_matrices, {1, 2}},
+    {"aten::addbmm_", of_matrices, {1, 2}},
     {"aten::_addmm_activation", of_matrices, {1, 2}},
     {"aten::_int_mm", of_matrices, {0, 1}},
     {"aten::_scaled_mm", of_matrices, {0, 1}},
+    {"aten::_scaled_mm_v2", of_matrices, {0, 1}},
+    {"aten::_grouped_mm", of_matrices, {0, 1}},
+    {"aten::_scaled_grouped_mm", of_matrices, {0, 1}},
+    {"aten::_scaled_grouped_mm_v2", of_matrices, {0, 1}},
     {"aten::matmul", of_product, {0, 1}},
     {"aten::mv", of_product, {0, 1}},
     {"aten::addmv", of_product, {1, 2}},
+    {"aten::addmv_", of_product, {1, 2}},
     {"aten::dot", of_product, {0, 1}},
     {"aten::vdot", of_product, {0, 1}},
     {"aten::linear", of_linear, {0, 1}},
     {"aten::mkldnn_linear", of_linear, {0, 1}},
-    {"mkldnn::_linear_pointwise", of_linear, {0, 1}},
+    {"mkldnn::_linear_pointwise", of_pointwise_linear, {0, 1}},
+    {"aten::mkldnn_rnn_layer", of_recurrence, {0}},
+    {"aten::_cudnn_rnn", of_recurrence, {0}},
+    {"aten::miopen_rnn", of_recurrence, {0}},
+    {"aten::mkldnn_rnn_layer_backward", of_recurrence_backward, {0}},
+    {"aten::_cudnn_rnn_backward", of_recurrence_backward, {0}},
+    {"aten::miopen_rnn_backward", of_recurrence_backward, {0}},
     {"aten::conv1d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
     {"aten::conv2d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
     {"aten::conv3d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
@@ -247,10 +334,16 @@ static const formula formulas[] = {
     {"aten::_convolution", CONVOLUTION(3, 4, 5, 8, 6)},
     {"aten::convolution_overrideable", CONVOLUTION(3, 4, 5, 8, 6)},
     {"aten::mkldnn_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
-    {"mkldnn::_convolution_pointwise", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {"mkldnn::_convolution_pointwise", of_pointwise_convolution, {4, 3, 5, 6, NOWHERE}},
+    {"mkldnn::_convolution_pointwise_", of_convolution_in_place, {4, 3, 5, 6, NOWHERE}},
+    {"mkldnn::_convolution_transpose_pointwise", CONVOLUTION(5, 3, 6, 7, ALWAYS)},
     {"aten::cudnn_convolution", CONVOLUTION(3, 2, 4, 5, NOWHERE)},
     {"aten::cudnn_convolution_transpose", CONVOLUTION(4, 2, 5, 6, ALWAYS)},
+    {"aten::cudnn_convolution_relu", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
+    {"aten::cudnn_convolution_add_relu", CONVOLUTION(5, 6, 7, 8, NOWHERE)},
     {"aten::miopen_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {"aten::miopen_convolution_relu", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
+    {"aten::miopen_convolution_add_relu", CONVOLUTION(5, 6, 7, 8, NOWHERE)},
     {"aten::thnn_conv2d", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
     {"aten::_slow_conv2d_forward", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
     {"aten::slow_conv3d", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
@@ -269,9 +362,9 @@ static const formula formulas[] = {
     {"aten::_scaled_dot_product_cudnn_attention_backward", of_attention_backward, {1}},
     {"aten::_scaled_dot_product_fused_attention_overrideable_backward", of_attention_backward, {1}},
     {"aten::_flash_attention_forward", of_attention, {0, 1}},
-    {"aten::_efficient_attention_forward", of_attention, {0, 1}},
+    {"aten::_efficient_attention_forward", of_attention, {0, 1, 4}},
     {"aten::_flash_attention_backward", of_attention_backward, {1, 1}},
-    {"aten::_efficient_attention_backward", of_attention_backward, {1, 1}},
+    {"aten::_efficient_attention_backward", of_attention_backward, {1, 1, 6}},
 };
 
 uint8_t op_flop_formula(const char *name) {
@@ -281,12 +374,21 @@ uint8_t op_flop_formula(const char *name) {
     return 0;
 }
 
+/* The sizes of a sparse tensor do not say what is in it. oneDNN's tensors, which only its own ops take
+ * as they are, have no strides either, but are dense. */
+static bool is_sparse(const formula *f, const given *g) {
+    for (uint32_t i = 0; i < g->count; i++)
+        if ((*g->at[i] & 0xff) == OP_INPUT_TENSOR_UNSTRIDED)
+            return strstr(f->name, "mkldnn") == NULL;
+    return false;
+}
+
 int64_t op_flops_of(uint8_t number, op_inputs inputs) {
     given g;
     if (number == 0 || number > sizeof formulas / sizeof *formulas)
         return UNKNOWN;
     read_inputs(inputs, &g);
     const formula *f = &formulas[number - 1];
-    int64_t flops = f->count(f, &g);
+    int64_t flops = is_sparse(f, &g) ? UNKNOWN : f->count(f, &g);
     return flops > OP_FLOPS_MOST ? UNKNOWN : flops;
 }

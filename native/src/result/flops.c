@@ -61,6 +61,20 @@ static int64_t flops_of_group(const op_result *r, const op_group *group) {
     return op_flops_of(op_flop_formula(op_names_text(c->name[group->args_event], &length)), inputs);
 }
 
+static bool is_told_inside(const op_result *r, uint64_t row) {
+    uint32_t args = r->columns.args[row];
+    return args && op_inputs_flops(r->args + args - 1, r->args + r->arg_words) < 0;
+}
+
+/* Lines were summed up before there were users' formulas. */
+static void sum_by_line(op_result *r) {
+    for (uint64_t i = 0; i < r->called_from_count; i++)
+        r->called_from[i].flops = 0;
+    for (uint64_t row = 0; r->work && row < r->columns.count; row++)
+        if (r->work[row].called_from && r->flops[row] && !op_is_recursive(r, row))
+            r->called_from[r->work[row].called_from - 1].flops += r->flops[row];
+}
+
 int op_result_count_flops(op_result *r, const int64_t *told, uint64_t count) {
     uint64_t n = r->columns.count;
     if (!r->input_group || count != r->input_group_count)
@@ -70,14 +84,19 @@ int op_result_count_flops(op_result *r, const int64_t *told, uint64_t count) {
     int64_t *per_group = op_malloc(count * sizeof *per_group + 1);
     for (uint64_t i = 0; per_group && i < count; i++)
         per_group[i] = told[i] == OP_FLOPS_BY_FORMULA ? flops_of_group(r, &r->groups[i]) : told[i];
-    for (uint64_t row = 0; per_group && flops && row < n; row++)
-        flops[row] = r->input_group[row] == OP_NO_GROUP ? -1 : per_group[r->input_group[row]];
+    for (uint64_t row = 0; per_group && flops && row < n; row++) {
+        bool is_known = r->input_group[row] != OP_NO_GROUP && !is_told_inside(r, row);
+        flops[row] = is_known ? per_group[r->input_group[row]] : -1;
+    }
     if (!per_group) {
         free(flops);
         flops = NULL;
     }
     free(per_group);
-    return op_flops_keep(r, flops);
+    int rc = op_flops_keep(r, flops);
+    if (rc == OP_OK)
+        sum_by_line(r);
+    return rc;
 }
 
 const int64_t *op_result_flops(const op_result *r) { return r->flops; }

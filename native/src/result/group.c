@@ -225,7 +225,8 @@ static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
     }
     cell[OP_STEP_retained * steps] += op_memory_retained(g->r, row);
     op_flop_counts flops = flops_at(g->r, row);
-    cell[OP_STEP_flops * steps] += flops.whole;
+    if (flops.whole && !op_is_recursive(g->r, row))
+        cell[OP_STEP_flops * steps] += flops.whole;
     cell[OP_STEP_counted_flops * steps] += flops.counted;
 }
 

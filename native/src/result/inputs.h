@@ -18,7 +18,7 @@ typedef struct op_inputs {
 bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out);
 /* The op's work (OP_INPUT_WORK) in a block; NULL: none. */
 const uint32_t *op_inputs_work(const uint32_t *block, const uint32_t *limit);
-/* The op's FLOPs by formula; 0: none recorded. */
+/* The op's FLOPs by formula; 0: none recorded; negative: the ops inside have them. */
 int64_t op_inputs_flops(const uint32_t *block, const uint32_t *limit);
 /* The name id of the op's overload in a block; NULL: none. */
 const uint32_t *op_inputs_overload(const uint32_t *block, const uint32_t *limit);

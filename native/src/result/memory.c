@@ -106,6 +106,15 @@ static block *block_at(const blocks *b, uint64_t address) {
     return &b->places[i];
 }
 
+/* Whether a block is freed in the step that allocated it. By the clock, because a thread from before
+ * the step has no step; or in a backward op, which may run after its step. */
+static bool is_in_its_step(const op_result *r, const block *known, uint64_t row) {
+    if (known->step < 0 || known->step == r->columns.step[row])
+        return known->step >= 0;
+    int64_t end_ns = r->steps[known->step].end_ns;
+    return end_ns < 0 || r->columns.start_ns[row] < end_ns;
+}
+
 static int no_memory_to_follow(const op_result *r) {
     return op_error_set(OP_ENOMEM, "no memory to follow %llu events of memory",
                         (unsigned long long)r->memory_count);
@@ -185,7 +194,7 @@ int op_memory_retain(op_result *r, uint64_t room) {
         if (!op_result_memory(r, row, &m) || m.address == 0)
             continue;
         block *known = block_at(&in_use, m.address);
-        if (m.bytes <= 0 && known->bytes && known->step >= 0 && known->step == c->step[row])
+        if (m.bytes <= 0 && known->bytes && is_in_its_step(r, known, row))
             work[known->row].retained -= known->bytes;
         uint64_t around = c->parent[row] >= 0 ? (uint64_t)c->parent[row] : row;
         *known = (block){m.address, m.bytes > 0 ? m.bytes : 0, c->step[row], around};
@@ -198,10 +207,8 @@ int op_memory_retain(op_result *r, uint64_t room) {
 }
 
 int64_t op_memory_retained(const op_result *r, uint64_t row) {
-    if (!r->work)
-        return 0;
-    int32_t parent = r->columns.parent[row];
-    return parent >= 0 && r->columns.name[parent] == r->columns.name[row] ? 0 : r->work[row].retained;
+    bool has = r->work && r->work[row].retained && !op_is_recursive(r, row);
+    return has ? r->work[row].retained : 0;
 }
 
 /* ---- per event -------------------------------------------------------------------------- */
@@ -264,16 +271,18 @@ static void give_back(level *l, int64_t bytes) {
 
 /* A step only counts what it allocated itself, so that equal steps are equal: the first step of a
  * window has no earlier blocks to free. */
-static void follow(level *steps, level *whole, block *known, int64_t bytes, int32_t step) {
+static void follow(const op_result *r, uint64_t row, level *levels, block *known, int64_t bytes) {
+    level *whole = &levels[r->step_count];
     if (bytes > 0) {
+        int32_t step = r->columns.step[row];
         take(whole, bytes);
         if (step >= 0)
-            take(&steps[step], bytes);
+            take(&levels[step], bytes);
         *known = (block){.address = known->address, .bytes = bytes, .step = step};
     } else if (known->bytes) {
         give_back(whole, known->bytes);
-        if (step >= 0 && step == known->step)
-            give_back(&steps[step], known->bytes);
+        if (is_in_its_step(r, known, row))
+            give_back(&levels[known->step], known->bytes);
         known->bytes = 0;
     }
 }
@@ -298,7 +307,7 @@ int op_result_memory_use(op_result *r, int on_device, const op_memory_use **rows
             continue;
         block *known = block_at(&in_use, m.address);
         known->address = m.address;
-        follow(levels, &levels[r->step_count], known, m.bytes, r->columns.step[row]);
+        follow(r, row, levels, known, m.bytes);
     }
     free(levels);
     free(moments);

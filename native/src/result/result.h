@@ -28,6 +28,7 @@ typedef struct op_work {
     int64_t flops, inner_flops;       /* by formula */
     int64_t retained, inner_retained; /* bytes allocated in it and in use at the end of its step */
     uint32_t nodes, inner_nodes;      /* added to autograd's graph */
+    uint32_t called_from;             /* 1 + its row of the result's `called_from`; 0: none */
 } op_work;
 
 struct op_result {
@@ -107,6 +108,8 @@ uint8_t op_memory_note(op_result *result, uint64_t event);
 int op_memory_settle(op_result *result, uint8_t *flags);
 /* Call this once the steps of rows are known. `room` is the capacity in rows. */
 int op_memory_retain(op_result *result, uint64_t room);
+/* Whether it runs inside an event of the same row, whose numbers include its own. */
+bool op_is_recursive(const op_result *result, uint64_t event);
 /* Bytes allocated in an event and in use at its step's end; 0 inside one of the same name. */
 int64_t op_memory_retained(const op_result *result, uint64_t event);
 int op_raw_order(const void *a, const void *b); /* for qsort */

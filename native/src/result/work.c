@@ -11,6 +11,15 @@ op_work *op_work_of(op_result *r, uint64_t room) {
     return r->work;
 }
 
+bool op_is_recursive(const op_result *r, uint64_t row) {
+    const op_columns *c = &r->columns;
+    bool is_users = c->scope[row] == OP_SCOPE_USER;
+    for (int32_t around = c->parent[row]; around >= 0; around = c->parent[around])
+        if (c->name[around] == c->name[row] && (c->scope[around] == OP_SCOPE_USER) == is_users)
+            return true;
+    return false;
+}
+
 bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint32_t *limit,
                   uint64_t room) {
     const uint32_t *token = op_inputs_work(block, limit);
@@ -20,7 +29,8 @@ bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint3
         return false;
     memcpy(&r->work[row].bytes, token + 1, sizeof r->work[row].bytes);
     r->work[row].nodes = *token >> 8;
-    r->work[row].flops = op_inputs_flops(block, limit);
+    int64_t flops = op_inputs_flops(block, limit);
+    r->work[row].flops = flops > 0 ? flops : 0;
     return true;
 }
 

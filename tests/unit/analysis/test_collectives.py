@@ -62,7 +62,17 @@ def test_parameters_come_from_nccl(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "factor"),
-    [("allreduce", 1.5), ("reduce_scatter", 0.75), ("all_to_all", 0.75), ("broadcast", 1), ("send", 1)],
+    [
+        ("allreduce", 1.5),
+        ("allreduce_coalesced", 1.5),
+        ("reduce_scatter", 0.75),
+        ("allgather_into_tensor_coalesced", 0.75),
+        ("reduce_scatter_tensor_coalesced", 0.75),
+        ("all_to_all", 0.75),
+        ("all_to_allv", 0.75),
+        ("broadcast", 1),
+        ("send", 1),
+    ],
 )
 def test_bus_bandwidth_is_as_nccl_tests_defines_it(tmp_path: Path, name: str, factor: float) -> None:
     args = {"Collective name": name, "In msg nelems": 500, "Group size": 4, "dtype": "Long"}
