@@ -36,7 +36,7 @@ class Rule:
 
     def allows(self, rise: int, *, base: int) -> bool:
         """Whether a ``rise`` over ``base`` is within the rule."""
-        return rise <= self.least or rise <= self.tolerance * base
+        return rise <= self.least or rise <= self.tolerance * abs(base)
 
     def __str__(self) -> str:
         if self.kind is RuleKind.TOLERANCE:

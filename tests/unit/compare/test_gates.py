@@ -4,7 +4,7 @@ import pytest
 
 from pytest_opprof.compare.gates import Gates, RuleKind, parse_gate_options, parse_gates
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import COUNT, OPS_COUNT, SELF_CPU_TIME_TOTAL, TOTALS
+from pytest_opprof.metrics import COUNT, OP_METRICS, OPS_COUNT, SELF_CPU_TIME_TOTAL, TOTALS
 
 
 def kind(gates: Gates, op: str | None, metric: object = COUNT) -> RuleKind | None:
@@ -29,6 +29,13 @@ def test_peak_memory_has_a_tolerance_of_one_percent() -> None:
     assert str(rule) == "1%"
     assert rule.allows(1, base=100)
     assert not rule.allows(2, base=100)
+
+
+def test_tolerance_of_a_negative_base_is_a_share_of_its_amount() -> None:
+    rule = parse_gates({"aten::*.cpu_memory": "2%"}, where="x").rule("aten::mul", OP_METRICS["cpu_memory"])
+    assert rule is not None
+    assert rule.allows(2, base=-100)
+    assert not rule.allows(3, base=-100)
 
 
 def test_last_matching_rule_counts() -> None:
