@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -176,7 +177,7 @@ def parameters_of(item: pytest.Item) -> Mapping[str, Any]:
 
 def is_size(value: object) -> bool:
     """Whether a parameter's value may be a test's size: a number above 0."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return not isinstance(value, bool) and isinstance(value, Real) and float(value) > 0
 
 
 def _beside(mark: pytest.Mark, suite: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,11 +1,12 @@
 """Markers, read from real items."""
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.plugin.marker import request_of
+from pytest_opprof.plugin.marker import is_size, request_of
 from pytest_opprof.profiler.schedule import ProfilerAction
 from pytest_opprof.results.run import Schedule
 
@@ -136,6 +137,15 @@ def test_a_share_of_the_ops_can_be_asked_for(make_item: MakeItem, arguments: str
 def test_a_share_that_cannot_be_drawn_is_refused(make_item: MakeItem) -> None:
     with pytest.raises(UsageError, match=r"\.py::test_it: sampling is 0; it is the share of torch's ops"):
         request_of(make_item(marked("sampling=0")))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    # NumPy's numbers are registered as `Real`, as a `Fraction` is.
+    [(100, True), (0.5, True), (Fraction(100), True), (0, False), (-1, False), (True, False), ("9", False)],
+)
+def test_a_size_is_a_number_above_0_of_any_type(value: object, *, is_one: bool) -> None:
+    assert is_size(value) is is_one
 
 
 def test_none_means_the_default(make_item: MakeItem) -> None:
