@@ -85,8 +85,8 @@ def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
         reason = f"{value.low} to {value.high} in a step; the exact value is unknown"
     is_time = path.metric.family is Family.TIME
     if value is not None and verdict in {Verdict.PASS, Verdict.REGRESSED} and not is_time:
-        # The mean of a step, rounded up.
-        beside = math.ceil(sum(_amount(path, row) for row in test.ops if row.background))
+        # The mean of a step, rounded up. Who gives memory back uses up no budget.
+        beside = max(0, math.ceil(sum(_amount(path, row) for row in test.ops if row.background)))
         with_it = _pass_if(bound.holds(value.low + beside) and bound.holds(value.high + beside))
         if beside and with_it is not verdict:
             own, more = range_text(value, unit=unit), format_quantity(beside, unit=unit)
@@ -106,7 +106,7 @@ def culprits(path: MetricPath, test: TestResult) -> str:
     metric = path.metric.name if path.op else part_metric(path.metric)
     rows = [row for row in test.ops if not row.background and row.name != STEP_NAME]
     amounts = {row.key: _amount(path, row) for row in rows}
-    rows = [row for row in rows if amounts[row.key]]
+    rows = [row for row in rows if amounts[row.key] > 0]
     # An op includes the ops inside it: user code called the outermost.
     names = {row.name for row in rows}
     called = [row for row in rows if path.op or row.parent_op not in names] or rows

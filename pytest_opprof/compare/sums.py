@@ -38,6 +38,6 @@ def part_metric(total: Metric) -> str:
 def part_of(total: Metric, row: OpRow) -> float:
     """A row's part of a total, as the mean of a step; inner rows may be included in several."""
     if total in _OF_KIND.values():
-        return row.samples(host.COUNT.name).mean if _OF_KIND.get(row.kind) is total else 0.0
+        return row.not_views.mean if _OF_KIND.get(row.kind) is total else 0.0
     part = part_metric(total)
     return row.samples(part).mean if part and not row.kind.is_on_device else 0.0

@@ -43,6 +43,19 @@ def test_culprits_are_outermost_ops_and_busiest_lines(path: str, words: str) -> 
     assert culprits(parse_path(path, where="a test"), keeping()) == words
 
 
+@pytest.mark.parametrize(
+    ("path", "words"), [("ops.count", "aten::mm (6)"), ("cpu_memory.allocated", "aten::mm (24 B)")]
+)
+def test_views_and_memory_given_back_use_up_no_budget(path: str, words: str) -> None:
+    mm, transpose = simple_test({"aten::mm": 6, "aten::transpose": 12}).ops
+    taken, given = (Samples.constant(amount, steps=3) for amount in (24, -8))
+    rows = (
+        mm.with_metrics(cpu_memory=taken),
+        transpose.with_metrics(views=transpose.count, cpu_memory=given),
+    )
+    assert culprits(parse_path(path, where="a test"), simple_test({}, ops=rows)) == words
+
+
 def test_culprits_are_functions_with_reasons() -> None:
     reasons = {"compile.recompiles": {"f, model.py: tensor 'x' dtype mismatch": 2, "g, model.py: n == 3": 1}}
     assert culprits(parse_path("compile.recompiles", where="a test"), keeping(functions=reasons)) == (

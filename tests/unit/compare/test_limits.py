@@ -174,3 +174,22 @@ def test_limit_decided_by_background_work_is_inconclusive(path: str, limit: obje
     sources = (*TEST.sources, Source.FLOPS)
     totals = {**TEST.totals, "flops.total": Samples.constant(0, steps=TEST.steps)}
     assert judged({path: limit}, replace(TEST, ops=rows, totals=totals, sources=sources)) == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("path", "limit", "verdict"),
+    [
+        ("ops.count", 5, Verdict.PASS),
+        ("aten::mul.count", 2, Verdict.INCONCLUSIVE),
+        ("cpu_memory.allocated", 99, Verdict.REGRESSED),
+    ],
+)
+def test_views_and_memory_given_back_in_the_background_decide_nothing(
+    path: str, limit: int, verdict: Verdict
+) -> None:
+    row = TEST.ops[1]
+    given = Samples.constant(-64, steps=TEST.steps)
+    beside = replace(row.with_metrics(views=row.count, cpu_memory=given), background=True)
+    totals = {**TEST.totals, "cpu_memory.allocated": Samples.constant(100, steps=TEST.steps)}
+    test = replace(TEST, ops=(*TEST.ops, beside), totals=totals, sources=(*TEST.sources, Source.MEMORY))
+    assert judged({path: limit}, test) == [verdict]
