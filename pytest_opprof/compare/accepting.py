@@ -14,7 +14,6 @@ from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.gates import Rule
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import MetricPath
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_quantity
 
@@ -115,9 +114,7 @@ def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -
 
 def _failed_gates(test: TestComparison) -> Mapping[str, Change]:
     """The changes that fail by themselves, by path: a part of a total needs no entry."""
-    return {
-        str(MetricPath(op=change.op, metric=change.about)): change for change in test.regressed if change.rule
-    }
+    return {str(change.path): change for change in test.regressed if change.rule}
 
 
 def _why_nothing(test: TestComparison) -> str:

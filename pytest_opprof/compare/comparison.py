@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric
+from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric, MetricPath
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import OpRow, Run, TestResult
 from pytest_opprof.results.samples import Samples
@@ -98,6 +98,11 @@ class Change:
     def about(self) -> Metric:
         """The metric itself."""
         return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
+
+    @property
+    def path(self) -> MetricPath:
+        """The metric's name, as users write it."""
+        return MetricPath(op=self.op, metric=self.about)
 
     @property
     def is_constant(self) -> bool:

@@ -11,7 +11,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import COUNT, TOTALS, WATCHED_OPS, Family, Metric, MetricPath, matches, parse_path
 from pytest_opprof.metrics.metric import BOUNDED_PERCENT
 from pytest_opprof.results.run import TestResult
-from pytest_opprof.results.samples import range_text
+from pytest_opprof.results.samples import Samples, range_text
 from pytest_opprof.units import parse_percent
 from pytest_opprof.wording import counted, listed
 
@@ -144,6 +144,18 @@ def _varying(test: TestResult, gates: Gates) -> Iterator[str]:
         is_held = path.metric.slack is None and path.metric.family is not Family.TIME
         if rule is None or rule.kind not in _JUDGED or not is_held:
             continue
-        is_within = rule.allows(samples.high - samples.low, base=samples.low)
-        if not is_within or (samples.is_constant and str(path) in test.unstable):
+        if varies(test, path, samples, rule):
             yield f"{path} {range_text(samples, unit=path.metric.unit)}"
+
+
+def varies(test: TestResult, path: MetricPath, samples: Samples, rule: Rule | None) -> bool:
+    """Whether the steps or measurements of a metric differ by more than its rule allows."""
+    if samples.is_constant or rule is None:
+        return not samples.is_constant or disagrees(test, path)
+    is_slack = path.metric.is_moved_by_edits and not rule.is_asked_for
+    return is_slack or not rule.allows(samples.high - samples.low, base=samples.low)
+
+
+def disagrees(test: TestResult, path: MetricPath) -> bool:
+    """Whether the measurements of a metric disagreed, in another process or in the same one."""
+    return bool(test.unstable) and str(path) in test.unstable

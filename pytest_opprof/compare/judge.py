@@ -18,7 +18,7 @@ from pytest_opprof.compare.accepting import why_ended
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change, RowPair, pair_rows
 from pytest_opprof.compare.functions import with_grown_functions, with_reasons
-from pytest_opprof.compare.gates import Gates, Rule, RuleKind
+from pytest_opprof.compare.gates import Gates, Rule, RuleKind, disagrees, varies
 from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
@@ -26,7 +26,7 @@ from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import COUNT, OP_METRICS, TOTALS, Family, Metric, MetricPath, Source
+from pytest_opprof.metrics import COUNT, OP_METRICS, TOTALS, Family, Metric, Source
 from pytest_opprof.metrics.host import OPS_COUNT, RANGES_COUNT
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import CERTIFICATE, TestResult
@@ -88,9 +88,7 @@ def _is_told(change: Change) -> bool:
 def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult) -> int:
     """How many gates were judged. A 0 that stays 0 counts only if at most views ran."""
     judged = [
-        change
-        for change in changes
-        if change.rule and change.verdict not in {None, Verdict.INCONCLUSIVE} and change.is_constant
+        change for change in changes if change.rule and change.verdict not in {None, Verdict.INCONCLUSIVE}
     ]
     rows = (row for test in (base, head) for row in test.ops if row.name != STEP_NAME)
     if not any(row.kind is not OpKind.CALL and row.not_views.high for row in rows):
@@ -250,7 +248,7 @@ class _Comparer:
             return None if same else change
         # An unchanged total still says why it is not judged; single rows do not repeat that.
         if same and (change.op is not None or change.is_free) and not (rule and rule.is_asked_for):
-            return replace(change, verdict=Verdict.PASS) if rule else None
+            return replace(change, verdict=Verdict.PASS) if rule and base.is_constant else None
         unsteady = self._unsteady(change.about)
         return (
             replace(change, reason=unsteady)
@@ -260,7 +258,7 @@ class _Comparer:
 
     def _weighed(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
         """The verdict on two values: whether they can be compared, then which is worse."""
-        is_slack = _is_moved_by_edits(change.about)
+        is_slack = change.about.is_moved_by_edits
         is_soft = change.is_free or (is_slack and not (rule and rule.is_asked_for))
         unsure = None if is_soft else Verdict.INCONCLUSIVE
         if is_soft and is_slack and base.low == head.low and base.is_constant and head.is_constant:
@@ -268,15 +266,18 @@ class _Comparer:
         is_unconfirmed = is_soft and is_slack and self.base.processes < CERTIFICATE
         if objection := self._objection(change, base, head) or _UNCONFIRMED * is_unconfirmed:
             return replace(change, verdict=unsure, reason=objection)
-        if not base.is_constant or _disagrees(self.base, change):
+        if varies(self.base, change.path, base, rule):
             return self._beside_range(change, rule, base=base, head=head)
-        if not head.is_constant or _disagrees(self.head, change):
+        if varies(self.head, change.path, head, rule):
             return replace(
-                change, verdict=unsure if rule else None, reason=self._instability(change, base.low, head)
+                change, verdict=unsure if rule else None, reason=self._instability(change, base.high, head)
             )
-        if base.low == head.low:
+        # The nearest two values: the same if the ranges overlap.
+        is_above = head.low > base.high
+        before, now = (base.high, head.low) if is_above else (base.low, min(base.low, head.high))
+        if before == now:
             return replace(change, verdict=Verdict.PASS)
-        return self._ruled(change, rule, base=base.low, head=head.low)
+        return self._ruled(change, rule, base=before, head=now)
 
     def _beside_range(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
         """The verdict beside a base that varies: a rise is worse in each step than all its values.
@@ -285,11 +286,11 @@ class _Comparer:
         are from each other.
         """
         reach, is_sure = base.high - base.low, self.base.processes >= CERTIFICATE
-        if is_sure and not _disagrees(self.base, change):
+        if is_sure and not disagrees(self.base, change.path):
             highest: int | None = base.high
         else:
             highest = base.high + reach if reach else None
-        if highest is not None and head.low > highest and not _is_moved_by_edits(change.about):
+        if highest is not None and head.low > highest and not change.about.is_moved_by_edits:
             return self._ruled(change, rule, base=base.high, head=head.low)
         seen, now = (range_text(side, unit=change.about.unit) for side in (base, head))
         return replace(change, reason=f"the baseline varies: {seen}; now {now}")
@@ -306,10 +307,10 @@ class _Comparer:
         return ""
 
     def _ruled(self, change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
-        """The verdict on two different values, each constant on its side."""
+        """The verdict on two different values."""
         rise = change.about.rise(base, head)
         if change.about.slack and rule and not rule.is_asked_for and rule.allows(abs(rise), base=base):
-            verdict = Verdict.CHANGED if _is_moved_by_edits(change.about) else Verdict.PASS
+            verdict = Verdict.CHANGED if change.about.is_moved_by_edits else Verdict.PASS
             return replace(change, verdict=verdict, reason=f"within the tolerance of {rule}")
         if rise < 0 or rule is None:
             is_better = rise < 0 and not change.is_free and not self._may_be_views(change)
@@ -356,7 +357,9 @@ class _Comparer:
         what = "became nondeterministic"
         if self.base.processes < CERTIFICATE:
             what = "varies (and the base is not certified)"
-        where = "from one measurement to the next" if _disagrees(self.head, change) else "from step to step"
+        where = (
+            "from one measurement to the next" if disagrees(self.head, change.path) else "from step to step"
+        )
         more = " (more in every step)" if head.low > before else ""
         return f"{what}: {before} before, {head.low} to {head.high} {where}{more}"
 
@@ -370,16 +373,6 @@ class _Comparer:
         if more_often or (rule is not None and rule.is_asked_for):
             return change
         return replace(change, verdict=Verdict.CHANGED, reason="only new ranges")
-
-
-def _is_moved_by_edits(metric: Metric) -> bool:
-    """Whether it moved as little as after any edit."""
-    return metric.slack is not None and metric.family is not Family.BOUNDED
-
-
-def _disagrees(test: TestResult, change: Change) -> bool:
-    """Whether a side's measurements disagreed, in another process or in the same one."""
-    return bool(test.unstable) and str(MetricPath(op=change.op, metric=change.about)) in test.unstable
 
 
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:

@@ -12,7 +12,7 @@ from pytest_opprof.wording import counted
 
 def than_base(change: Change, base: Run, *, before: TestResult, test: TestResult) -> str:
     """What a sentence compares with, and how sure it is."""
-    if change.base is not None and not change.base.is_constant:
+    if not change.is_constant:
         return f"{base.title} ever had (it varies: {values_of(change)})"
     many = min(before.processes, 1_000)
     sure = f"certified in {many} processes" if many >= CERTIFICATE else "not certified"

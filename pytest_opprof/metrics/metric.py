@@ -157,6 +157,11 @@ class Metric:
         """Whether a rise fails a test by default; ops have their own list, `WATCHED_OPS`."""
         return self.scope is Scope.TOTAL and self.family is not Family.TIME and not self.is_free
 
+    @property
+    def is_moved_by_edits(self) -> bool:
+        """Whether any edit may move it a little, and unchanged code does not."""
+        return self.slack is not None and self.family is not Family.BOUNDED
+
     def rise(self, base: int, head: int) -> int:
         """How much worse a value is than another; below zero if it is better."""
         return head - base if self.worse is Worse.HIGHER else base - head

@@ -125,6 +125,47 @@ def test_count_that_disagreed_with_itself_is_inconclusive_where_it_gates() -> No
     assert f"aten::mul: {reason}: not gated" in found.advisories
 
 
+def peaking(*peaks: int) -> TestResult:
+    test = simple_test({"aten::mul": 4}, steps=len(peaks))
+    return replace(test, totals={**test.totals, "cpu_memory.peak": Samples.of(peaks)})
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [
+        ((1000, 1000), (1000, 1008), Verdict.PASS),
+        ((1000, 1008), (1004, 1000), Verdict.PASS),
+        ((1000, 1008), (990, 985), Verdict.IMPROVED),
+        ((1000, 1008), (1018, 1018), Verdict.PASS),
+        ((1000, 1008), (1019, 1020), Verdict.REGRESSED),
+        ((1000, 1000), (1000, 1011), Verdict.INCONCLUSIVE),
+        ((1000, 1008), (1000, 5000), Verdict.INCONCLUSIVE),
+        ((1000, 1011), (1000, 5000), Verdict.PASS),  # by the number of ops: this peak is not a gate
+    ],
+)
+def test_steps_that_differ_within_a_tolerance_are_judged(
+    base: tuple[int, ...], head: tuple[int, ...], verdict: Verdict
+) -> None:
+    assert compared(peaking(*base), peaking(*head)).verdict is verdict
+
+
+def test_a_requested_tolerance_covers_measurements_that_disagree() -> None:
+    base, gates = simple_test({"aten::mul": 100}), {"ops.count": "5%"}
+    head = with_counts(base, "aten::mul", Samples.of([100, 104, 100]))
+    head = replace(head, unstable=("ops.count",), gates=gates)
+    assert compared(base, head).verdict is Verdict.PASS
+    assert compared(replace(head, gates={}), head).verdict is Verdict.PASS
+    risen = compared(base, replace(simple_test({"aten::mul": 106}), gates=gates))
+    assert risen.verdict is Verdict.REGRESSED
+
+
+def test_the_reason_for_a_rise_gives_the_values_of_its_steps() -> None:
+    found = compared(peaking(1000, 1000), peaking(1100, 1104))
+    assert found.reason == (
+        "100 B more peak memory in each step than main ever had (it varies: 1.0 KiB; now 1.1 KiB)"
+    )
+
+
 def test_certain_count_regresses_beside_an_uncertain_one() -> None:
     base = simple_test({"aten::mul": 4, "aten::item": 1})
     uneven = with_counts(base, "aten::mul", Samples.of([4, 5, 6]))
