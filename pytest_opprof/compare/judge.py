@@ -119,7 +119,8 @@ class _Comparer:
             if metric.slack and head is None and not (is_asked_for or is_refused):
                 continue  # not asked for, or not yet measured
             # A total that only the base lacks is not a gate yet; one that the head lacks did not run.
-            is_no_gate = base is None and not (is_asked_for and self._unheard(metric))
+            unjudged = (head is not None and self.trust.left_out(metric)) or self._unheard(metric)
+            is_no_gate = base is None and not (is_asked_for and unjudged)
             if is_no_gate or (metric.family is Family.TIME and not is_asked_for):
                 continue
             change = self._judged(
@@ -243,7 +244,7 @@ class _Comparer:
         head = change.head or Samples.constant(0, steps=self.head.steps)
         same = (base.low, base.high) == (head.low, head.high)
         if change.background:
-            return change if change.rise else None
+            return change if change.rise and not self.trust.has_only_counts else None
         if rule is not None and rule.kind is RuleKind.ADVISORY:
             return None if same else change
         # An unchanged total still says why it is not judged; single rows do not repeat that.

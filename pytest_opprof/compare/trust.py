@@ -16,6 +16,8 @@ from pytest_opprof.units import EVERY_PPM, format_share
 
 # Device fields, known once a process has started them; they matter to tests that use devices.
 _OF_DEVICES = frozenset({"gpu_arch", "gpu_model", "gpu_driver", "cuda", "cudnn"})
+# What can record calls: of Python, of modules, of CUDA.
+_OF_CALLS = frozenset({Source.PYTHON, "modules", Source.CUDA})
 # Another value of these may change nothing.
 _HARMLESS = frozenset({"threads", "tracer"})
 
@@ -72,9 +74,11 @@ class Trust:
             return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)
         depends_on = metric.depends_on if metric.family is Family.TIME else through.depends_on
         return (
-            self._other_views(metric)
-            or self._other_sources(through)
-            or (self._other_sources(_total_of(kind)) if metric.scope is Scope.OP else "")
+            self.left_out(metric, kind=kind)
+            or self._other_views(metric)
+            or self._other_sources(_recorders_of(through))
+            or (self._other_sources(_recorders_of(_total_of(kind))) if metric.scope is Scope.OP else "")
+            or (self._other_sources(_OF_CALLS) if kind is OpKind.CALL else "")
             or self._other_environment(depends_on, family=metric.family, is_same=is_same)
             or self._other_compile_cache(depends_on)
             or self._lost(metric)
@@ -83,10 +87,19 @@ class Trust:
             or self._sampled(through, kind)
         )
 
-    def _other_sources(self, metric: Metric) -> str:
-        if metric.source is None:
+    @property
+    def has_only_counts(self) -> bool:
+        """Whether a side lacks the rows of calls and of the background."""
+        return self.base.has_only_counts or self.head.has_only_counts
+
+    def left_out(self, metric: Metric, *, kind: OpKind | None = None) -> str:
+        """Why the base can never have a metric; empty if it can."""
+        is_left_out = metric.family is Family.BOUNDED or kind is OpKind.CALL
+        if not (self.base.has_only_counts and is_left_out):
             return ""
-        known = ANSWERS[metric.source]
+        return "a counts: file does not store it, so use another store"
+
+    def _other_sources(self, known: frozenset[str]) -> str:
         before, after = (sorted(known.intersection(side.sources)) for side in (self.base, self.head))
         if before == after:
             return ""
@@ -166,6 +179,10 @@ def _used_devices(test: TestResult) -> bool:
     return any(
         test.totals[metric.name].high for metric in TOTAL_OF_COUNT.values() if metric.name in test.totals
     )
+
+
+def _recorders_of(metric: Metric) -> frozenset[Source]:
+    return ANSWERS[metric.source] if metric.source else frozenset()
 
 
 def _total_of(kind: OpKind | None) -> Metric:

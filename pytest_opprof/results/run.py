@@ -20,6 +20,7 @@ from pytest_opprof.metrics import (
     COUNT,
     CPU_TIME_TOTAL,
     SELF_CPU_TIME_TOTAL,
+    TOTAL_SELF_CPU_TIME,
     VIEWS,
     VIEWS_COUNT,
     WALL_TIME,
@@ -307,6 +308,11 @@ class TestResult:
     def tells_views(self) -> bool:
         """Whether views are counted apart from its ops: not in older releases, nor in a trace."""
         return VIEWS_COUNT.name in self.totals
+
+    @property
+    def has_only_counts(self) -> bool:
+        """Whether it is from a ``counts:`` file, which has no times, calls or work of the background."""
+        return TOTAL_SELF_CPU_TIME.name not in self.totals
 
     def steps_of(self, total: str) -> int:
         """A total's number of values: one for each active step, or for each timed step."""

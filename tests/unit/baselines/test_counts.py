@@ -7,14 +7,18 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.documents.judged_tests import compared
 from support.documents.stores import NOBODY, A, B, run_of
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.baselines.counts import reviewable
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
-from pytest_opprof.results.files import read_run, write_run
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.results.files import read_run, run_from_bytes, write_run
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import CaptureStats, Environment, Run, Timing
+from pytest_opprof.results.run import CaptureStats, Environment, OpRow, Run, TestResult, Timing
 from pytest_opprof.results.samples import Samples
 
 FILE = Path("ci/main.counts.json")
@@ -175,3 +179,28 @@ def test_run_without_counts_is_refused(store: Archive) -> None:
     with pytest.raises(UsageError, match="main: the run has no exact counts to store"):
         store.save("main", run_of(1, bare), collected=NOBODY)
     assert store.names() == ()
+
+
+def verdict_beside_counts(before: TestResult, now: TestResult) -> Verdict | None:
+    (stored,) = run_from_bytes(reviewable(run_of(1, before), name="main"), where="main").tests
+    return compared(stored, now).verdict
+
+
+@pytest.mark.parametrize("path", ["model.py: Encoder.forward.count", "cpu_memory.peak"])
+def test_a_gate_on_what_is_not_stored_is_inconclusive(path: str) -> None:
+    calls, peak = (Samples.constant(value, steps=TWO.steps) for value in (2, 900))
+    test = replace(
+        TWO,
+        ops=(*TWO.ops, OpRow(name="model.py: Encoder.forward", kind=OpKind.CALL, metrics={"count": calls})),
+        totals={**TWO.totals, "cpu_memory.peak": peak},
+        sources=(*TWO.sources, "python", "memory"),
+    )
+    assert verdict_beside_counts(test, test) is Verdict.PASS
+    assert verdict_beside_counts(test, replace(test, gates={path: "exact"})) is Verdict.INCONCLUSIVE
+
+
+def test_work_of_the_background_is_not_new() -> None:
+    beside = replace(TWO.ops[0], background=True)
+    test = replace(TWO, ops=(*TWO.ops, beside))
+    fewer = simple_test({"aten::mul": 2, "aten::add": 2, "forward": 1}, node_id=A.node_id)
+    assert verdict_beside_counts(test, replace(fewer, ops=(*fewer.ops, beside))) is Verdict.IMPROVED

@@ -9,6 +9,7 @@ from support.documents.strategies import simple_run, simple_test
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     CPU_MEMORY_ALLOCATED,
     FINGERPRINT_FIELDS,
@@ -19,7 +20,7 @@ from pytest_opprof.metrics import (
 )
 from pytest_opprof.metrics.fingerprint import COMPILE_CACHE, SETTINGS
 from pytest_opprof.results.agreement import repeated
-from pytest_opprof.results.run import CaptureStats, Environment, TestResult
+from pytest_opprof.results.run import CaptureStats, Environment, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
 TEST = simple_test({"aten::mul": 4, "forward": 1})
@@ -151,6 +152,18 @@ def test_other_sources_are_inconclusive() -> None:
     found = compared(base, replace(base, sources=("ranges", "ops-itt")))
     assert found.verdict is Verdict.INCONCLUSIVE
     assert "captured by ops in the base, by ops-itt here" in found.reason
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_calls_that_one_side_did_not_record_are_inconclusive(*, is_new: bool) -> None:
+    name, before = "model.py: Encoder.forward", simple_test({"aten::mul": 4})
+    row = OpRow(name=name, kind=OpKind.CALL, metrics={"count": Samples.constant(2, steps=3)})
+    stacks = replace(before, ops=(*before.ops, row), sources=(*before.sources, "python"))
+    sides = (before, stacks) if is_new else (stacks, before)
+    found = compared(sides[0], replace(sides[1], gates={f"{name}.count": "exact"}))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert f"{name}: captured by " in found.reason
+    assert compared(stacks, replace(stacks, gates={f"{name}.count": "exact"})).verdict is Verdict.PASS
 
 
 def test_lost_total_is_inconclusive() -> None:
