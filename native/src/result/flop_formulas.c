@@ -33,8 +33,10 @@ typedef struct numbers {
 enum { STRIDE, PADDING, DILATION, GROUPS, TRANSPOSED, PLACES };
 enum { NOWHERE = -1, ALWAYS = -2 };
 
+enum { MOST_NAMES = 8 };
+
 typedef struct formula {
-    const char *name;
+    const char *names[MOST_NAMES]; /* all of oneDNN's, or none */
     int64_t (*count)(const struct formula *f, const given *g);
     int8_t at[PLACES];
 } formula;
@@ -292,85 +294,70 @@ static int64_t of_recurrence_backward(const formula *f, const given *g) {
     of_convolution, { __VA_ARGS__ }
 
 static const formula formulas[] = {
-    {"aten::mm", of_matrices, {0, 1}},
-    {"aten::addmm", of_matrices, {1, 2}},
-    {"aten::addmm_", of_matrices, {1, 2}},
-    {"aten::bmm", of_matrices, {0, 1}},
-    {"aten::baddbmm", of_matrices, {1, 2}},
-    {"aten::baddbmm_", of_matrices, {1, 2}},
-    {"aten::mul", of_elements, {0}},
-    {"aten::add", of_elements, {0}},
-    {"aten::addbmm", of_matrices, {1, 2}},
-    {"aten::addbmm_", of_matrices, {1, 2}},
-    {"aten::_addmm_activation", of_matrices, {1, 2}},
-    {"aten::_int_mm", of_matrices, {0, 1}},
-    {"aten::_scaled_mm", of_matrices, {0, 1}},
-    {"aten::_scaled_mm_v2", of_matrices, {0, 1}},
-    {"aten::_grouped_mm", of_matrices, {0, 1}},
-    {"aten::_scaled_grouped_mm", of_matrices, {0, 1}},
-    {"aten::_scaled_grouped_mm_v2", of_matrices, {0, 1}},
-    {"aten::matmul", of_product, {0, 1}},
-    {"aten::mv", of_product, {0, 1}},
-    {"aten::addmv", of_product, {1, 2}},
-    {"aten::addmv_", of_product, {1, 2}},
-    {"aten::dot", of_product, {0, 1}},
-    {"aten::vdot", of_product, {0, 1}},
-    {"aten::linear", of_linear, {0, 1}},
-    {"aten::mkldnn_linear", of_linear, {0, 1}},
-    {"mkldnn::_linear_pointwise", of_pointwise_linear, {0, 1}},
-    {"aten::mkldnn_rnn_layer", of_recurrence, {0}},
-    {"aten::_cudnn_rnn", of_recurrence, {0}},
-    {"aten::miopen_rnn", of_recurrence, {0}},
-    {"aten::mkldnn_rnn_layer_backward", of_recurrence_backward, {0}},
-    {"aten::_cudnn_rnn_backward", of_recurrence_backward, {0}},
-    {"aten::miopen_rnn_backward", of_recurrence_backward, {0}},
-    {"aten::conv1d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
-    {"aten::conv2d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
-    {"aten::conv3d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
-    {"aten::conv_transpose1d", CONVOLUTION(3, 4, 7, 6, ALWAYS)},
-    {"aten::conv_transpose2d", CONVOLUTION(3, 4, 7, 6, ALWAYS)},
-    {"aten::conv_transpose3d", CONVOLUTION(3, 4, 7, 6, ALWAYS)},
-    {"aten::convolution", CONVOLUTION(3, 4, 5, 8, 6)},
-    {"aten::_convolution", CONVOLUTION(3, 4, 5, 8, 6)},
-    {"aten::convolution_overrideable", CONVOLUTION(3, 4, 5, 8, 6)},
-    {"aten::mkldnn_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
-    {"mkldnn::_convolution_pointwise", of_pointwise_convolution, {4, 3, 5, 6, NOWHERE}},
-    {"mkldnn::_convolution_pointwise_", of_convolution_in_place, {4, 3, 5, 6, NOWHERE}},
-    {"mkldnn::_convolution_transpose_pointwise", CONVOLUTION(5, 3, 6, 7, ALWAYS)},
-    {"aten::cudnn_convolution", CONVOLUTION(3, 2, 4, 5, NOWHERE)},
-    {"aten::cudnn_convolution_transpose", CONVOLUTION(4, 2, 5, 6, ALWAYS)},
-    {"aten::cudnn_convolution_relu", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
-    {"aten::cudnn_convolution_add_relu", CONVOLUTION(5, 6, 7, 8, NOWHERE)},
-    {"aten::miopen_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
-    {"aten::miopen_convolution_relu", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
-    {"aten::miopen_convolution_add_relu", CONVOLUTION(5, 6, 7, 8, NOWHERE)},
-    {"aten::thnn_conv2d", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
-    {"aten::_slow_conv2d_forward", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
-    {"aten::slow_conv3d", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
-    {"aten::slow_conv3d_forward", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
-    {"aten::convolution_backward", of_convolution_backward, {3, 4, 5, 8, 6}},
-    {"aten::scaled_dot_product_attention", of_attention, {0}},
-    {"aten::_scaled_dot_product_attention_math", of_attention, {0}},
-    {"aten::_scaled_dot_product_flash_attention", of_attention, {0}},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu", of_attention, {0}},
-    {"aten::_scaled_dot_product_efficient_attention", of_attention, {0}},
-    {"aten::_scaled_dot_product_cudnn_attention", of_attention, {0}},
-    {"aten::_scaled_dot_product_fused_attention_overrideable", of_attention, {0}},
-    {"aten::_scaled_dot_product_flash_attention_backward", of_attention_backward, {1}},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", of_attention_backward, {1}},
-    {"aten::_scaled_dot_product_efficient_attention_backward", of_attention_backward, {1}},
-    {"aten::_scaled_dot_product_cudnn_attention_backward", of_attention_backward, {1}},
-    {"aten::_scaled_dot_product_fused_attention_overrideable_backward", of_attention_backward, {1}},
-    {"aten::_flash_attention_forward", of_attention, {0, 1}},
-    {"aten::_efficient_attention_forward", of_attention, {0, 1, 4}},
-    {"aten::_flash_attention_backward", of_attention_backward, {1, 1}},
-    {"aten::_efficient_attention_backward", of_attention_backward, {1, 1, 6}},
+    {{"aten::mm", "aten::bmm", "aten::_int_mm", "aten::_scaled_mm", "aten::_scaled_mm_v2",
+      "aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2"},
+     of_matrices,
+     {0, 1}},
+    {{"aten::addmm", "aten::addmm_", "aten::baddbmm", "aten::baddbmm_", "aten::addbmm", "aten::addbmm_",
+      "aten::_addmm_activation"},
+     of_matrices,
+     {1, 2}},
+    {{"aten::mul", "aten::add"}, of_elements, {0}},
+    {{"aten::matmul", "aten::mv", "aten::dot", "aten::vdot"}, of_product, {0, 1}},
+    {{"aten::addmv", "aten::addmv_"}, of_product, {1, 2}},
+    {{"aten::linear"}, of_linear, {0, 1}},
+    {{"aten::mkldnn_linear"}, of_linear, {0, 1}},
+    {{"mkldnn::_linear_pointwise"}, of_pointwise_linear, {0, 1}},
+    {{"aten::mkldnn_rnn_layer"}, of_recurrence, {0}},
+    {{"aten::_cudnn_rnn", "aten::miopen_rnn"}, of_recurrence, {0}},
+    {{"aten::mkldnn_rnn_layer_backward"}, of_recurrence_backward, {0}},
+    {{"aten::_cudnn_rnn_backward", "aten::miopen_rnn_backward"}, of_recurrence_backward, {0}},
+    {{"aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::cudnn_convolution_relu",
+      "aten::miopen_convolution_relu"},
+     CONVOLUTION(3, 4, 5, 6, NOWHERE)},
+    {{"aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d"},
+     CONVOLUTION(3, 4, 7, 6, ALWAYS)},
+    {{"aten::convolution", "aten::_convolution", "aten::convolution_overrideable"},
+     CONVOLUTION(3, 4, 5, 8, 6)},
+    {{"aten::mkldnn_convolution"}, CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {{"mkldnn::_convolution_pointwise"}, of_pointwise_convolution, {4, 3, 5, 6, NOWHERE}},
+    {{"mkldnn::_convolution_pointwise_"}, of_convolution_in_place, {4, 3, 5, 6, NOWHERE}},
+    {{"mkldnn::_convolution_transpose_pointwise"}, CONVOLUTION(5, 3, 6, 7, ALWAYS)},
+    {{"aten::cudnn_convolution"}, CONVOLUTION(3, 2, 4, 5, NOWHERE)},
+    {{"aten::cudnn_convolution_transpose"}, CONVOLUTION(4, 2, 5, 6, ALWAYS)},
+    {{"aten::cudnn_convolution_add_relu", "aten::miopen_convolution_add_relu"},
+     CONVOLUTION(5, 6, 7, 8, NOWHERE)},
+    {{"aten::miopen_convolution"}, CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {{"aten::thnn_conv2d", "aten::_slow_conv2d_forward", "aten::slow_conv3d",
+      "aten::slow_conv3d_forward"},
+     CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
+    {{"aten::convolution_backward"}, of_convolution_backward, {3, 4, 5, 8, 6}},
+    {{"aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math",
+      "aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_flash_attention_for_cpu",
+      "aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention",
+      "aten::_scaled_dot_product_fused_attention_overrideable"},
+     of_attention,
+     {0}},
+    {{"aten::_scaled_dot_product_flash_attention_backward",
+      "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+      "aten::_scaled_dot_product_efficient_attention_backward",
+      "aten::_scaled_dot_product_cudnn_attention_backward",
+      "aten::_scaled_dot_product_fused_attention_overrideable_backward"},
+     of_attention_backward,
+     {1}},
+    {{"aten::_flash_attention_forward"}, of_attention, {0, 1}},
+    {{"aten::_efficient_attention_forward"}, of_attention, {0, 1, 4}},
+    {{"aten::_flash_attention_backward"}, of_attention_backward, {1, 1}},
+    {{"aten::_efficient_attention_backward"}, of_attention_backward, {1, 1, 6}},
 };
 
 uint8_t op_flop_formula(const char *name) {
-    for (uint8_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
-        if (strcmp(formulas[i].name, name) == 0)
-            return i + 1;
+    for (uint8_t i = 0; i < sizeof formulas / sizeof *formulas; i++) {
+        const formula *f = &formulas[i];
+        for (uint32_t k = 0; k < MOST_NAMES && f->names[k]; k++)
+            if (strcmp(f->names[k], name) == 0)
+                return i + 1;
+    }
     return 0;
 }
 
@@ -379,7 +366,7 @@ uint8_t op_flop_formula(const char *name) {
 static bool is_sparse(const formula *f, const given *g) {
     for (uint32_t i = 0; i < g->count; i++)
         if ((*g->at[i] & 0xff) == OP_INPUT_TENSOR_UNSTRIDED)
-            return strstr(f->name, "mkldnn") == NULL;
+            return strstr(f->names[0], "mkldnn") == NULL;
     return false;
 }
 
