@@ -266,7 +266,7 @@ class Collector:
         """Choose all that a window records, or it records what the one before it did."""
         self._counters = choose(counters)
         check(lib.op_window_unwind(_MOST_FRAMES if "cpp" in sources else 0))
-        lib.op_window_accept(sum(INJECTED.get(one, 0) for one in sources.intersection(self._window_sources)))
+        lib.op_window_accept(sum(INJECTED.get(source, 0) for source in self._window_sources))
         lib.op_window_sample(self._torch.sampling)
         lib.op_window_keep_inputs(inputs)
         self._cuda.choose(sources, with_memory=with_memory)

@@ -276,6 +276,20 @@ class _Comparer:
         # The nearest two values: the same if the ranges overlap.
         is_above = head.low > base.high
         before, now = (base.high, head.low) if is_above else (base.low, min(base.low, head.high))
+        if before == now and head.is_constant:
+            return replace(change, verdict=Verdict.PASS)
+        return self._ruled_throughout(change, rule, before=before, now=now, base=base, head=head)
+
+    def _ruled_throughout(
+        self, change: Change, rule: Rule | None, *, before: int, now: int, base: Samples, head: Samples
+    ) -> Change:
+        """The verdict on the nearest two values, and uncertain if only the worst ones break the rule."""
+        rise = change.about.rise
+        worst = max if rise(0, 1) > 0 else min
+        farthest = rise(worst(base.low, base.high), worst(head.low, head.high))
+        if rule and rule.allows(rise(before, now), base=before) and not rule.allows(farthest, base=base.high):
+            reason = self._instability(change, base.high, head)
+            return replace(change, verdict=Verdict.INCONCLUSIVE, reason=reason)
         if before == now:
             return replace(change, verdict=Verdict.PASS)
         return self._ruled(change, rule, base=before, head=now)

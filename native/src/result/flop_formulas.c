@@ -361,10 +361,10 @@ uint8_t op_flop_formula(const char *name) {
     return 0;
 }
 
-/* The sizes of a sparse tensor do not say what is in it. oneDNN's tensors, which only its own ops take
- * as they are, have no strides either, but are dense. */
+/* The sizes of a sparse tensor do not say what is in it. oneDNN's tensors, which only its own ops and
+ * `add` and `mul` take as they are, have no strides either, but are dense. */
 static bool is_sparse(const formula *f, const given *g) {
-    for (uint32_t i = 0; i < g->count; i++)
+    for (uint32_t i = 0; i < g->count && f->count != of_elements; i++)
         if ((*g->at[i] & 0xff) == OP_INPUT_TENSOR_UNSTRIDED)
             return strstr(f->names[0], "mkldnn") == NULL;
     return false;

@@ -108,7 +108,7 @@ uint8_t op_memory_note(op_result *result, uint64_t event);
 int op_memory_settle(op_result *result, uint8_t *flags);
 /* Call this once the steps of rows are known. `room` is the capacity in rows. */
 int op_memory_retain(op_result *result, uint64_t room);
-/* Whether it runs inside an event of the same row, whose numbers include its own. */
+/* Whether it runs inside an event of its name and step, whose numbers include its own. */
 bool op_is_recursive(const op_result *result, uint64_t event);
 /* Bytes allocated in an event and in use at its step's end; 0 inside one of the same name. */
 int64_t op_memory_retained(const op_result *result, uint64_t event);

@@ -15,7 +15,8 @@ bool op_is_recursive(const op_result *r, uint64_t row) {
     const op_columns *c = &r->columns;
     bool is_users = c->scope[row] == OP_SCOPE_USER;
     for (int32_t around = c->parent[row]; around >= 0; around = c->parent[around])
-        if (c->name[around] == c->name[row] && (c->scope[around] == OP_SCOPE_USER) == is_users)
+        if (c->name[around] == c->name[row] && c->step[around] == c->step[row] &&
+            (c->scope[around] == OP_SCOPE_USER) == is_users)
             return true;
     return false;
 }

@@ -164,6 +164,9 @@ def test_calls_that_one_side_did_not_record_are_inconclusive(*, is_new: bool) ->
     assert found.verdict is Verdict.INCONCLUSIVE
     assert f"{name}: captured by " in found.reason
     assert compared(stacks, replace(stacks, gates={f"{name}.count": "exact"})).verdict is Verdict.PASS
+    # A process that has started CUDA records its calls too, whichever tests ran in it.
+    with_cuda = replace(stacks, sources=(*stacks.sources, "cuda"))
+    assert compared(with_cuda, replace(stacks, gates={f"{name}.count": "exact"})).verdict is Verdict.PASS
 
 
 def test_lost_total_is_inconclusive() -> None:

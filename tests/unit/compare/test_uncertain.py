@@ -139,6 +139,12 @@ def peaking(*peaks: int) -> TestResult:
         ((1000, 1008), (1018, 1018), Verdict.PASS),
         ((1000, 1008), (1019, 1020), Verdict.REGRESSED),
         ((1000, 1000), (1000, 1011), Verdict.INCONCLUSIVE),
+        (
+            (1000, 1000),
+            (1010, 1020),
+            Verdict.INCONCLUSIVE,
+        ),  # one step is within the tolerance, another is not
+        ((1000, 1008), (1015, 1025), Verdict.INCONCLUSIVE),
         ((1000, 1008), (1000, 5000), Verdict.INCONCLUSIVE),
         ((1000, 1011), (1000, 5000), Verdict.PASS),  # by the number of ops: this peak is not a gate
     ],
