@@ -236,7 +236,8 @@ def test_a_closed_test_leaves_no_tables(tab: Tab) -> None:
     for _ in range(2):
         open_test(tab, WORSE)
         back()
-    assert tables() == before
+    # A page that is still drawing holds for a moment what it no longer shows.
+    assert any(tables() == before for _ in range(200))
 
 
 def test_an_ab_shows_each_process(browser: Browser, tmp_path: Path) -> None:
