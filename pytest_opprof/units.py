@@ -29,6 +29,7 @@ _US_IN_S = 1_000_000.0
 _KIB = 1024
 _FLOPS_UNITS = {"PFLOPs": 10**15, "TFLOPs": 10**12, "GFLOPs": 10**9, "MFLOPs": 10**6, "KFLOPs": 10**3}
 ONE_IN_THOUSANDTHS = 1000
+MOST_IN_JSON = 2**53 - 1  # the largest integer that every reader of JSON keeps
 
 
 class Unit(StrEnum):

@@ -12,8 +12,8 @@ from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, name_text, names_of, numbered_texts, value_of
 from pytest_opprof.kinds import EventKind
+from pytest_opprof.units import MOST_IN_JSON
 
-_MOST_FLOPS: Final = 2**53 - 1  # of one event; the largest exact integer of JSON
 _CODES: Final = {"uint8_t": "B", "uint32_t": "I", "int32_t": "i", "uint64_t": "Q", "int64_t": "q"}
 
 
@@ -131,7 +131,7 @@ def flops_by(
         return int(lib.OP_FLOPS_BY_FORMULA)
     inputs = inputs_of(row.args_event)
     flops = None if inputs is None else formula(inputs)
-    return -1 if flops is None or flops > _MOST_FLOPS else flops
+    return -1 if flops is None or flops > MOST_IN_JSON else flops
 
 
 DIRECTIONS: Final = ("htod", "dtoh", "dtod", "ptop", "htoh")

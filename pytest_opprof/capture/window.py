@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.sources import EVERY_OP
+from pytest_opprof.units import MOST_IN_JSON
 
 # In a trace's metadata: the share of torch's ops, unless it is 1, and the other losses, if there are any.
 SAMPLING_KEY: Final = "opprof_sampling"
 LOSSES_KEY: Final = "opprof_losses"
 _LOSSES: Final = ("dropped", "truncated", "names_overflowed", "device_dropped", "device_partial")
-_MOST_LOST: Final = (1 << 53) - 1  # what a run's file holds
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's limit, and the native side's
 
 
@@ -123,7 +123,7 @@ class RecordingStats:
         lost = {
             name: value
             for name, value in (told.items() if isinstance(told, dict) else ())
-            if name in _LOSSES and type(value) is type(getattr(self, name)) and 0 <= value <= _MOST_LOST
+            if name in _LOSSES and type(value) is type(getattr(self, name)) and 0 <= value <= MOST_IN_JSON
         }
         return replace(self, **lost, sampling=sampling)
 

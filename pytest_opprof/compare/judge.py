@@ -107,7 +107,7 @@ class _Comparer:
     accepted: Mapping[Key, Acceptance]
     causes: Causes
     views_are_guessed: bool
-    objections: dict[tuple[str, OpKind | None, bool, bool], str] = field(default_factory=dict)
+    objections: dict[tuple[str, OpKind | None, bool, bool, bool], str] = field(default_factory=dict)
 
     def totals(self) -> Iterator[Change]:
         regressed = set[str]()
@@ -273,18 +273,13 @@ class _Comparer:
             return replace(
                 change, verdict=unsure if rule else None, reason=self._instability(change, base.high, head)
             )
-        # The nearest two values: the same if the ranges overlap.
-        is_above = head.low > base.high
-        before, now = (base.high, head.low) if is_above else (base.low, min(base.low, head.high))
-        if before == now and head.is_constant:
-            return replace(change, verdict=Verdict.PASS)
-        return self._ruled_throughout(change, rule, before=before, now=now, base=base, head=head)
+        return self._within_tolerance(change, rule, base=base, head=head)
 
-    def _ruled_throughout(
-        self, change: Change, rule: Rule | None, *, before: int, now: int, base: Samples, head: Samples
-    ) -> Change:
-        """The verdict on the nearest two values, and uncertain if only the worst ones break the rule."""
-        rise = change.about.rise
+    def _within_tolerance(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
+        """The verdict on the nearest values of two ranges; uncertain if only the worst break the rule."""
+        rise, is_above = change.about.rise, head.low > base.high
+        # The nearest are the same if the ranges overlap.
+        before, now = (base.high, head.low) if is_above else (base.low, min(base.low, head.high))
         worst = max if rise(0, 1) > 0 else min
         farthest = rise(worst(base.low, base.high), worst(head.low, head.high))
         if rule and rule.allows(rise(before, now), base=before) and not rule.allows(farthest, base=base.high):
@@ -359,10 +354,15 @@ class _Comparer:
         is_nothing = base.high == head.high == 0 and not is_lost
         # The answer is the same for all ops of a kind, perhaps thousands.
         is_same = (base.low, base.high) == (head.low, head.high)
-        asked = change.metric, change.kind, is_nothing, is_same
+        is_one_sided = change.kind is OpKind.CALL and (change.base is None or change.head is None)
+        asked = change.metric, change.kind, is_nothing, is_same, is_one_sided
         if asked not in self.objections:
             self.objections[asked] = self.trust.objection(
-                change.about, kind=change.kind, is_nothing=is_nothing, is_same=is_same
+                change.about,
+                kind=change.kind,
+                is_nothing=is_nothing,
+                is_same=is_same,
+                is_one_sided=is_one_sided,
             )
         objection = self.objections[asked]
         return objection or ("it was not measured in this run" if is_lost else "")

@@ -52,10 +52,18 @@ def evaluate_limits(test: TestResult) -> tuple[LimitResult, ...]:
 
     An op that did not run has the value 0. The ops of a pattern share one budget. A budget of time is broken
     if even the fastest step exceeds it. The result is INCONCLUSIVE if the value is unknown, or if only the
-    background's work decides it, because that may not be the test's.
+    background's work decides it, because that may not be the test's. So is a limit of an older file that
+    a marker may no longer have.
     """
-    where = f"limits of {test.node_id}"
-    return tuple(_evaluate(*_parse(path, limit, where=where), test) for path, limit in test.limits.items())
+    return tuple(_result(path, limit, test) for path, limit in test.limits.items())
+
+
+def _result(path: str, limit: object, test: TestResult) -> LimitResult:
+    try:
+        return _evaluate(*_parse(path, limit, where=f"limits of {test.node_id}"), test)
+    except UsageError as error:
+        verdict = Verdict.INCONCLUSIVE
+        return LimitResult(path=path, limit=str(limit), value=None, verdict=verdict, reason=str(error))
 
 
 def _parse(

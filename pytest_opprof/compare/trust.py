@@ -60,11 +60,13 @@ class Trust:
         kind: OpKind | None = None,
         is_nothing: bool = False,
         is_same: bool = False,
+        is_one_sided: bool = False,
     ) -> str:
         """Why a metric's two values must not be compared; empty if they may.
 
         If both are 0, environments do not matter; but lost events may have run. If both are the same, some
-        differences of their environments are harmless.
+        differences of their environments are harmless. Calls that only one side has may be those that only it
+        recorded.
         """
         # An op's count needs what the total of its kind needs.
         through = metric
@@ -78,7 +80,7 @@ class Trust:
             or self._other_views(metric)
             or self._other_sources(_recorders_of(through))
             or (self._other_sources(_recorders_of(_total_of(kind))) if metric.scope is Scope.OP else "")
-            or (self._other_sources(_OF_CALLS) if kind is OpKind.CALL and not self._both_record_calls else "")
+            or (self._other_sources(_OF_CALLS) if kind is OpKind.CALL and is_one_sided else "")
             or self._other_environment(depends_on, family=metric.family, is_same=is_same)
             or self._other_compile_cache(depends_on)
             or self._lost(metric)
@@ -98,10 +100,6 @@ class Trust:
         if not (self.base.has_only_counts and is_left_out):
             return ""
         return "a counts: file does not store it, so use another store"
-
-    @property
-    def _both_record_calls(self) -> bool:
-        return not _OF_CALLS.intersection(self.base.sources).isdisjoint(self.head.sources)
 
     def _other_sources(self, known: frozenset[str]) -> str:
         before, after = (sorted(known.intersection(side.sources)) for side in (self.base, self.head))

@@ -24,7 +24,8 @@ from pytest_opprof.results.agreement import repeated, settled
 from pytest_opprof.results.build import most_of, with_calls, with_measurement
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
 from pytest_opprof.results.run import Measurement, MeasurementStatus, TestResult, Timing
-from pytest_opprof.results.samples import MOST, Samples
+from pytest_opprof.results.samples import Samples
+from pytest_opprof.units import MOST_IN_JSON
 
 _LONGEST: Final = 4_096  # a reason in a document
 
@@ -118,8 +119,10 @@ def _once(test: TestResult, stepping: Stepping, recordings: Sequence[Recording])
 def checked(test: TestResult) -> TestResult:
     """The same test. Raises `MeasurementError` if a total is too large for a file of this and other tests."""
     for name, samples in test.totals.items():
-        if max(samples.high, 0 if samples.is_exact else samples.total) > MOST:
-            raise MeasurementError(f"{name} is above {MOST}, the most in a JSON file. Measure less in a step")
+        if max(samples.high, 0 if samples.is_exact else samples.total) > MOST_IN_JSON:
+            raise MeasurementError(
+                f"{name} is above {MOST_IN_JSON}, the most in a JSON file. Measure less in a step"
+            )
     return test
 
 

@@ -18,8 +18,8 @@ from pytest_opprof.results.document import refusal
 from pytest_opprof.results.files import parse, read_bytes, shown
 from pytest_opprof.results.names import bounded, canonical_node_id
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult, Timing
-from pytest_opprof.results.samples import MOST, Samples
-from pytest_opprof.units import NS_IN_S
+from pytest_opprof.results.samples import Samples
+from pytest_opprof.units import MOST_IN_JSON, NS_IN_S
 
 _KEY: Final = "opprof"
 _LONGEST_FIELD: Final = 200
@@ -85,8 +85,8 @@ class _Reader:
         if not isinstance(name, str) or not name:
             self._refuse(f"{at}.fullname: {_told(name)} is not a name of a test")
         times = self._times(self._object(benchmark.get("stats"), at=f"{at}.stats"), at=f"{at}.stats")
-        if times.total > MOST:
-            self._refuse(f"{at}.stats: its rounds take longer than {MOST} ns together")
+        if times.total > MOST_IN_JSON:
+            self._refuse(f"{at}.stats: its rounds take longer than {MOST_IN_JSON} ns together")
         return TestResult(
             node_id=canonical_node_id(name),
             timing=Timing(steps=times.steps),

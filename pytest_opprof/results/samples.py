@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from pytest_opprof.units import Unit, format_quantity
 
-MOST = 2**53 - 1  # the largest integer that every reader of JSON keeps
 SamplesDocument: TypeAlias = int | Sequence[int] | Mapping[str, int]
 
 

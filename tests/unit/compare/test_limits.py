@@ -73,6 +73,13 @@ def test_misunderstood_limits_are_usage_errors(limits: object, sentence: str) ->
     assert str(caught.value).startswith(sentence)
 
 
+def test_an_older_files_limit_that_a_marker_may_no_longer_have_is_inconclusive() -> None:
+    test = replace(simple_test({"aten::mul": 4}), limits={"python.scaling": 1200, "ops.count": 4})
+    scaling, count = evaluate_limits(test)
+    assert (scaling.verdict, count.verdict) == (Verdict.INCONCLUSIVE, Verdict.PASS)
+    assert "1200 is not a limit: write it like '<= 1.5'" in scaling.reason
+
+
 def test_every_step_must_keep_its_budget() -> None:
     uneven = replace(TEST, totals={"ops.count": Samples.of([5, 9, 5])})
     assert judged({"ops.count": 9}, uneven) == [Verdict.PASS]

@@ -167,6 +167,10 @@ def test_calls_that_one_side_did_not_record_are_inconclusive(*, is_new: bool) ->
     # A process that has started CUDA records its calls too, whichever tests ran in it.
     with_cuda = replace(stacks, sources=(*stacks.sources, "cuda"))
     assert compared(with_cuda, replace(stacks, gates={f"{name}.count": "exact"})).verdict is Verdict.PASS
+    only_cuda = replace(before, sources=(*before.sources, "cuda"))
+    sides = (only_cuda, stacks) if is_new else (stacks, only_cuda)
+    found = compared(sides[0], replace(sides[1], gates={f"{name}.count": "exact"}))
+    assert found.verdict is Verdict.INCONCLUSIVE
 
 
 def test_lost_total_is_inconclusive() -> None:

@@ -5,15 +5,16 @@ from support.documents.strategies import simple_test
 
 from pytest_opprof.errors import MeasurementError
 from pytest_opprof.plugin.measurement import checked
-from pytest_opprof.results.samples import MOST, Samples
+from pytest_opprof.results.samples import Samples
+from pytest_opprof.units import MOST_IN_JSON
 
 
 @pytest.mark.parametrize(
     "samples",
     [
-        Samples.constant(MOST + 1, steps=1),
-        Samples.of([1, MOST + 1]),
-        Samples.of([1, MOST, MOST]).summarized(),
+        Samples.constant(MOST_IN_JSON + 1, steps=1),
+        Samples.of([1, MOST_IN_JSON + 1]),
+        Samples.of([1, MOST_IN_JSON, MOST_IN_JSON]).summarized(),
     ],
     ids=["each", "one", "sum"],
 )
@@ -23,7 +24,9 @@ def test_totals_beyond_a_document_are_refused(samples: Samples) -> None:
         checked(test)
 
 
-@pytest.mark.parametrize("samples", [Samples.constant(MOST, steps=3), Samples.of([1, MOST, MOST])])
+@pytest.mark.parametrize(
+    "samples", [Samples.constant(MOST_IN_JSON, steps=3), Samples.of([1, MOST_IN_JSON, MOST_IN_JSON])]
+)
 def test_totals_that_fit_a_document_are_kept(samples: Samples) -> None:
     test = simple_test({}, steps=samples.steps, totals={"flops.total": samples})
     assert checked(test) is test
