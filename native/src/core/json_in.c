@@ -1,6 +1,6 @@
 #include "core/json_in.h"
 
-#include "core/fault.h"
+#include "core/grow.h"
 
 #include <string.h>
 
@@ -199,14 +199,8 @@ static int skip_scalar(op_scan *j, op_span *string) {
 
 static bool push(op_scan *j, size_t depth, bool is_object) {
     size_t word = depth / 64;
-    if (word >= j->nesting_words) {
-        size_t words = j->nesting_words ? j->nesting_words * 2 : 8;
-        uint64_t *grown = op_realloc(j->nesting, words * sizeof *grown);
-        if (!grown)
-            return false;
-        j->nesting = grown;
-        j->nesting_words = words;
-    }
+    if (!OP_HAS_ROOM(j->nesting, word, j->nesting_words, 8))
+        return false;
     uint64_t bit = (uint64_t)1 << depth % 64;
     j->nesting[word] = is_object ? j->nesting[word] | bit : j->nesting[word] & ~bit;
     return true;

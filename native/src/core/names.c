@@ -5,6 +5,7 @@
 #include "core/names.h"
 
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/name_text.h"
 #include "core/owned_fd.h"
 
@@ -214,14 +215,8 @@ static uint32_t lend_new(const entry *wanted) {
 
 static uint32_t lend(const entry *wanted, op_name_loans *to) {
     uint32_t id = names.loans ? *loan_link(wanted) : 0;
-    if (to->count == to->capacity) {
-        uint32_t capacity = to->capacity ? to->capacity * 2 : 64;
-        uint32_t *grown = op_realloc(to->ids, capacity * sizeof *grown);
-        if (!grown)
-            return OP_NAME_NONE;
-        to->ids = grown;
-        to->capacity = capacity;
-    }
+    if (!OP_HAS_ROOM(to->ids, to->count, to->capacity, 64))
+        return OP_NAME_NONE;
     if (!id && (id = lend_new(wanted)) <= OP_NAME_OVERFLOW)
         return id;
     entry_of(id)->holders++;

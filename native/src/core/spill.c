@@ -3,6 +3,7 @@
 #include "core/collector.h"
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/record.h"
 
 #include <sched.h>
@@ -54,19 +55,6 @@ static bool write_all(int fd, const void *data, size_t bytes) {
         at += n;
         bytes -= (size_t)n;
     }
-    return true;
-}
-
-static bool index_has_room(void) {
-    op_spill *spill = &self->spill;
-    if (spill->count < spill->capacity)
-        return true;
-    uint32_t capacity = spill->capacity ? spill->capacity * 2 : 256;
-    op_spilled *bigger = op_realloc(spill->index, capacity * sizeof *bigger);
-    if (!bigger)
-        return false;
-    spill->index = bigger;
-    spill->capacity = capacity;
     return true;
 }
 
@@ -126,7 +114,7 @@ bool op_spill_one(void) {
         pthread_cond_wait(&self->changed, &self->lock);
         return true;
     }
-    if (spill->broken || !index_has_room())
+    if (spill->broken || !OP_HAS_ROOM(spill->index, spill->count, spill->capacity, 256))
         return false;
     op_chunk *c = op_spill_take_oldest();
     if (!c)

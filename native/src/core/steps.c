@@ -1,7 +1,7 @@
 #include "core/steps.h"
 
 #include "core/error.h"
-#include "core/fault.h"
+#include "core/grow.h"
 #include "opprof.h"
 
 #include <dirent.h>
@@ -23,15 +23,10 @@ static void list_threads(op_step_mark *mark) {
     for (struct dirent *d = readdir(tasks); d; d = readdir(tasks)) {
         if (d->d_name[0] < '0' || d->d_name[0] > '9')
             continue;
-        if (count == capacity) {
-            capacity = capacity ? capacity * 2 : 64;
-            uint32_t *bigger = op_realloc(tids, capacity * sizeof *tids);
-            if (!bigger) {
-                free(tids);
-                closedir(tasks);
-                return;
-            }
-            tids = bigger;
+        if (!OP_HAS_ROOM(tids, count, capacity, 64)) {
+            free(tids);
+            closedir(tasks);
+            return;
         }
         tids[count++] = (uint32_t)strtoul(d->d_name, NULL, 10);
     }
@@ -50,14 +45,8 @@ bool op_step_has_thread(const op_step_mark *mark, uint32_t os_tid) {
 
 int op_steps_begin(op_steps *steps, int64_t number) {
     op_steps_end(steps);
-    if (steps->count == steps->capacity) {
-        uint32_t capacity = steps->capacity ? steps->capacity * 2 : 16;
-        op_step_mark *bigger = op_realloc(steps->marks, capacity * sizeof *bigger);
-        if (!bigger)
-            return op_error_set(OP_ENOMEM, "no memory to mark step %lld", (long long)number);
-        steps->marks = bigger;
-        steps->capacity = capacity;
-    }
+    if (!OP_HAS_ROOM(steps->marks, steps->count, steps->capacity, 16))
+        return op_error_set(OP_ENOMEM, "no memory to mark step %lld", (long long)number);
     op_step_mark *mark = &steps->marks[steps->count++];
     *mark = (op_step_mark){.number = number, .stepper = (uint32_t)syscall(SYS_gettid)};
     list_threads(mark);
@@ -78,14 +67,8 @@ void op_steps_clear(op_steps *steps) {
 }
 
 int op_timeline_add(op_timeline *timeline) {
-    if (timeline->count == timeline->capacity) {
-        uint32_t capacity = timeline->capacity ? timeline->capacity * 2 : 8;
-        op_clock_pair *bigger = op_realloc(timeline->pairs, capacity * sizeof *bigger);
-        if (!bigger)
-            return op_error_set(OP_ENOMEM, "no memory for a clock calibration");
-        timeline->pairs = bigger;
-        timeline->capacity = capacity;
-    }
+    if (!OP_HAS_ROOM(timeline->pairs, timeline->count, timeline->capacity, 8))
+        return op_error_set(OP_ENOMEM, "no memory for a clock calibration");
     op_clock_calibrate(&timeline->pairs[timeline->count++]);
     return OP_OK;
 }

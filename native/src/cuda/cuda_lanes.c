@@ -2,6 +2,7 @@
 
 #include "core/event.h"
 #include "core/fault.h"
+#include "core/grow.h"
 
 #include <string.h>
 
@@ -26,52 +27,24 @@ bool op_cuda_lanes_learn(op_cuda_lanes *l, const op_cuda_work *work) {
     return true;
 }
 
-static uint32_t *slot_of(const op_cuda_lanes *l, uint32_t device, uint32_t stream) {
-    uint64_t h = ((uint64_t)device << 32 | stream) * 0x9e3779b97f4a7c15u;
-    uint32_t at = (uint32_t)(h >> 32) & l->mask;
-    while (l->slots[at] &&
-           (l->lanes[l->slots[at] - 1].device != device || l->lanes[l->slots[at] - 1].stream != stream))
-        at = (at + 1) & l->mask;
-    return &l->slots[at];
-}
-
-static bool make_room(op_cuda_lanes *l) {
-    if (l->count < l->capacity)
-        return true;
-    uint32_t capacity = l->capacity ? l->capacity * 2 : 16;
-    op_cuda_lane *lanes = op_realloc(l->lanes, capacity * sizeof *lanes);
-    if (lanes)
-        l->lanes = lanes;
-    uint32_t *slots = lanes ? op_calloc((size_t)capacity * 2, sizeof *slots) : NULL;
-    if (!slots)
-        return false;
-    free(l->slots);
-    l->slots = slots;
-    l->mask = capacity * 2 - 1;
-    l->capacity = capacity;
-    for (uint32_t i = 0; i < l->count; i++)
-        *slot_of(l, lanes[i].device, lanes[i].stream) = i + 1;
-    return true;
-}
-
 int64_t op_cuda_lanes_find(op_cuda_lanes *l, const op_cuda_work *work) {
     uint32_t device = work->kind == OP_SYNC ? device_of(l, work->work.context) : work->device;
     if (l->last < l->count && l->lanes[l->last].device == device &&
         l->lanes[l->last].stream == work->stream)
         return l->last;
-    if (!make_room(l))
+    uint32_t *lane = op_key_map_at(&l->by_stream, device, work->stream);
+    if (!lane || !OP_HAS_ROOM(l->lanes, l->count, l->capacity, 16))
         return -1;
-    uint32_t *slot = slot_of(l, device, work->stream);
-    if (!*slot) {
+    if (!*lane) {
         l->lanes[l->count] = (op_cuda_lane){.device = device, .stream = work->stream};
-        *slot = ++l->count;
+        *lane = ++l->count;
     }
-    return l->last = *slot - 1;
+    return l->last = *lane - 1;
 }
 
 void op_cuda_lanes_free(op_cuda_lanes *l) {
     free(l->lanes);
-    free(l->slots);
+    op_key_map_free(&l->by_stream);
     free(l->contexts);
     *l = (op_cuda_lanes){0};
 }

@@ -2,6 +2,7 @@
 #ifndef OP_CUDA_LANES_H
 #define OP_CUDA_LANES_H
 
+#include "core/key_map.h"
 #include "cuda/cupti_records.h"
 
 #include <stdbool.h>
@@ -16,9 +17,8 @@ typedef struct op_cuda_lane {
 typedef struct op_cuda_lanes {
     op_cuda_lane *lanes;
     uint32_t count, capacity;
-    uint32_t *slots; /* lane + 1, by hash; 0: empty */
-    uint32_t mask;
-    uint32_t last; /* the last lookup */
+    op_key_map by_stream; /* lane + 1, by device and stream */
+    uint32_t last;        /* the last lookup */
     struct op_cuda_context {
         uint32_t context, device;
     } *contexts; /* contexts with a known device */

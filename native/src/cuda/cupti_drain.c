@@ -1,6 +1,7 @@
 #include "cuda/cupti_drain.h"
 
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/spill.h"
 #include "cuda/cupti_buffers.h"
 #include "cuda/cupti_decode.h"
@@ -155,15 +156,9 @@ void op_cupti_drain_stop(uint64_t dropped) {
 /* ---- the records, for building a result -------------------------------------------------------- */
 
 static void begin_pause(uint64_t at) {
-    if (self.pause_count == self.pause_capacity) {
-        uint32_t capacity = self.pause_capacity ? self.pause_capacity * 2 : 16;
-        op_cuda_pause *grown = op_realloc(self.pauses, capacity * sizeof *grown);
-        if (!grown) {
-            self.records.dropped++; /* from here on, records of the pause would count for the window */
-            return;
-        }
-        self.pauses = grown;
-        self.pause_capacity = capacity;
+    if (!OP_HAS_ROOM(self.pauses, self.pause_count, self.pause_capacity, 16)) {
+        self.records.dropped++; /* from here on, records of the pause would count for the window */
+        return;
     }
     self.pauses[self.pause_count++] = (op_cuda_pause){.from = at, .to = UINT64_MAX};
 }

@@ -10,46 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct op_cupti_kernel_name {
-    const char *text;
-    uint32_t id;
-} kernel_name;
-
-static uint64_t place_of(const op_cupti_names *n, const char *text) {
-    uint64_t at = ((uintptr_t)text * 0x9e3779b97f4a7c15u) >> 32 & n->mask;
-    while (n->slots[at].text && n->slots[at].text != text)
-        at = (at + 1) & n->mask;
-    return at;
-}
-
-static bool make_room(op_cupti_names *n) {
-    if (n->slots && n->count * 2 <= n->mask)
-        return true;
-    op_cupti_names larger = {.mask = n->slots ? n->mask * 2 + 1 : 255, .count = n->count};
-    larger.slots = op_calloc(larger.mask + 1, sizeof *larger.slots);
-    if (!larger.slots)
-        return false;
-    for (uint64_t i = 0; n->slots && i <= n->mask; i++)
-        if (n->slots[i].text)
-            larger.slots[place_of(&larger, n->slots[i].text)] = n->slots[i];
-    free(n->slots);
-    n->slots = larger.slots;
-    n->mask = larger.mask;
-    return true;
-}
-
 bool op_cupti_name_kernel(op_cupti_decoder *d, const char *mangled, uint32_t *id) {
-    op_cupti_names *n = &d->names;
     if (!mangled)
         mangled = "(unnamed)";
-    if (!make_room(n))
+    uint32_t *known = op_key_map_at(&d->names.kernels, (uintptr_t)mangled, 0);
+    if (!known)
         return false;
-    kernel_name *name = &n->slots[place_of(n, mangled)];
-    if (!name->text) {
-        *name = (kernel_name){.text = mangled, .id = op_symbol_name(mangled)};
-        n->count++;
-    }
-    *id = name->id;
+    if (*known == OP_NAME_NONE)
+        *known = op_symbol_name(mangled);
+    *id = *known;
     return true;
 }
 
@@ -147,7 +116,7 @@ bool op_cupti_name_call(op_cupti_decoder *d, uint32_t domain, uint32_t callback,
 }
 
 void op_cupti_names_free(op_cupti_names *n) {
-    free(n->slots);
+    op_key_map_free(&n->kernels);
     free(n->calls[0]);
     free(n->calls[1]);
     *n = (op_cupti_names){0};

@@ -2,6 +2,7 @@
 #ifndef OP_CUPTI_RECORDS_H
 #define OP_CUPTI_RECORDS_H
 
+#include "core/key_map.h"
 #include "cuda/cupti_api.h"
 #include "cuda/cupti_clock.h"
 #include "opprof.h"
@@ -40,8 +41,7 @@ typedef struct op_cuda_event {
 
 /* Ids of names that CUPTI gives as an address or a number. */
 typedef struct op_cupti_names {
-    struct op_cupti_kernel_name *slots; /* by address of CUPTI's own copy, which stays */
-    uint64_t count, mask;
+    op_key_map kernels;                  /* a name's id, by address of CUPTI's own copy, which stays */
     struct op_cupti_call_name *calls[2]; /* of the runtime, of the driver; by callback */
     uint32_t call_capacity[2];
 } op_cupti_names;

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/fault.h"
-#include "result/forwards.h"
+#include "core/key_map.h"
 
 typedef struct numbered {
     int64_t end_ns;
@@ -16,7 +16,7 @@ typedef struct matching {
     const op_result *r;
     numbered *ops;
     uint64_t count;
-    op_forwards forwards;
+    op_key_map forwards; /* row + 1, by thread and number; 0: taken */
 } matching;
 
 static int earliest_end_first(const void *a, const void *b) {
@@ -35,43 +35,49 @@ static int64_t end_of(const op_result *r, uint64_t row) {
     return duration < 0 ? r->trace_duration : r->columns.start_ns[row] + duration;
 }
 
-static void note_forward(const matching *m, uint32_t row) {
+static bool note_forward(matching *m, uint32_t row) {
     const op_columns *c = &m->r->columns;
     uint64_t thread = m->r->threads[c->thread[row]].torch_thread;
     if (thread == 0)
-        return;
-    uint32_t *known = op_forwards_add(&m->forwards, thread, c->sequence_nr[row]);
+        return true;
+    uint32_t *known = op_key_map_at(&m->forwards, thread, (uint64_t)c->sequence_nr[row]);
+    if (!known)
+        return false;
     if (*known == 0 || c->start_ns[row] >= c->start_ns[*known - 1])
         *known = row + 1;
+    return true;
 }
 
 static void link_backward(const matching *m, uint32_t row, op_flows *out) {
     const op_columns *c = &m->r->columns;
-    uint32_t forward = op_forwards_take(&m->forwards, c->forward_thread[row], c->sequence_nr[row]);
-    if (forward != OP_NO_FORWARD)
-        out->of_row[forward] = out->of_row[row] = ++out->count;
+    uint32_t *known =
+        op_key_map_find(&m->forwards, c->forward_thread[row], (uint64_t)c->sequence_nr[row]);
+    if (!known || *known == 0)
+        return;
+    out->of_row[*known - 1] = out->of_row[row] = ++out->count;
+    *known = 0;
 }
+
+static int no_memory(void) { return op_error_set(OP_ENOMEM, "no memory to match backward ops"); }
 
 static int match(matching *m, op_flows *out) {
     const op_columns *c = &m->r->columns;
     uint64_t at = 0;
-    int rc = op_forwards_open(&m->forwards, m->count);
-    if (rc != OP_OK)
-        return rc;
+    bool worked = true;
     m->ops = op_malloc(m->count * sizeof *m->ops);
     out->of_row = op_calloc(c->count, sizeof *out->of_row);
     if (!m->ops || !out->of_row)
-        return op_error_set(OP_ENOMEM, "no memory to match backward ops");
+        return no_memory();
     for (uint64_t row = 0; row < c->count; row++)
         if (is_numbered(c, row))
             m->ops[at++] = (numbered){.end_ns = end_of(m->r, row), .row = (uint32_t)row};
     qsort(m->ops, m->count, sizeof *m->ops, earliest_end_first);
-    for (uint64_t i = 0; i < m->count; i++)
+    for (uint64_t i = 0; i < m->count && worked; i++)
         if (c->forward_thread[m->ops[i].row] == 0)
-            note_forward(m, m->ops[i].row);
+            worked = note_forward(m, m->ops[i].row);
         else
             link_backward(m, m->ops[i].row, out);
-    return OP_OK;
+    return worked ? OP_OK : no_memory();
 }
 
 int op_flows_find(op_flows *out, const op_result *r) {
@@ -85,7 +91,7 @@ int op_flows_find(op_flows *out, const op_result *r) {
             any_backward |= c->forward_thread[row] != 0;
         }
     int rc = any_backward ? match(&m, out) : OP_OK;
-    op_forwards_close(&m.forwards);
+    op_key_map_free(&m.forwards);
     free(m.ops);
     if (rc != OP_OK) {
         free(out->of_row);

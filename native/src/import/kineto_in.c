@@ -60,7 +60,7 @@ void op_trace_close(op_trace_reader *r) {
     op_buffer_free(&r->name_ids);
     op_names_return(&r->loans);
     free(r->read.events);
-    free(r->slots);
+    op_key_map_free(&r->lanes);
     free(r->pending);
     free(r);
 }

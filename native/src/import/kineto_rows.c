@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/event.h"
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/json_scalar.h"
 #include "core/names.h"
 #include "import/correlate.h"
@@ -272,14 +273,8 @@ static uint32_t parent_of(building *b, const op_read_event *e) {
 }
 
 static int push(building *b, uint32_t row) {
-    if (b->depth == b->stack_capacity) {
-        uint64_t capacity = b->stack_capacity ? b->stack_capacity * 2 : 256;
-        uint32_t *grown = op_realloc(b->stack, capacity * sizeof *grown);
-        if (!grown)
-            return no_memory();
-        b->stack = grown;
-        b->stack_capacity = capacity;
-    }
+    if (!OP_HAS_ROOM(b->stack, b->depth, b->stack_capacity, 256))
+        return no_memory();
     b->stack[b->depth++] = row;
     return OP_OK;
 }

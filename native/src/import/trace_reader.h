@@ -4,6 +4,7 @@
 #define OP_TRACE_READER_H
 
 #include "core/error.h"
+#include "core/key_map.h"
 #include "core/names.h"
 #include "import/read_event.h"
 #include "result/imported.h"
@@ -30,8 +31,8 @@ struct op_trace_reader {
     op_string_table names; /* of events, calls apart from others */
     op_buffer name_ids;    /* by id of such a text minus 1: the name's id, one word each */
     op_name_loans loans;   /* of these */
-    uint32_t *slots;       /* lane + 1, by hash */
-    uint32_t lane_capacity, slot_mask;
+    op_key_map lanes;      /* lane + 1, by process and thread, and by type of device */
+    uint32_t lane_capacity;
     uint64_t *pending; /* indexes of open async events, the latest last */
     uint32_t pending_count;
 };

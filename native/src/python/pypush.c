@@ -1,5 +1,6 @@
 #include "python/pypush.h"
 
+#include "core/grow.h"
 #include "python/range_parts.h"
 
 #include <pthread.h>
@@ -44,14 +45,8 @@ static PyObject *push(PyObject *module, PyObject *name) {
     pushed *p = pushed_here();
     if (!p)
         return NULL;
-    if (p->count == p->room) {
-        size_t room = p->room ? p->room * 2 : 16;
-        pushed_range *bigger = realloc(p->ranges, room * sizeof *bigger);
-        if (!bigger)
-            return PyErr_NoMemory();
-        p->ranges = bigger;
-        p->room = room;
-    }
+    if (!OP_HAS_ROOM(p->ranges, p->count, p->room, 16))
+        return PyErr_NoMemory();
     pushed_range range = {{NULL, NULL, 0}, 0};
     uint32_t id;
     if (op_recording() | op_emits()) {

@@ -1,7 +1,7 @@
 #include "result/backward.h"
 
 #include "core/error.h"
-#include "core/fault.h"
+#include "core/grow.h"
 #include "core/names.h"
 
 #include <string.h>
@@ -13,15 +13,7 @@ static bool is_numbered(const op_writable *w, uint64_t row) {
 }
 
 static op_numbered *add_span(op_numbers *n) {
-    if (n->count == n->capacity) {
-        uint64_t capacity = n->capacity ? n->capacity * 2 : 64;
-        op_numbered *bigger = op_realloc(n->spans, capacity * sizeof *bigger);
-        if (!bigger)
-            return NULL;
-        n->spans = bigger;
-        n->capacity = capacity;
-    }
-    return &n->spans[n->count++];
+    return OP_HAS_ROOM(n->spans, n->count, n->capacity, 64) ? &n->spans[n->count++] : NULL;
 }
 
 int op_numbers_take(op_numbers *n, const op_segment *rows) {

@@ -1,6 +1,7 @@
 #include "result/called_from.h"
 
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/names.h"
 #include "result/device_time.h"
 
@@ -98,38 +99,6 @@ void op_calling_settle(const op_calling *c, const op_segment *s) {
 
 /* ---- sums ----------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(uint32_t name, uint32_t site) {
-    uint64_t h = ((uint64_t)name << 16 | site) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 32;
-}
-
-static uint32_t *slot_of(const op_calling *c, uint32_t name, uint32_t site) {
-    uint64_t at = hash_of(name, site) & c->mask;
-    while (c->slots[at] &&
-           !(c->rows[c->slots[at] - 1].name == name && c->rows[c->slots[at] - 1].site == site))
-        at = (at + 1) & c->mask;
-    return &c->slots[at];
-}
-
-static bool make_room(op_calling *c) {
-    if (c->count < c->room)
-        return true;
-    uint64_t room = c->room ? c->room * 2 : 256;
-    op_called_from *rows = op_realloc(c->rows, room * sizeof *rows);
-    if (rows)
-        c->rows = rows;
-    uint32_t *slots = rows ? op_calloc(room * 2, sizeof *slots) : NULL;
-    if (!slots)
-        return false;
-    free(c->slots);
-    c->slots = slots;
-    c->room = room;
-    c->mask = room * 2 - 1;
-    for (uint64_t i = 0; i < c->count; i++)
-        *slot_of(c, c->rows[i].name, c->rows[i].site) = (uint32_t)i + 1;
-    return true;
-}
-
 static bool is_called_from_a_line(uint8_t kind) {
     return !is_call(kind) && kind != OP_MARK && kind != OP_MEMORY && !op_is_on_device(kind);
 }
@@ -140,17 +109,17 @@ bool op_calling_add(op_calling *c, const op_result *r, uint64_t row) {
     bool is_known = site && site <= r->site_count; /* a later one was added during a peek */
     if (!is_known || columns->step[row] < 0 || !is_called_from_a_line(columns->kind[row]))
         return true;
-    if (!make_room(c))
+    uint32_t name = op_names_group(columns->name[row]), *known = op_key_map_at(&c->by_site, name, site);
+    if (!known || !OP_HAS_ROOM(c->rows, c->count, c->room, 256))
         return false;
-    uint32_t name = op_names_group(columns->name[row]), *slot = slot_of(c, name, site);
-    if (!*slot) {
+    if (!*known) {
         c->rows[c->count] = (op_called_from){.name = name, .site = site};
-        *slot = (uint32_t)++c->count;
+        *known = (uint32_t)++c->count;
     }
-    op_called_from *called = &c->rows[*slot - 1];
+    op_called_from *called = &c->rows[*known - 1];
     called->count++;
     if (r->work) {
-        r->work[row].called_from = *slot;
+        r->work[row].called_from = *known;
         called->bytes += r->work[row].bytes;
         called->nodes += r->work[row].nodes;
         if (r->work[row].flops && !op_is_recursive(r, row))
@@ -171,7 +140,7 @@ void op_calling_release(op_calling *c) {
         free(c->forwards[i].sites);
     free(c->forwards);
     free(c->rows);
-    free(c->slots);
+    op_key_map_free(&c->by_site);
 }
 
 const op_called_from *op_result_called_from(const op_result *r, uint64_t *count) {

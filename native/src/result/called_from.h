@@ -2,6 +2,7 @@
 #ifndef OP_CALLED_FROM_H
 #define OP_CALLED_FROM_H
 
+#include "core/key_map.h"
 #include "result/segment.h"
 
 /* The sites of a thread's forward ops, by autograd's number. */
@@ -15,8 +16,7 @@ typedef struct op_forward_sites {
 typedef struct op_calling {
     op_called_from *rows;
     uint64_t count, room;
-    uint32_t *slots; /* row + 1; 0: empty */
-    uint64_t mask;
+    op_key_map by_site; /* row + 1, by name and site */
     op_forward_sites *forwards;
     uint32_t forward_count;
 } op_calling;

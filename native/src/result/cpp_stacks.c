@@ -2,6 +2,8 @@
 
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/grow.h"
+#include "core/key_map.h"
 #include "sources/symbols.h"
 
 #include <string.h>
@@ -15,8 +17,7 @@ struct op_cpp_stacks {
     uint32_t *of_row;     /* 1 + innermost frame; 0: none */
     op_cpp_frame *frames; /* callers before callees */
     uint32_t count, room; /* of the frames */
-    uint32_t *slots;      /* 1 + frame, by caller and address; 0: empty */
-    uint32_t slot_count;  /* a power of two */
+    op_key_map by_caller; /* 1 + frame, by caller and address */
     module *modules;      /* mapped modules */
     uint32_t module_count, module_room;
     uint32_t thread; /* the thread that `here` is for */
@@ -47,7 +48,7 @@ void op_cpp_stacks_free(op_cpp_stacks *s) {
         return;
     free(s->of_row);
     free(s->frames);
-    free(s->slots);
+    op_key_map_free(&s->by_caller);
     free(s->modules);
     free(s->here);
     free(s);
@@ -55,49 +56,16 @@ void op_cpp_stacks_free(op_cpp_stacks *s) {
 
 /* ---- frames, each once -------------------------------------------------------------------- */
 
-static uint64_t hash_of(int32_t caller, uint64_t address) {
-    uint64_t h = (address ^ (uint64_t)(uint32_t)caller << 32) * 0x9e3779b97f4a7c15u;
-    h = (h ^ h >> 29 ^ (uint32_t)caller) * 0xc2b2ae3d27d4eb4fu;
-    return h ^ h >> 32;
-}
-
-static uint32_t *slot_of(const op_cpp_stacks *s, int32_t caller, uint64_t address) {
-    for (uint64_t at = hash_of(caller, address);; at++) {
-        uint32_t *slot = &s->slots[at & (s->slot_count - 1)];
-        if (!*slot ||
-            (s->frames[*slot - 1].caller == caller && s->frames[*slot - 1].address == address))
-            return slot;
-    }
-}
-
-static bool grow(op_cpp_stacks *s) {
-    uint32_t room = s->room ? s->room * 2 : 256;
-    op_cpp_frame *frames = op_realloc(s->frames, room * sizeof *frames);
-    if (!frames)
-        return false;
-    s->frames = frames;
-    uint32_t *slots = op_calloc((size_t)room * 2, sizeof *slots);
-    if (!slots)
-        return false;
-    free(s->slots);
-    s->slots = slots;
-    s->slot_count = room * 2;
-    s->room = room;
-    for (uint32_t i = 0; i < s->count; i++)
-        *slot_of(s, frames[i].caller, frames[i].address) = i + 1;
-    return true;
-}
-
 /* UNKNOWN: no memory. */
 static int32_t add_frame(op_cpp_stacks *s, int32_t caller, uint64_t address) {
-    if (s->count == s->room && !grow(s))
+    uint32_t *known = op_key_map_at(&s->by_caller, (uint32_t)caller, address);
+    if (!known || !OP_HAS_ROOM(s->frames, s->count, s->room, 256))
         return UNKNOWN;
-    uint32_t *slot = slot_of(s, caller, address);
-    if (!*slot) {
+    if (!*known) {
         s->frames[s->count] = (op_cpp_frame){.address = address, .caller = caller};
-        *slot = ++s->count;
+        *known = ++s->count;
     }
-    return (int32_t)*slot - 1;
+    return (int32_t)*known - 1;
 }
 
 /* ---- records ------------------------------------------------------------------------------ */
@@ -186,14 +154,8 @@ int op_cpp_stacks_file(op_result *r, uint32_t path, const uint32_t *block) {
     for (uint32_t i = 0; i < s->module_count; i++)
         if (s->modules[i].path == path && memcmp(&s->modules[i].at, &found.at, sizeof found.at) == 0)
             return OP_OK;
-    if (s->module_count == s->module_room) {
-        uint32_t room = s->module_room ? s->module_room * 2 : 32;
-        module *more = op_realloc(s->modules, room * sizeof *more);
-        if (!more)
-            return OP_ENOMEM;
-        s->modules = more;
-        s->module_room = room;
-    }
+    if (!OP_HAS_ROOM(s->modules, s->module_count, s->module_room, 32))
+        return OP_ENOMEM;
     s->modules[s->module_count++] = found;
     return OP_OK;
 }

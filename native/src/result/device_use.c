@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/names.h"
 #include "result/device_calls.h"
 #include "result/device_time.h"
@@ -125,13 +126,8 @@ static bool list_captures(op_device_sums *s) {
         if ((role != OP_CALL_BEGIN_CAPTURE && role != OP_CALL_END_CAPTURE) || is_inner(s, row) ||
             failed(s, row))
             continue;
-        if (s->capture_count == capacity) {
-            capacity = capacity ? capacity * 2 : 16;
-            op_capture *grown = op_realloc(s->captures, capacity * sizeof *grown);
-            if (!grown)
-                return false;
-            s->captures = grown;
-        }
+        if (!OP_HAS_ROOM(s->captures, s->capture_count, capacity, 16))
+            return false;
         s->captures[s->capture_count++] =
             (op_capture){.at = c->start_ns[row], .open = role == OP_CALL_BEGIN_CAPTURE ? 1 : -1};
     }

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/grow.h"
 
 #include <string.h>
 
@@ -25,17 +26,10 @@ int32_t op_nest_call(op_nest *nest, uint32_t depth, uint64_t row, uint64_t first
 void op_nest_before(op_nest *nest, uint32_t depth, op_open_call call) {
     if (nest->nearest)
         nest->nearest[depth] = 0;
-    if (nest->open_count == nest->open_capacity) {
-        uint32_t capacity = nest->open_capacity ? nest->open_capacity * 2 : 64;
-        op_open_call *bigger = op_realloc(nest->open, capacity * sizeof *bigger);
-        if (!bigger) {
-            nest->no_memory = true;
-            return;
-        }
-        nest->open = bigger;
-        nest->open_capacity = capacity;
-    }
-    nest->open[nest->open_count++] = call;
+    if (OP_HAS_ROOM(nest->open, nest->open_count, nest->open_capacity, 64))
+        nest->open[nest->open_count++] = call;
+    else
+        nest->no_memory = true;
 }
 
 static bool is_call(const op_writable *w, int64_t row) {

@@ -3,52 +3,22 @@
 
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/names.h"
 #include "result/device_time.h"
 
 #include <string.h>
 
-static uint64_t path_hash(int32_t parent, uint32_t name) {
-    uint64_t h = ((uint64_t)(uint32_t)parent << 32 | name) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 32;
-}
-
-static bool paths_make_room(op_tracing *t) {
-    if (t->count < t->capacity)
-        return true;
-    uint64_t capacity = t->capacity ? t->capacity * 2 : 1024;
-    op_path *paths = op_realloc(t->paths, capacity * sizeof *paths);
-    if (paths)
-        t->paths = paths;
-    uint32_t *slots = paths ? op_calloc(capacity * 2, sizeof *slots) : NULL;
-    if (!slots)
-        return false;
-    free(t->slots);
-    t->slots = slots;
-    t->capacity = capacity;
-    t->mask = capacity * 2 - 1;
-    for (uint64_t i = 0; i < t->count; i++) {
-        uint64_t at = path_hash(t->paths[i].parent, t->paths[i].name) & t->mask;
-        while (slots[at])
-            at = (at + 1) & t->mask;
-        slots[at] = (uint32_t)i + 1;
-    }
-    return true;
-}
-
 /* The path that leads to the row, created if necessary; -1: no memory. */
 static int32_t find_path(op_tracing *t, int32_t parent, uint32_t name) {
-    if (!paths_make_room(t))
+    uint32_t *known = op_key_map_at(&t->by_caller, (uint32_t)parent, name);
+    if (!known || !OP_HAS_ROOM(t->paths, t->count, t->capacity, 1024))
         return -1;
-    uint64_t at = path_hash(parent, name) & t->mask;
-    while (t->slots[at] &&
-           !(t->paths[t->slots[at] - 1].parent == parent && t->paths[t->slots[at] - 1].name == name))
-        at = (at + 1) & t->mask;
-    if (!t->slots[at]) {
+    if (!*known) {
         t->paths[t->count] = (op_path){.parent = parent, .name = name};
-        t->slots[at] = (uint32_t)++t->count;
+        *known = (uint32_t)++t->count;
     }
-    return (int32_t)t->slots[at] - 1;
+    return (int32_t)*known - 1;
 }
 
 bool op_tracing_find(op_tracing *t, const op_result *r, uint64_t row) {
@@ -73,7 +43,7 @@ void op_tracing_add(const op_tracing *t, const op_columns *c, uint64_t row) {
 
 void op_tracing_release(op_tracing *t) {
     free(t->paths);
-    free(t->slots);
+    op_key_map_free(&t->by_caller);
     free(t->of_row);
 }
 

@@ -2,6 +2,7 @@
 #ifndef OP_PATHS_H
 #define OP_PATHS_H
 
+#include "core/key_map.h"
 #include "result/result.h"
 
 #include <stdbool.h>
@@ -9,9 +10,8 @@
 typedef struct op_tracing {
     op_path *paths; /* callers before callees */
     uint64_t count, capacity;
-    uint32_t *slots; /* path + 1; 0: empty */
-    uint64_t mask;
-    int32_t *of_row; /* -1: outside of steps, or not on the host */
+    op_key_map by_caller; /* path + 1, by parent and name */
+    int32_t *of_row;      /* -1: outside of steps, or not on the host */
 } op_tracing;
 
 bool op_tracing_find(op_tracing *t, const op_result *r, uint64_t row); /* after the parent's */

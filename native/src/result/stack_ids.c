@@ -1,8 +1,9 @@
 #include "result/stack_ids.h"
 
 #include "core/fault.h"
+#include "core/grow.h"
+#include "core/key_map.h"
 #include "core/names.h"
-#include "result/forwards.h"
 
 #include <string.h>
 
@@ -18,57 +19,26 @@ typedef struct entry {
 typedef struct entries {
     entry *all; /* from 1 on */
     uint32_t count, capacity;
-    uint32_t *slots; /* 0: empty */
-    uint64_t mask;
+    op_key_map ids;
     bool failed; /* no memory */
 } entries;
 
-static uint64_t hash_of(entry e) {
-    uint64_t h = ((uint64_t)e.rest << 32 | e.name) * 0x9e3779b97f4a7c15u;
-    h = (h ^ h >> 29 ^ e.line) * 0xc2b2ae3d27d4eb4fu;
-    return h ^ h >> 32;
-}
-
-static bool grow(entries *s) {
-    uint32_t capacity = s->capacity ? s->capacity * 2 : 256;
-    entry *all = op_realloc(s->all, capacity * sizeof *all);
-    if (all)
-        s->all = all;
-    uint64_t mask = (uint64_t)capacity * 2 - 1;
-    uint32_t *slots = all ? op_calloc(mask + 1, sizeof *slots) : NULL;
-    if (!slots)
-        return false;
-    for (uint32_t id = 1; id <= s->count; id++) {
-        uint64_t at = hash_of(all[id]) & mask;
-        while (slots[at])
-            at = (at + 1) & mask;
-        slots[at] = id;
-    }
-    free(s->slots);
-    s->slots = slots;
-    s->mask = mask;
-    s->capacity = capacity;
-    return true;
-}
-
 static uint32_t id_of(entries *s, entry e) {
-    if (s->count + 1 >= s->capacity && !grow(s)) {
+    uint32_t *known = op_key_map_at(&s->ids, (uint64_t)e.rest << 32 | e.name, e.line);
+    if (!known || !OP_HAS_ROOM(s->all, s->count + 1, s->capacity, 256)) {
         s->failed = true;
         return 0;
     }
-    uint64_t at = hash_of(e) & s->mask;
-    for (; s->slots[at]; at = (at + 1) & s->mask) {
-        const entry *known = &s->all[s->slots[at]];
-        if (known->rest == e.rest && known->name == e.name && known->line == e.line)
-            return s->slots[at];
+    if (!*known) {
+        s->all[++s->count] = e;
+        *known = s->count;
     }
-    s->all[++s->count] = e;
-    return s->slots[at] = s->count;
+    return *known;
 }
 
 static void free_entries(entries *s) {
     free(s->all);
-    free(s->slots);
+    op_key_map_free(&s->ids);
 }
 
 /* ---- hidden calls ------------------------------------------------------------------------------- */
@@ -181,11 +151,35 @@ static void find_calls(finder *f) {
 
 /* ---- backward ops -------------------------------------------------------------------------- */
 
+/* The row + 1 of each forward op, by thread and autograd's number; of ops that share both, as `linear`
+ * and the `t` in it do, the first. */
+static bool note_forwards(op_key_map *out, const op_result *r) {
+    const op_columns *c = &r->columns;
+    for (uint64_t row = 0; row < c->count; row++) {
+        if (c->sequence_nr[row] < 0 || c->forward_thread[row] != 0)
+            continue;
+        uint64_t thread = r->threads[c->thread[row]].torch_thread;
+        uint32_t *known = op_key_map_at(out, thread, (uint64_t)c->sequence_nr[row]);
+        if (!known)
+            return false;
+        if (*known == 0)
+            *known = (uint32_t)row + 1;
+    }
+    return true;
+}
+
+static uint32_t forward_of(const op_key_map *forwards, const op_columns *c, uint64_t row) {
+    const uint32_t *known = c->sequence_nr[row] < 0 ? NULL
+                                                    : op_key_map_find(forwards, c->forward_thread[row],
+                                                                      (uint64_t)c->sequence_nr[row]);
+    return known ? *known - 1 : NONE;
+}
+
 /* What runs in a backward op gets the calls of its forward op; if that is unknown, it keeps its own. */
 static bool hand_to_backward(const op_result *r, uint32_t *ids) {
     const op_columns *c = &r->columns;
-    op_forwards forwards;
-    bool worked = op_forwards_index(&forwards, r) == OP_OK;
+    op_key_map forwards = {0};
+    bool worked = note_forwards(&forwards, r);
     uint32_t *forward = op_malloc(c->count * sizeof *forward + 1);
     uint32_t *own = op_malloc(c->count * sizeof *own + 1);
     worked = worked && forward && own;
@@ -193,19 +187,16 @@ static bool hand_to_backward(const op_result *r, uint32_t *ids) {
         memcpy(own, ids, c->count * sizeof *own);
         for (uint64_t row = 0; row < c->count; row++) {
             if (c->kind[row] == OP_TORCH && c->scope[row] == OP_SCOPE_BACKWARD)
-                forward[row] =
-                    c->sequence_nr[row] < 0
-                        ? OP_NO_FORWARD
-                        : op_forwards_find(&forwards, c->forward_thread[row], c->sequence_nr[row]);
+                forward[row] = forward_of(&forwards, c, row);
             else
-                forward[row] = c->parent[row] < 0 ? OP_NO_FORWARD : forward[c->parent[row]];
-            if (forward[row] != OP_NO_FORWARD)
+                forward[row] = c->parent[row] < 0 ? NONE : forward[c->parent[row]];
+            if (forward[row] != NONE)
                 ids[row] = own[forward[row]];
         }
     }
     free(forward);
     free(own);
-    op_forwards_close(&forwards);
+    op_key_map_free(&forwards);
     return worked;
 }
 

@@ -1,6 +1,7 @@
 /* Reads the session file of a dead process. Trusts nothing: every length is checked before use. */
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/name_text.h"
 #include "core/names.h"
 #include "core/pool.h"
@@ -130,14 +131,8 @@ static bool plausible(const recovery *r, const op_chunk *c, uint64_t most) {
 }
 
 static int add_raw(recovery *r, const op_chunk *c, const void *args) {
-    if (r->count == r->capacity) {
-        uint32_t capacity = r->capacity ? r->capacity * 2 : 256;
-        op_raw *bigger = op_realloc(r->raw, capacity * sizeof *bigger);
-        if (!bigger)
-            return op_error_set(OP_ENOMEM, "no memory for the list of chunks");
-        r->raw = bigger;
-        r->capacity = capacity;
-    }
+    if (!OP_HAS_ROOM(r->raw, r->count, r->capacity, 256))
+        return op_error_set(OP_ENOMEM, "no memory for the list of chunks");
     r->raw[r->count++] = (op_raw){.thread = c->thread,
                                   .sequence = c->sequence,
                                   .os_tid = c->os_tid,

@@ -1,6 +1,6 @@
 #include "sources/call.h"
 
-#include "core/fault.h"
+#include "core/grow.h"
 
 #define FIRST_CALLS 256u
 
@@ -11,17 +11,10 @@ bool op_calls_grow(op_thread *t, uint32_t window) {
         t->call_window = window;
         t->call_depth = 0;
     }
-    if (t->call_depth < t->call_capacity)
-        return true;
-    uint32_t capacity = t->call_capacity ? t->call_capacity * 2 : FIRST_CALLS;
-    op_call *bigger = op_realloc(t->calls, capacity * sizeof *bigger);
-    if (!bigger) {
+    bool has_room = OP_HAS_ROOM(t->calls, t->call_depth, t->call_capacity, FIRST_CALLS);
+    if (!has_room)
         op_thread_drop(t);
-        return false;
-    }
-    t->calls = bigger;
-    t->call_capacity = capacity;
-    return true;
+    return has_room;
 }
 
 void op_call_end_deeper(op_thread *t, const void *code) {

@@ -1,6 +1,6 @@
 #include "sources/nvtx_started.h"
 
-#include "core/fault.h"
+#include "core/grow.h"
 
 #include <pthread.h>
 
@@ -38,14 +38,8 @@ static started *take_place(void) {
         ranges.free = place->next;
         return place;
     }
-    if (ranges.count == ranges.room) {
-        uint32_t room = ranges.room ? ranges.room * 2 : 64;
-        started *bigger = op_realloc(ranges.places, room * sizeof *bigger);
-        if (!bigger)
-            return NULL;
-        ranges.places = bigger;
-        ranges.room = room;
-    }
+    if (!OP_HAS_ROOM(ranges.places, ranges.count, ranges.room, 64))
+        return NULL;
     started *place = &ranges.places[ranges.count++];
     *place = (started){0};
     return place;

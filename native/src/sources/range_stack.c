@@ -1,6 +1,7 @@
 #include "sources/range_stack.h"
 
 #include "core/fault.h"
+#include "core/grow.h"
 
 #include <string.h>
 
@@ -49,16 +50,6 @@ static pushed *here(bool make) {
     return p;
 }
 
-static bool make_room(pushed *p) {
-    size_t room = p->room ? p->room * 2 : 64;
-    op_range_stack *bigger = op_realloc(p->entries, room * sizeof *bigger);
-    if (!bigger)
-        return false;
-    p->entries = bigger;
-    p->room = room;
-    return true;
-}
-
 static op_range_stack *last_of(const pushed *p, const void *domain) {
     for (size_t i = p->count; i-- > 0;)
         if (p->entries[i].domain == domain)
@@ -70,7 +61,7 @@ op_range_stack *op_range_stack_add(const void *domain) {
     pushed *p = here(true);
     if (!p)
         return NULL;
-    if (p->skipped || (p->count == p->room && !make_room(p))) {
+    if (p->skipped || !OP_HAS_ROOM(p->entries, p->count, p->room, 64)) {
         p->skipped++;
         return NULL;
     }

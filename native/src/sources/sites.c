@@ -1,6 +1,7 @@
 #include "sources/sites.h"
 
 #include "core/fault.h"
+#include "core/grow.h"
 #include "core/record.h"
 
 #include <pthread.h>
@@ -55,14 +56,8 @@ static op_instructions *table_with_room(void) {
 static uint16_t number_of(const op_site *place) {
     if (place_count == OP_SITE_BEYOND - 1)
         return OP_SITE_BEYOND;
-    if (place_count == place_room) {
-        uint32_t room = place_room ? place_room * 2 : 256;
-        op_site *more = op_realloc(places, room * sizeof *more);
-        if (!more)
-            return OP_SITE_BEYOND;
-        places = more;
-        place_room = room;
-    }
+    if (!OP_HAS_ROOM(places, place_count, place_room, 256))
+        return OP_SITE_BEYOND;
     places[place_count] = *place;
     return (uint16_t)++place_count;
 }
