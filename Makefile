@@ -223,6 +223,10 @@ bench-gates: install ## false alarms and power of the gates, in hours; stopped, 
 reference: install ## write what the code says into the generated parts of docs/*.md; `make test` compares them
 	PYTHONPATH=docs $(BIN)/python -m opprof_docs
 
+.PHONY: pictures
+pictures: install ## draw docs/pictures/*.png: the demo's failure as an HTML report (needs Chromium)
+	PYTHONPATH=docs:. $(BIN)/python -m opprof_docs.pictures
+
 .PHONY: docs
 docs: install $(VENV)/.site ## the site, in build/docs, where a warning is an error; then each example in it is run
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs build/docs

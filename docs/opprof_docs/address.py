@@ -11,12 +11,14 @@ import sys
 from pathlib import Path
 
 _RELATIVE = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
+_PICTURE = re.compile(r'(src|srcset)="(?!https?:)([^"]+)"')
 _FROM_CHECKOUT = re.compile(r"^\$ pip install \. .*$", re.MULTILINE)
 
 
 def addressed_readme(text: str, *, url: str, commit: str) -> str:
-    """The README with absolute links, and with the install command for the package index."""
+    """The README with absolute links and pictures, and with the install command for the package index."""
     text = _RELATIVE.sub(lambda link: f"]({url}/blob/{commit}/{link[1]})", text)
+    text = _PICTURE.sub(lambda link: f'{link[1]}="{url}/raw/{commit}/{link[2]}"', text)
     return _FROM_CHECKOUT.sub("$ pip install pytest-opprof", text)
 
 

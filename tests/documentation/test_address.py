@@ -28,10 +28,11 @@ def addressed(repository: Path, tmp_path: Path) -> Path:
 
 def test_each_link_of_the_readme_leads_to_a_file_of_the_commit(addressed: Path, repository: Path) -> None:
     text = (addressed / "README.md").read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)]+)\)", text)
-    assert len(links) > 40
-    for link in links:
-        root, _, path = link.partition(f"/blob/{COMMIT}/")
+    links = [("blob", link) for link in re.findall(r"\]\(([^)]+)\)", text)]
+    links += [("raw", link) for link in re.findall(r'src(?:set)?="([^"]+)"', text)]
+    assert len(links) > 20
+    for kind, link in links:
+        root, _, path = link.partition(f"/{kind}/{COMMIT}/")
         assert root == URL, link
         assert (repository / path.partition("#")[0]).exists(), link
 

@@ -181,5 +181,6 @@ def test_every_page_is_in_the_index(repository: Path) -> None:
 @pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
 def test_links_lead_to_files(name: str, repository: Path) -> None:
     text = (repository / name).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text)
+    for target in links + re.findall(r'src(?:set)?="([^"]+)"', text):
         assert (repository / target).exists(), target

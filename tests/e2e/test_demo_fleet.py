@@ -1,4 +1,4 @@
-"""``make demo-fleet``: a straggler and a regression among 64 ranks, as the README shows it."""
+"""``make demo-fleet``: a straggler and a regression among 64 ranks, as its page shows it."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-def test_the_readme_shows_what_the_demo_prints() -> None:
+def test_the_page_shows_what_the_demo_prints() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "demo_fleet.py")],
         capture_output=True,
@@ -21,7 +21,7 @@ def test_the_readme_shows_what_the_demo_prints() -> None:
         env={**os.environ, "COLUMNS": "100"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    shown = (ROOT / "README.md").read_text(encoding="utf-8").partition("$ make demo-fleet\n")[2]
+    shown = (ROOT / "docs" / "fleet.md").read_text(encoding="utf-8").partition("$ make demo-fleet\n")[2]
     expected = shown.partition("\n```")[0].splitlines()
     told = done.stdout.splitlines()
     # The number of reading processes depends on the machine.
