@@ -152,8 +152,7 @@ def varies(test: TestResult, path: MetricPath, samples: Samples, rule: Rule | No
     """Whether the steps or measurements of a metric differ by more than its rule allows."""
     if samples.is_constant or rule is None:
         return not samples.is_constant or disagrees(test, path)
-    is_slack = path.metric.is_moved_by_edits and not rule.is_asked_for
-    return is_slack or not rule.allows(samples.high - samples.low, base=samples.low)
+    return not rule.allows(samples.high - samples.low, base=samples.low)
 
 
 def disagrees(test: TestResult, path: MetricPath) -> bool:

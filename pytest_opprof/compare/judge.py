@@ -26,7 +26,7 @@ from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import COUNT, OP_METRICS, TOTALS, Family, Metric, Source
+from pytest_opprof.metrics import COUNT, OP_METRICS, TOTALS, Family, Metric, MetricPath, Source
 from pytest_opprof.metrics.host import OPS_COUNT, RANGES_COUNT
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import CERTIFICATE, TestResult
@@ -283,8 +283,9 @@ class _Comparer:
         worst = max if rise(0, 1) > 0 else min
         farthest = rise(worst(base.low, base.high), worst(head.low, head.high))
         if rule and rule.allows(rise(before, now), base=before) and not rule.allows(farthest, base=base.high):
+            is_soft = change.about.is_moved_by_edits and not rule.is_asked_for
             reason = self._instability(change, base.high, head)
-            return replace(change, verdict=Verdict.INCONCLUSIVE, reason=reason)
+            return replace(change, verdict=None if is_soft else Verdict.INCONCLUSIVE, reason=reason)
         if before == now:
             return replace(change, verdict=Verdict.PASS)
         return self._ruled(change, rule, base=before, head=now)
@@ -312,7 +313,7 @@ class _Comparer:
                 samples = side.totals.get(other.name)
                 if samples is None:
                     return f"{whose} {other.label} were not counted"
-                if not samples.is_constant or other.name in side.unstable:
+                if varies(side, MetricPath(op=None, metric=other), samples, Gates().rule(None, other)):
                     return f"{whose} {other.label} vary: {range_text(samples, unit=other.unit)}"
         return ""
 

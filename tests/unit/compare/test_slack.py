@@ -86,6 +86,25 @@ def test_varying_instructions_are_advisory(base: TestResult, head: TestResult) -
     assert any("Python instructions" in advisory for advisory in found.advisories)
 
 
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [
+        (with_total(8_121, 8_139), with_total(30_672), Verdict.REGRESSED),
+        (with_total(8_121, 8_139), with_total(30_672, 30_690), Verdict.REGRESSED),
+        (with_total(8_121, 8_139), with_total(8_130), Verdict.PASS),
+        (with_total(8_121, 8_139), with_total(8_339), Verdict.CHANGED),
+        (with_total(8_121, 8_139), with_total(8_300, 8_500), Verdict.PASS),
+        (with_total(8_121, 8_139), with_total(6_000, 6_018), Verdict.IMPROVED),
+    ],
+)
+def test_a_baseline_that_jitters_within_the_tolerance_gates(
+    base: TestResult, head: TestResult, verdict: Verdict
+) -> None:
+    """Which of two tests fills a cache decides whether a key is compared once more."""
+    base = replace(base, unstable=(PYTHON_INSTRUCTIONS.name,))
+    assert compared(base, head).verdict is verdict
+
+
 def both(project: int, libraries: int, *, version: str = "3.11.7 a") -> TestResult:
     test, other = with_total(project), with_total(libraries, metric=LIBRARY_INSTRUCTIONS, libraries=version)
     return replace(other, totals={**test.totals, **other.totals})
