@@ -128,11 +128,21 @@ class Archive:
         # The place decides the name: a folder may have been copied or renamed.
         return replace(joined(parts), name=self.name_of(entry.name))
 
-    def save(self, name: str, run: Run, *, collected: Collected) -> Saved:
+    def save(
+        self,
+        name: str,
+        run: Run,
+        *,
+        collected: Collected,
+        renamed: Callable[[Run], Run] = lambda earlier: earlier,
+    ) -> Saved:
         """Store a run under a name, replacing the earlier run of its commit and environment family.
 
         Tests of the earlier run that still exist but did not run this time are kept. If that run is damaged,
         it raises `DocumentError`.
+
+        Args:
+            renamed: Gives an earlier run its tests' present names.
         """
         check_name(name, where="--opprof-save=")
         run = replace(run, name=name)
@@ -141,7 +151,7 @@ class Archive:
         notes = notes if left_out else []
         if left_out == len(run.tests):
             return Saved(place=None, run=replace(run, tests=()), notes=(*notes, "nothing was saved"))
-        saving = _Saving(archive=self, run=run, collected=collected, stored=run)
+        saving = _Saving(archive=self, run=run, collected=collected, renamed=renamed, stored=run)
         changed = self.store.change(self.kept_as(name), saving.plan)
         (place,) = changed.places
         if run.commit is None:
@@ -230,6 +240,7 @@ class _Saving:
     archive: Archive
     run: Run
     collected: Collected
+    renamed: Callable[[Run], Run]
     stored: Run
     notes: tuple[str, ...] = ()
 
@@ -261,11 +272,13 @@ class _Saving:
         """The run to carry tests over from (this commit's, the nearest ancestor's or the latest); a note."""
         if earlier is not None:
             # It would be replaced, so a damaged one is an error.
-            return self.archive.load(earlier), ""
+            run = self.archive.load(earlier)
+            # Its commit has the new names already, and two that are swapped would be swapped back.
+            return (self.renamed(run) if earlier.is_dirty else run), ""
         near = self._near(entries)
         found = next(filter(self._joins, (*near, *entries)), None)
         try:
-            previous = self.archive.load(found) if found else None
+            previous = self.renamed(self.archive.load(found)) if found else None
         except DocumentError as error:
             return None, f"no test was kept from the previous run: {error}"
         return previous, "" if found is None or found in near else self._doubt(found)

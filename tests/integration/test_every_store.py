@@ -79,9 +79,10 @@ def test_selection_replaces_only_what_ran(store: Archive) -> None:
 
 def test_tests_that_are_gone_are_not_kept(store: Archive) -> None:
     store.save("main", run_of(1, A, B), collected=NOBODY)
-    store.save("main", run_of(1, A), collected=Collected(whole_paths=frozenset({"."})))
+    saved = store.save("main", run_of(1, A), collected=Collected(whole_paths=frozenset({"."})))
     (entry,) = store.entries("main")
     assert [test.node_id for test in store.load(entry).tests] == [A.node_id]
+    assert saved.notes == (f"1 test of main@0000000 dropped, no longer collected: {B.node_id}",)
 
 
 def test_nothing_measured_saves_nothing(store: Archive) -> None:
