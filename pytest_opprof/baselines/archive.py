@@ -139,7 +139,7 @@ class Archive:
         """Store a run under a name, replacing the earlier run of its commit and environment family.
 
         Tests of the earlier run that still exist but did not run this time are kept. If that run is damaged,
-        it raises `DocumentError`.
+        or a ``counts:`` file is, it raises `DocumentError`.
 
         Args:
             renamed: Gives an earlier run its tests' present names.
@@ -280,6 +280,8 @@ class _Saving:
         try:
             previous = self.renamed(self.archive.load(found)) if found else None
         except DocumentError as error:
+            if self.archive.is_committed:
+                raise  # The only file would be replaced.
             return None, f"no test was kept from the previous run: {error}"
         return previous, "" if found is None or found in near else self._doubt(found)
 

@@ -14,7 +14,7 @@ from support.documents.strategies import simple_run, simple_test
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.counts import reviewable
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.errors import UsageError
+from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.files import read_run, run_from_bytes, write_run
 from pytest_opprof.results.merge import Collected
@@ -133,6 +133,20 @@ def test_selection_replaces_only_what_ran(store: Archive) -> None:
     both = FILE.read_bytes()
     store.save("main", run_of(2, B), collected=NOBODY)
     assert FILE.read_bytes() == both
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("{", "<<<<<<< HEAD\n{"), ('"schema_version": 2', '"schema_version": 99')],
+    ids=["git's conflict", "a later release's file"],
+)
+def test_file_that_cannot_be_read_is_not_replaced(store: Archive, old: str, new: str) -> None:
+    store.save("main", run_of(1, A, B), collected=NOBODY)
+    FILE.write_text(FILE.read_text().replace(old, new, 1))
+    damaged = FILE.read_bytes()
+    with pytest.raises(DocumentError, match=r"main\.counts\.json"):
+        store.save("main", run_of(2, A), collected=NOBODY)
+    assert FILE.read_bytes() == damaged
 
 
 def test_newest_of_another_stores_runs_is_taken(store: Archive, tmp_path: Path) -> None:
