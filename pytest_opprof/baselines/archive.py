@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pytest_opprof.baselines.ancestry import (
     newest_first,
     why_no_ancestor,
 )
-from pytest_opprof.baselines.counts import CountsStore
+from pytest_opprof.baselines.counts import CountsStore, reviewable
 from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.environment_match import environment_of
 from pytest_opprof.baselines.git import Git
@@ -196,8 +196,28 @@ class Archive:
         notes: list[str] = []
         for name in names:
             documents, problems = _documents_of(other, name)
-            notes += (*self._take(name, documents), *problems)
+            take = self._take_newest if self.is_committed else self._take
+            notes += (*take(name, documents), *problems)
         return tuple(notes)
+
+    def _take_newest(self, name: str, documents: Sequence[tuple[Entry, tuple[bytes, ...]]]) -> list[str]:
+        """Join another archive's newest run of a name with the only one here, as a save would."""
+        if not documents:
+            return [f"{name}: 0 runs copied"]
+        entry, parts = documents[0]
+        newest = joined([run_from_bytes(part, where=entry.place) for part in parts])
+        notes: list[str] = []
+
+        def plan(entries: tuple[Entry, ...]) -> Change:
+            present = self.load(entries[0]) if entries else None
+            result = merged(present, newest, collected=Collected())
+            data = reviewable(result.run, name=self.kept_as(name))
+            is_new = not entries or self.store.read(entries[0]) != (data,)
+            notes[:] = [f"{name}: {counted(int(is_new), 'run')} copied", *(result.notes if is_new else ())]
+            return Change(puts=(Put(key=REVIEWED, created=newest.created, data=data),) if is_new else ())
+
+        self.store.change(self.kept_as(name), plan)
+        return notes
 
     def _take(self, name: str, documents: Iterable[tuple[Entry, tuple[bytes, ...]]]) -> list[str]:
         """Copy another archive's runs of a name, and give sentences on copied and joined ones."""

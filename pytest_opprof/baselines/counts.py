@@ -63,17 +63,16 @@ class CountsStore:
         return tuple(read_bytes(self.folder / part) for part in entry.parts)
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
-        """Apply ``plan`` while no other process writes; of several runs the newest is kept."""
+        """Apply ``plan`` while no other process writes; it may put one run."""
         path = self._path(name)
         with store_errors(self.folder, "cannot be written"):
             self.folder.mkdir(parents=True, exist_ok=True)
         # The folder itself is locked: a lock file would have to be ignored, or committed.
         with locked(self.folder):
             change = plan(self.entries(name))
-            if change.puts:
-                newest = max(change.puts, key=lambda put: (put.created, put.key))
-                write_bytes(path, reviewable(run_from_bytes(newest.data, where=newest.key), name=name))
-            elif change.drops:
+            for put in change.puts:
+                write_bytes(path, reviewable(run_from_bytes(put.data, where=put.key), name=name))
+            if change.drops and not change.puts:
                 with store_errors(path, "cannot be removed"):
                     path.unlink(missing_ok=True)
         return Changed(places=tuple(shown(path) for _ in change.puts))

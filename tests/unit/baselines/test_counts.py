@@ -157,6 +157,24 @@ def test_newest_of_another_stores_runs_is_taken(store: Archive, tmp_path: Path) 
     assert store.load(store.entries("main")[0]).tests[0].totals["ops.count"] == TWO.totals["ops.count"]
 
 
+def test_a_push_keeps_tests_and_takes_no_uncommitted_changes(store: Archive, tmp_path: Path) -> None:
+    other = open_store("dir:.opprof", root=tmp_path)
+    other.save("main", run_of(1, A), collected=NOBODY)
+    other.save("main", run_of(2, A), collected=NOBODY)
+    other.save("main", run_of(2, TWO, dirty=True, hours=1), collected=NOBODY)
+    store.save("main", run_of(1, B), collected=NOBODY)
+    assert store.take(other, ["main"]) == (
+        "main: 1 run copied",
+        "1 test that did not run kept from main",
+    )
+    kept = store.load(store.entries("main")[0])
+    totals = {test.node_id: test.totals["ops.count"] for test in kept.tests}
+    assert totals == {one.node_id: one.totals["ops.count"] for one in (A, B)}
+    before = FILE.read_bytes()
+    assert store.take(other, ["main"]) == ("main: 0 runs copied",)
+    assert FILE.read_bytes() == before
+
+
 def test_counts_that_are_pushed_again_replace_the_former(store: Archive, tmp_path: Path) -> None:
     other = open_store("dir:.opprof", root=tmp_path)
     store.save("main", run_of(1, A, B), collected=NOBODY)
