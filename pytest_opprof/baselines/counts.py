@@ -129,8 +129,13 @@ def _counts_of(test: TestResult, *, fields: frozenset[str]) -> TestResult:
         limits=dict(sorted(test.limits.items())),
         accepted={},  # the same save and commit remove its entries from accepted.json
         totals={name: test.totals[name] for name in sorted(test.totals) if name in _EXACT},
+        functions={name: parts for name, parts in sorted(test.functions.items()) if name in _EXACT},
         ops=tuple(sorted(ops, key=lambda row: (row.name, row.kind))),
+        calls={},
+        lines={},
+        callers={},
         tree=(),
+        ranks={},
         carried_from=None,
     )
 
@@ -143,4 +148,5 @@ def _count_of(row: OpRow) -> OpRow:
         parent_op=None,
         source=None,
         places={},
+        parts={},
     )

@@ -40,7 +40,9 @@ def of_another_day(run: Run) -> Run:
             ops=tuple(
                 replace(
                     row.with_metrics(self_cpu_time_total=Samples.constant(9, steps=test.steps)),
-                    source="f, x.py:9",
+                    source="f, another.py:9",
+                    places={"f, another.py:9": 1},
+                    parts={"self_cpu_time_total": {"f, another.py:9": 1}},
                 )
                 for row in reversed(test.ops)
             ),
@@ -48,6 +50,11 @@ def of_another_day(run: Run) -> Run:
             unheard={"cuda": "another reason"},
             settings={"cpu_model": "another", **test.settings},
             timing=Timing(steps=1),
+            functions={"native.instructions": {"f, another.py": 1}},
+            calls={"f, another.py": {"test_a, another.py:9": 1}},
+            lines={"f, another.py:9": "another"},
+            callers={"f, another.py:9": ("test_a, another.py:9",)},
+            ranks={"1": {"ops.count": 1}},
         )
         for test in reversed(run.tests)
     )
