@@ -34,7 +34,7 @@ from pytest_opprof.baselines.keys import (
 from pytest_opprof.baselines.store import BaselineStore, Change, Entry, Put, Saved, kind_and_place
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
-from pytest_opprof.results.merge import Collected, joined, merged
+from pytest_opprof.results.merge import Collected, joined, left_behind, merged
 from pytest_opprof.results.run import Run
 from pytest_opprof.wording import counted
 
@@ -298,12 +298,25 @@ class _Saving:
         near = self._near(entries)
         found = next(filter(self._joins, (*near, *entries)), None)
         try:
-            previous = self.renamed(self.archive.load(found)) if found else None
+            if found is None:
+                return None, self._left_behind((*near, *entries))
+            previous = self.renamed(self.archive.load(found))
         except DocumentError as error:
             if self.archive.is_committed:
                 raise  # The only file would be replaced.
             return None, f"no test was kept from the previous run: {error}"
-        return previous, "" if found is None or found in near else self._doubt(found)
+        return previous, "" if found in near else self._doubt(found)
+
+    def _left_behind(self, entries: tuple[Entry, ...]) -> str:
+        """A note on the tests that did not run and that only another environment family has."""
+        if not entries:
+            return ""
+        other = self.renamed(self.archive.load(entries[0]))
+        ran = {test.node_id for test in self.run.tests if test.is_usable}
+        there = [test.node_id for test in other.tests if test.node_id not in ran]
+        left = [node_id for node_id in there if not self.collected.lacks(node_id)]
+        what = f"{family_of(other.environment)} -> {family_of(self.run.environment)}"
+        return left_behind(other, left, what=what) if left else ""
 
     def _near(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """The runs of this commit and its ancestors, nearest first; counts in the work tree are its own."""

@@ -110,15 +110,22 @@ def _one_of_them(
     previous: Run, run: Run, *, left: Sequence[TestResult], exist: Sequence[TestResult], what: str
 ) -> Merged:
     """One of two runs whose counts cannot be joined: the later, unless it has no counts."""
-    elsewhere = f"measured in another environment ({what})"
     if _any_counts(run.tests) or not _any_counts(left):
-        note = f"{counted(len(left), 'test')} of {previous.title} left out: {elsewhere}"
+        note = left_behind(previous, [test.node_id for test in left], what=what)
         return Merged(run=run, notes=(note,))
+    why = f"they have only times, and were measured in another environment ({what})"
     notes = (
         f"{counted(len(exist), 'test')} kept from {previous.title} with the counts",
-        f"{counted(len(run.tests), 'test')} of this run left out: they have only times, and were {elsewhere}",
+        f"{counted(len(run.tests), 'test')} of this run left out: {why}",
     )
     return Merged(run=_with_tests_of(previous, run, exist), notes=notes)
+
+
+def left_behind(previous: Run, node_ids: Sequence[str], *, what: str) -> str:
+    """A sentence on tests of another environment that did not run; ``what`` differs."""
+    names = listed(node_ids, most=_MOST_NAMES)
+    many = counted(len(node_ids), "test")
+    return f"{many} of {previous.title} left out, measured in another environment ({what}): {names}"
 
 
 def _with_tests_of(previous: Run, run: Run, tests: Iterable[TestResult]) -> Run:
