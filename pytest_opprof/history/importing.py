@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_opprof.baselines.accepted import ACCEPTED
+from pytest_opprof.baselines.folder import STATE
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import OTHER_FOLDERS
 from pytest_opprof.errors import DocumentError, StoreError
@@ -16,6 +18,7 @@ from pytest_opprof.results.files import read_run, shown
 from pytest_opprof.results.run import Run
 
 _SUFFIXES = (".json", ".json.gz")
+_NO_RUNS = OTHER_FOLDERS | {STATE, ACCEPTED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,7 @@ def _runs(path: Path, notes: list[str]) -> Iterator[Run]:
         files = sorted(
             each
             for each in path.rglob("*")
-            if each.name.endswith(_SUFFIXES) and OTHER_FOLDERS.isdisjoint(each.relative_to(path).parts[:-1])
+            if each.name.endswith(_SUFFIXES) and _NO_RUNS.isdisjoint(each.relative_to(path).parts)
         )
     except OSError as error:
         raise StoreError(f"{shown(path)}: the folder cannot be searched ({error.strerror})") from error

@@ -17,7 +17,7 @@ def test_folders_and_files_are_read(tmp_path: Path) -> None:
     write_run(tmp_path / "store" / "main" / "b.json", run_on_day(2))
     write_run(tmp_path / "store" / "release" / "a.json.gz", run_on_day(1))
     write_run(tmp_path / "run.json", run_on_day(3))
-    (tmp_path / "store" / "accepted.json").write_text("{}")
+    (tmp_path / "store" / "broken.json").write_text("{}")
     found = find_runs(
         [tmp_path / "store", tmp_path / "run.json", tmp_path / "run.json"],
         known={"run00001"},
@@ -26,7 +26,14 @@ def test_folders_and_files_are_read(tmp_path: Path) -> None:
     assert [record.head.run_id for record in found.records] == ["run00002", "run00003"]
     assert len(found.known) == 1
     (note,) = found.notes
-    assert "accepted.json" in note
+    assert "broken.json" in note
+
+
+def test_our_own_files_beside_runs_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / ".opprof" / ".state").mkdir(parents=True)
+    for name in (".state/last.json", "accepted.json"):
+        (tmp_path / ".opprof" / name).write_text("{}")
+    assert find_runs([tmp_path], known=(), git=Git(tmp_path)).notes == ()
 
 
 def test_named_file_must_be_a_run(tmp_path: Path) -> None:
