@@ -154,7 +154,9 @@ class Archive:
         saving = _Saving(archive=self, run=run, collected=collected, renamed=renamed, stored=run)
         changed = self.store.change(self.kept_as(name), saving.plan)
         (place,) = changed.places
-        if run.commit is None:
+        if self.is_committed:
+            pass  # the file has neither commit nor time
+        elif run.commit is None:
             notes.append("there is no commit, so the run is stored under its time")
         elif run.commit.dirty:
             notes.append("the work tree has uncommitted changes, so the run is stored as '-dirty'")

@@ -135,6 +135,11 @@ def test_counts_are_a_run_like_any_other(store: Archive) -> None:
     assert run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
 
 
+@pytest.mark.parametrize("run", [simple_run(A), run_of(1, A, dirty=True)], ids=["no commit", "changes"])
+def test_a_save_says_nothing_of_a_key_that_the_file_has_not(store: Archive, run: Run) -> None:
+    assert store.save("main", run, collected=NOBODY).notes == ()
+
+
 def test_selection_replaces_only_what_ran(store: Archive) -> None:
     store.save("main", run_of(1, A, B), collected=NOBODY)
     both = FILE.read_bytes()
