@@ -75,18 +75,21 @@ class Acceptance:
 
 
 def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
-    """The acceptances in a project's ``.opprof`` by subject, none without a file; raises `OpprofError`."""
-    path = folder / ACCEPTED
-    if not path.exists():
-        return {}
-    return accepted_from_document(read_document(path, Contract.ACCEPTED), where=shown(path))
+    """The acceptances in a project's ``.opprof`` by subject, none without a file; raises `OpprofError`.
+
+    Those of a later release's metrics are left out: this one does not measure them.
+    """
+    return _read(folder)[0]
 
 
-def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Acceptance]:
+def accepted_from_document(
+    document: Document, *, where: str, drops_unknown: bool = False
+) -> Mapping[Key, Acceptance]:
     """The entries of a document that accepted.schema.json accepted, by subject; raises `DocumentError`."""
     entries = [
         _from_document(entry, where=where, path=f"accepted[{index}]")
         for index, entry in enumerate(document["accepted"])
+        if not (drops_unknown and _is_unknown(entry))
     ]
     refuse_repeats((f"{entry.test} {entry.path}" for entry in entries), where=where, path="accepted")
     return {entry.key: entry for entry in entries}
@@ -131,18 +134,28 @@ def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Accept
     return spent
 
 
+def _read(folder: Path) -> tuple[Mapping[Key, Acceptance], list[Document]]:
+    """The file's entries by subject, and those of unknown metrics."""
+    path = folder / ACCEPTED
+    if not path.exists():
+        return {}, []
+    document = read_document(path, Contract.ACCEPTED)
+    unknown = [entry for entry in document["accepted"] if _is_unknown(entry)]
+    return accepted_from_document(document, where=shown(path), drops_unknown=True), unknown
+
+
 def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[Key, Acceptance]]) -> None:
     """Read, change and write the file under a lock."""
     with project_writing(folder):
-        entries = change(read_accepted(folder))
+        known, unknown = _read(folder)
+        entries = [*map(_to_document, change(known).values()), *unknown]
         path = folder / ACCEPTED
         document = {
             "kind": Contract.ACCEPTED.kind,
             "schema_version": Contract.ACCEPTED.schema_version,
-            "accepted": [
-                _to_document(entries[key])
-                for key in sorted(entries, key=lambda key: (key[0], key[1] or "", key[2] or ""))
-            ],
+            "accepted": sorted(
+                entries, key=lambda entry: (entry["test"], entry["op"] or "", entry["metric"] or "")
+            ),
         }
         validate(document, Contract.ACCEPTED, where=shown(path))
         # For reviewers: one value a line, in an order that does not depend on time. A lone surrogate has no
@@ -151,17 +164,21 @@ def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[K
         write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
+def _is_unknown(document: Document) -> bool:
+    known = TOTALS if document["op"] is None else OP_METRICS
+    return document["metric"] is not None and document["metric"] not in known
+
+
 def _to_document(entry: Acceptance) -> Document:
     document = to_members(entry)
     return {name: value for name, value in document.items() if name != "base" or value is not None}
 
 
 def _from_document(document: Document, *, where: str, path: str) -> Acceptance:
-    known = TOTALS if document["op"] is None else OP_METRICS
     of_test = (document["op"], document["metric"], document["value"]) == (None, None, None)
     if not of_test and document["value"] is None:
         raise contradiction(where, path=f"{path}.value", what="a metric needs a value")
-    if not of_test and document["metric"] not in known:
+    if not of_test and (document["metric"] is None or _is_unknown(document)):
         raise contradiction(where, path=f"{path}.metric", what=f"no metric {document['metric']!a}")
     created = time_from_document(document["created"], where=where, path=f"{path}.created")
     return from_members(Acceptance, document, created=created)

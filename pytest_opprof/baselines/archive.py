@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pytest_opprof.baselines.ancestry import (
     newest_first,
     why_no_ancestor,
 )
-from pytest_opprof.baselines.counts import CountsStore
+from pytest_opprof.baselines.counts import CountsStore, reviewable
 from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.environment_match import environment_of
 from pytest_opprof.baselines.git import Git
@@ -34,7 +34,7 @@ from pytest_opprof.baselines.keys import (
 from pytest_opprof.baselines.store import BaselineStore, Change, Entry, Put, Saved, kind_and_place
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
-from pytest_opprof.results.merge import Collected, joined, merged
+from pytest_opprof.results.merge import Collected, joined, left_behind, merged
 from pytest_opprof.results.run import Run
 from pytest_opprof.wording import counted
 
@@ -128,11 +128,21 @@ class Archive:
         # The place decides the name: a folder may have been copied or renamed.
         return replace(joined(parts), name=self.name_of(entry.name))
 
-    def save(self, name: str, run: Run, *, collected: Collected) -> Saved:
+    def save(
+        self,
+        name: str,
+        run: Run,
+        *,
+        collected: Collected,
+        renamed: Callable[[Run], Run] = lambda earlier: earlier,
+    ) -> Saved:
         """Store a run under a name, replacing the earlier run of its commit and environment family.
 
         Tests of the earlier run that still exist but did not run this time are kept. If that run is damaged,
-        it raises `DocumentError`.
+        or a ``counts:`` file is, it raises `DocumentError`.
+
+        Args:
+            renamed: Gives an earlier run its tests' present names.
         """
         check_name(name, where="--opprof-save=")
         run = replace(run, name=name)
@@ -141,10 +151,12 @@ class Archive:
         notes = notes if left_out else []
         if left_out == len(run.tests):
             return Saved(place=None, run=replace(run, tests=()), notes=(*notes, "nothing was saved"))
-        saving = _Saving(archive=self, run=run, collected=collected, stored=run)
+        saving = _Saving(archive=self, run=run, collected=collected, renamed=renamed, stored=run)
         changed = self.store.change(self.kept_as(name), saving.plan)
         (place,) = changed.places
-        if run.commit is None:
+        if self.is_committed:
+            pass  # the file has neither commit nor time
+        elif run.commit is None:
             notes.append("there is no commit, so the run is stored under its time")
         elif run.commit.dirty:
             notes.append("the work tree has uncommitted changes, so the run is stored as '-dirty'")
@@ -186,8 +198,28 @@ class Archive:
         notes: list[str] = []
         for name in names:
             documents, problems = _documents_of(other, name)
-            notes += (*self._take(name, documents), *problems)
+            take = self._take_newest if self.is_committed else self._take
+            notes += (*take(name, documents), *problems)
         return tuple(notes)
+
+    def _take_newest(self, name: str, documents: Sequence[tuple[Entry, tuple[bytes, ...]]]) -> list[str]:
+        """Join another archive's newest run of a name with the only one here, as a save would."""
+        if not documents:
+            return [f"{name}: 0 runs copied"]
+        entry, parts = documents[0]
+        newest = joined([run_from_bytes(part, where=entry.place) for part in parts])
+        notes: list[str] = []
+
+        def plan(entries: tuple[Entry, ...]) -> Change:
+            present = self.load(entries[0]) if entries else None
+            result = merged(present, newest, collected=Collected())
+            data = reviewable(result.run, name=self.kept_as(name))
+            is_new = not entries or self.store.read(entries[0]) != (data,)
+            notes[:] = [f"{name}: {counted(int(is_new), 'run')} copied", *(result.notes if is_new else ())]
+            return Change(puts=(Put(key=REVIEWED, created=newest.created, data=data),) if is_new else ())
+
+        self.store.change(self.kept_as(name), plan)
+        return notes
 
     def _take(self, name: str, documents: Iterable[tuple[Entry, tuple[bytes, ...]]]) -> list[str]:
         """Copy another archive's runs of a name, and give sentences on copied and joined ones."""
@@ -230,6 +262,7 @@ class _Saving:
     archive: Archive
     run: Run
     collected: Collected
+    renamed: Callable[[Run], Run]
     stored: Run
     notes: tuple[str, ...] = ()
 
@@ -261,14 +294,31 @@ class _Saving:
         """The run to carry tests over from (this commit's, the nearest ancestor's or the latest); a note."""
         if earlier is not None:
             # It would be replaced, so a damaged one is an error.
-            return self.archive.load(earlier), ""
+            run = self.archive.load(earlier)
+            # Its commit has the new names already, and two that are swapped would be swapped back.
+            return (self.renamed(run) if earlier.is_dirty else run), ""
         near = self._near(entries)
         found = next(filter(self._joins, (*near, *entries)), None)
         try:
-            previous = self.archive.load(found) if found else None
+            if found is None:
+                return None, self._left_behind((*near, *entries))
+            previous = self.renamed(self.archive.load(found))
         except DocumentError as error:
+            if self.archive.is_committed:
+                raise  # The only file would be replaced.
             return None, f"no test was kept from the previous run: {error}"
-        return previous, "" if found is None or found in near else self._doubt(found)
+        return previous, "" if found in near else self._doubt(found)
+
+    def _left_behind(self, entries: tuple[Entry, ...]) -> str:
+        """A note on the tests that did not run and that only another environment family has."""
+        if not entries:
+            return ""
+        other = self.renamed(self.archive.load(entries[0]))
+        ran = {test.node_id for test in self.run.tests if test.is_usable}
+        there = [test.node_id for test in other.tests if test.node_id not in ran]
+        left = [node_id for node_id in there if not self.collected.lacks(node_id)]
+        what = f"{family_of(other.environment)} -> {family_of(self.run.environment)}"
+        return left_behind(other, left, what=what) if left else ""
 
     def _near(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """The runs of this commit and its ancestors, nearest first; counts in the work tree are its own."""

@@ -63,17 +63,16 @@ class CountsStore:
         return tuple(read_bytes(self.folder / part) for part in entry.parts)
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> Changed:
-        """Apply ``plan`` while no other process writes; of several runs the newest is kept."""
+        """Apply ``plan`` while no other process writes; it may put one run."""
         path = self._path(name)
         with store_errors(self.folder, "cannot be written"):
             self.folder.mkdir(parents=True, exist_ok=True)
         # The folder itself is locked: a lock file would have to be ignored, or committed.
         with locked(self.folder):
             change = plan(self.entries(name))
-            if change.puts:
-                newest = max(change.puts, key=lambda put: (put.created, put.key))
-                write_bytes(path, reviewable(run_from_bytes(newest.data, where=newest.key), name=name))
-            elif change.drops:
+            for put in change.puts:
+                write_bytes(path, reviewable(run_from_bytes(put.data, where=put.key), name=name))
+            if change.drops and not change.puts:
                 with store_errors(path, "cannot be removed"):
                     path.unlink(missing_ok=True)
         return Changed(places=tuple(shown(path) for _ in change.puts))
@@ -130,8 +129,13 @@ def _counts_of(test: TestResult, *, fields: frozenset[str]) -> TestResult:
         limits=dict(sorted(test.limits.items())),
         accepted={},  # the same save and commit remove its entries from accepted.json
         totals={name: test.totals[name] for name in sorted(test.totals) if name in _EXACT},
+        functions={name: parts for name, parts in sorted(test.functions.items()) if name in _EXACT},
         ops=tuple(sorted(ops, key=lambda row: (row.name, row.kind))),
+        calls={},
+        lines={},
+        callers={},
         tree=(),
+        ranks={},
         carried_from=None,
     )
 
@@ -144,4 +148,5 @@ def _count_of(row: OpRow) -> OpRow:
         parent_op=None,
         source=None,
         places={},
+        parts={},
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_opprof.baselines.directory import writing
 
 FOLDER = Path(".opprof")
-_STATE = ".state"
+STATE = ".state"
 
 
 def project_folder(start: Path) -> Path:
@@ -26,7 +26,7 @@ def project_folder(start: Path) -> Path:
 
 def state_file(folder: Path, name: str) -> Path:
     """The path of a file for only this checkout, in the project's ``.opprof``."""
-    return folder / _STATE / name
+    return folder / STATE / name
 
 
 def project_writing(folder: Path) -> AbstractContextManager[None]:

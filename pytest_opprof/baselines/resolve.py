@@ -154,14 +154,14 @@ def find_base(
 ) -> tuple[Run, tuple[str, ...]]:
     """The base for a command's comparison, and notes on how it was found.
 
-    For a baseline named like a branch it is the run of the head's merge base with it, as for a session: later
-    commits of the branch do not count. Otherwise it is `find_run`'s, whose errors it raises.
+    For a baseline's name it is the run that a session with the head's commit and environment would take;
+    later commits of a branch of that name do not count. Otherwise it is `find_run`'s, whose errors it raises.
     """
     newest = find_run(text, store=store)
-    git = Git(repository)
-    start = None if is_path(text) or head.commit is None else git.branch_point(head.commit.id, text)
-    if start is None or text not in store.names():
+    if is_path(text) or text not in store.names():
         return newest, ()
+    at = head.commit.id if head.commit else None
+    start = at and (Git(repository).branch_point(at, text) or at)
     found = resolve_baseline(store, text, repository=repository, now=now, here=head.environment, start=start)
     if found.run == newest:
         return newest, ()

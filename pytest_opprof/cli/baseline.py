@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.baselines.keys import KEPT_RUNS
 from pytest_opprof.cli.actions import add_action
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import add_store, history_log, store_of
+from pytest_opprof.cli.project import Project, add_store, history_log, store_of
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.report.text import escaped
 
@@ -117,13 +117,16 @@ def _show(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _save(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.compare.renamed_tests import with_new_names
     from pytest_opprof.history.store import remember
     from pytest_opprof.results.files import read_run
     from pytest_opprof.results.merge import Collected
 
-    run, here = read_run(args.run), Path.cwd()
+    run, here, renames = read_run(args.run), Path.cwd(), Project.here().renames([])
     collected = _all_of(run, where=args.run) if args.whole else Collected()
-    saved = archive.save(args.name, run, collected=collected)
+    saved = archive.save(
+        args.name, run, collected=collected, renamed=lambda earlier: with_new_names(earlier, renames)[0]
+    )
     if saved.place is not None:
         print(f"saved {saved.run.title}: {saved.place}")
         remember(history_log(args.store), replace(run, name=args.name), repository=here)

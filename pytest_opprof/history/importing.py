@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_opprof.baselines.accepted import ACCEPTED
+from pytest_opprof.baselines.folder import STATE
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import OTHER_FOLDERS
 from pytest_opprof.errors import DocumentError, StoreError
@@ -13,9 +15,10 @@ from pytest_opprof.history.log import SUFFIX, HistoryLog
 from pytest_opprof.history.parquet import ToldRun, times_of
 from pytest_opprof.history.record import RunRecord, record_of
 from pytest_opprof.results.files import read_run, shown
-from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import CarriedFrom, Run, TestResult
 
 _SUFFIXES = (".json", ".json.gz")
+_NO_RUNS = OTHER_FOLDERS | {STATE, ACCEPTED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +42,24 @@ def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Fou
                 passed_over.add(run.run_id)
             elif run.run_id not in runs or runs[run.run_id].name is None:
                 runs[run.run_id] = run
+    for shard in [shard for run in runs.values() for shard in _other_shards(run)]:
+        if shard.run_id not in known:
+            runs.setdefault(shard.run_id, shard)
     ordered = sorted(runs.values(), key=lambda run: run.created)
     records = tuple(
         record_of(run, committed=git.committed(run.commit.id) if run.commit else None) for run in ordered
     )
     return Found(records=records, known=frozenset(passed_over), notes=tuple(notes), runs=tuple(ordered))
+
+
+def _other_shards(run: Run) -> Iterator[Run]:
+    """The other runs of its commit that are in a stored run, as when each shard of a CI saved its own."""
+    carried: dict[CarriedFrom, list[TestResult]] = {}
+    for test in run.tests:
+        if run.commit and test.carried_from and test.carried_from.commit == run.commit.short:
+            carried.setdefault(test.carried_from, []).append(replace(test, carried_from=None))
+    for origin, tests in carried.items():
+        yield replace(run, run_id=origin.run_id, created=origin.created, tests=tuple(tests))
 
 
 def find_for_tables(
@@ -75,7 +91,7 @@ def _runs(path: Path, notes: list[str]) -> Iterator[Run]:
         files = sorted(
             each
             for each in path.rglob("*")
-            if each.name.endswith(_SUFFIXES) and OTHER_FOLDERS.isdisjoint(each.relative_to(path).parts[:-1])
+            if each.name.endswith(_SUFFIXES) and _NO_RUNS.isdisjoint(each.relative_to(path).parts)
         )
     except OSError as error:
         raise StoreError(f"{shown(path)}: the folder cannot be searched ({error.strerror})") from error

@@ -16,6 +16,7 @@ from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.gates import varying_note
 from pytest_opprof.compare.last import keep_last
+from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
 from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import OpprofError
@@ -239,7 +240,13 @@ def _keep(session: OpprofSession, run: Run, certified: Certified) -> list[str]:
     notes = [certified.note] if certified.note else []
     run = replace(run, tests=certified.tests, notes=tuple(notes))
     store = open_store(session.options.store, root=session.config.rootpath)
-    saved = store.save(session.options.save, run, collected=session.collected)
+    renames = parse_renames(session.options.renames, where="opprof_rename")
+    saved = store.save(
+        session.options.save,
+        run,
+        collected=session.collected,
+        renamed=lambda earlier: with_new_names(earlier, renames)[0],
+    )
     if saved.place is not None:
         kept = sum(test.carried_from is None for test in saved.run.tests)
         notes.insert(0, f"saved {counted(kept, 'test')} as {saved.run.title}: {saved.place}")

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, TOTALS, Family
 from pytest_opprof.metrics.fingerprint import SETTINGS
 from pytest_opprof.results.run import CarriedFrom, Environment, Run, TestResult
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 # The fields that a run's counts depend on. Fields that tests may set are in each test, as at its end
 # (`TestResult.settings`); but a run's compile flags decide which baseline it is compared with
@@ -18,6 +18,7 @@ from pytest_opprof.wording import counted
 _OF_COUNTS = frozenset[str]().union(
     *(metric.depends_on for metric in TOTALS.values() if metric.family is not Family.TIME)
 ) - (SETTINGS - {"compile"})
+_MOST_NAMES = 3
 # A run that used devices has both.
 _DRIVER, _DEVICES = "gpu_driver", "gpu_model"
 
@@ -75,13 +76,17 @@ def merged(previous: Run | None, run: Run, *, collected: Collected) -> Merged:
     certain = {test.node_id for test in previous.tests if _outranks(test, ran.get(test.node_id))}
     exist = [test for test in previous.tests if test.node_id in ran or not collected.lacks(test.node_id)]
     kept = [test for test in exist if test.node_id in certain or test.node_id not in ran]
+    names = {test.node_id for test in exist}
+    gone = [test.node_id for test in previous.tests if test.node_id not in names]
+    what = f"{counted(len(gone), 'test')} of {previous.title} dropped, no longer collected"
+    notes = [f"{what}: {listed(gone, most=_MOST_NAMES)}"] if gone else []
     if not kept:
-        return Merged(run=run)
+        return Merged(run=run, notes=tuple(notes))
     both = shared(previous.environment, run.environment)
     if both.blocking:
-        return _one_of_them(previous, run, left=kept, exist=exist, what=", ".join(both.blocking))
+        one = _one_of_them(previous, run, left=kept, exist=exist, what=", ".join(both.blocking))
+        return replace(one, notes=(*notes, *one.notes))
     own = tuple(test for test in usable if test.node_id not in certain)
-    notes = []
     if len(kept) > len(certain):
         notes.append(
             f"{counted(len(kept) - len(certain), 'test')} that did not run kept from {previous.title}"
@@ -105,15 +110,22 @@ def _one_of_them(
     previous: Run, run: Run, *, left: Sequence[TestResult], exist: Sequence[TestResult], what: str
 ) -> Merged:
     """One of two runs whose counts cannot be joined: the later, unless it has no counts."""
-    elsewhere = f"measured in another environment ({what})"
     if _any_counts(run.tests) or not _any_counts(left):
-        note = f"{counted(len(left), 'test')} of {previous.title} left out: {elsewhere}"
+        note = left_behind(previous, [test.node_id for test in left], what=what)
         return Merged(run=run, notes=(note,))
+    why = f"they have only times, and were measured in another environment ({what})"
     notes = (
         f"{counted(len(exist), 'test')} kept from {previous.title} with the counts",
-        f"{counted(len(run.tests), 'test')} of this run left out: they have only times, and were {elsewhere}",
+        f"{counted(len(run.tests), 'test')} of this run left out: {why}",
     )
     return Merged(run=_with_tests_of(previous, run, exist), notes=notes)
+
+
+def left_behind(previous: Run, node_ids: Sequence[str], *, what: str) -> str:
+    """A sentence on tests of another environment that did not run; ``what`` differs."""
+    names = listed(node_ids, most=_MOST_NAMES)
+    many = counted(len(node_ids), "test")
+    return f"{many} of {previous.title} left out, measured in another environment ({what}): {names}"
 
 
 def _with_tests_of(previous: Run, run: Run, tests: Iterable[TestResult]) -> Run:

@@ -7,6 +7,7 @@ test's result, and the other ranks are compared with it.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,14 +25,17 @@ from pytest_opprof.wording import listed
 # The details of a run's environment with its place among others (`capture.environment`).
 RANK = "rank"
 WORLD_SIZE = "world_size"
-SHARD = "shard"
+SHARD = "shard"  # ``2 of 3``; of a joined run ``1,2 of 3``
+_PARTS = "parts"  # the run ids of a joined run's shards
 _RUN_ID_LENGTH = 16
+_LONGEST_DETAIL = 1024
 _INSTRUCTIONS = frozenset(metric.name for metric in (*INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS))
 _NAMED_AT_MOST = 10
 # A document is untrusted: it must not claim more places than can be named.
 _MOST_PLACES = 100_000
 _MOST_DIGITS = 9
 _MISSING = "missing: "
+_OF_SHARDS = re.compile(rf"{_MISSING}(shard \d+ of \d+|\d+ of \d+ shards)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,20 @@ class Part:
         """Its rank; 0 without ranks."""
         text = self.run.environment.details.get(RANK, "")
         return int(text) if is_number(text) else 0
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The run ids of the shards that it has: its own, unless it is a joined run."""
+        told = self.run.environment.details.get(_PARTS)
+        return frozenset(told.split(",") if told else [self.run.run_id[:_RUN_ID_LENGTH]])
+
+    @property
+    def place(self) -> tuple[frozenset[int], int]:
+        """Which shards of how many it has; 0 and none if it does not say."""
+        numbers, _, count = self.run.environment.details.get(SHARD, "").partition(" of ")
+        if not all(map(is_number, (*numbers.split(","), count))):
+            return frozenset(), 0
+        return frozenset(map(int, numbers.split(","))), int(count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +129,23 @@ def gaps_of(run: Run) -> tuple[str, ...]:
 
 
 def _each_once(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
-    kept: dict[str, Part] = {}
-    notes = []
-    for part in parts:
-        first = kept.setdefault(part.run.run_id, part)
-        if first is not part:
-            notes.append(f"{part.where} is the same run as {first.where}: it is counted once")
-    return list(kept.values()), notes
+    """The parts that no other has, and notes on the others; a UsageError if two have some runs in common."""
+    kept, notes = [], []
+    holders: dict[str, Part] = {}
+    for part in sorted(parts, key=lambda part: -len(part.ids)):
+        found = part.ids & holders.keys()
+        if not found:
+            holders |= dict.fromkeys(part.ids, part)
+            kept.append(part)
+            continue
+        first = holders[min(found)]
+        if found != part.ids:
+            raise UsageError(
+                f"{first.where} and {part.where} have runs in common: join those they were made from"
+            )
+        how = "the same run as" if first.ids == part.ids else "a part of"
+        notes.append(f"{part.where} is {how} {first.where}: it is counted once")
+    return kept, notes
 
 
 def _of_shards(shards: Sequence[Part]) -> tuple[dict[str, TestResult], list[str]]:
@@ -163,6 +191,12 @@ def _environment(parts: Sequence[Part]) -> tuple[Environment, list[str]]:
         for name, value in first.run.environment.details.items()
         if all(part.run.environment.details.get(name) == value for part in parts)
     }
+    if len(parts) > 1:
+        joined = {_PARTS: ",".join(sorted({name for part in parts if not part.rank for name in part.ids}))}
+        numbers, counts = zip(*(part.place for part in parts), strict=True)
+        if all(numbers) and len(set(counts)) == 1:
+            joined[SHARD] = f"{','.join(map(str, sorted(frozenset[int]().union(*numbers))))} of {counts[0]}"
+        details |= {name: text for name, text in joined.items() if text and len(text) <= _LONGEST_DETAIL}
     return replace(environment, details=details), left_out
 
 
@@ -214,21 +248,15 @@ def _figures(test: TestResult) -> dict[str, int]:
 
 def _missing_shards(shards: Sequence[Part], expected: int | None) -> Iterator[str]:
     """Missing shards that the user expects, or that a CI announced (``2 of 4``)."""
-    told = [_place(part.run.environment.details.get(SHARD, "")) for part in shards]
+    told = [part.place for part in shards]
     wanted = expected if expected is not None else max((count for _, count in told), default=0)
-    if all(number for number, _ in told):
-        found = {number for number, _ in told}
+    if all(numbers for numbers, _ in told):
+        found = frozenset[int]().union(*(numbers for numbers, _ in told))
         yield from (
             f"shard {n} of {wanted}" for n in range(1, min(wanted, _MOST_PLACES) + 1) if n not in found
         )
-    elif len(shards) < wanted:
-        yield f"{wanted - len(shards)} of {wanted} shards"
-
-
-def _place(text: str) -> tuple[int, int]:
-    """``2 of 4`` as numbers; zeros if it is not a place."""
-    number, _, count = text.partition(" of ")
-    return (int(number), int(count)) if is_number(number) and is_number(count) else (0, 0)
+    elif (lacking := wanted - sum(len(part.ids) for part in shards)) > 0:
+        yield f"{lacking} of {wanted} shards"
 
 
 def is_number(text: str) -> bool:
@@ -254,7 +282,8 @@ def _run_of(
     parts: Sequence[Part], environment: Environment, tests: tuple[TestResult, ...], *, notes: Sequence[str]
 ) -> Run:
     runs = [part.run for part in parts]
-    of_runs = dict.fromkeys(note for run in runs for note in run.notes)
+    # Missing shards of a joined run may be here, and are looked for again.
+    of_runs = dict.fromkeys(note for run in runs for note in run.notes if not _OF_SHARDS.fullmatch(note))
     names = {run.name for run in runs}
     ids = ",".join(sorted(run.run_id for run in runs))
     return replace(

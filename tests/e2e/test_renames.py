@@ -130,3 +130,19 @@ def test_a_renaming_without_sides_is_refused(sessions: tuple[Project, Session]) 
     refused = project.pytest("--opprof-baseline=main", "--opprof-rename=test_old.py", writes_run=False)
     assert refused.exit_code == pytest.ExitCode.USAGE_ERROR
     assert "opprof_rename: 'test_old.py' is not a rename: write it like" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_regressed_test_that_moved_is_not_a_new_baseline(make_project: MakeProject) -> None:
+    project = make_project("moved")
+    project.write("test_old.py", TESTS)
+    project.pytest("--opprof-save=main")
+    (project.folder / "test_old.py").rename(project.folder / "test_new.py")
+    project.replace(
+        "test_new.py", 'stages("load", "scale", "store")', 'stages("load", "scale", "store", "store")'
+    )
+    for _ in range(2):
+        session = project.pytest(
+            "--opprof-baseline=main", "--opprof-save=main", "--opprof-rename=test_old.py->test_new.py"
+        )
+        assert session.outcomes["test_renamed"] == "failure"

@@ -139,9 +139,19 @@ def test_saving_a_whole_run_drops_missing_tests(store: Archive, capsys: pytest.C
         "it is there, and fails"
     )
     write_run(Path("run.json"), run_of(4, A))
-    saved = f"saved main@0000000: .opprof/main/{key(4)}.json"
-    assert told(capsys, "save", "main", "run.json", "--whole") == [saved]
+    assert told(capsys, "save", "main", "run.json", "--whole") == [
+        f"saved main@0000000: .opprof/main/{key(4)}.json",
+        f"1 test of main@0000000 dropped, no longer collected: {B.node_id}",
+    ]
     assert store.load(store.entries("main")[0]).tests == (A,)
+
+
+def test_save_keeps_tests_under_their_new_names(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("pytest.ini").write_text("[pytest]\nopprof_rename = t.py -> new.py\n")
+    write_run(Path("run.json"), run_of(3, replace(A, node_id="new.py::test_a")))
+    told(capsys, "save", "main", "run.json")
+    newest = store.load(store.entries("main")[0])
+    assert [test.node_id for test in newest.tests] == ["new.py::test_a", "new.py::test_b"]
 
 
 def test_run_with_gaps_is_not_saved_as_whole(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:

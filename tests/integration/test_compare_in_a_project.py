@@ -1,6 +1,7 @@
 """What `opprof compare` takes from the project around it: the merge base, and the configuration."""
 
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.cli.main import main
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import Commit, Run
+from pytest_opprof.results.run import Commit, Environment, Run
 
 OLD, NEW = "tests/test_old.py::test_x", "tests/test_new.py::test_x"
 
@@ -61,6 +62,19 @@ def test_a_run_of_another_repository_is_compared_with_the_newest(
     write_run(tmp_path / "other.json", run_of(3, "1" * 40))
     assert main(["compare", "main", "other.json"]) == 0
     assert "compared with" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("began")
+def test_base_is_of_the_heads_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = git("rev-parse", "HEAD")
+    store = open_store("dir:.opprof", root=tmp_path)
+    another = Environment(fingerprint={"python": "3.12", "torch": "2.13.0"})
+    store.save("nightly", run_of(4, here), collected=Collected())
+    store.save("nightly", replace(run_of(3, here), environment=another), collected=Collected())
+    assert main(["compare", "nightly", "head.json"]) == 1
+    printed = capsys.readouterr().out
+    assert f"REGRESSED: 1 more op in each step than nightly@{here[:7]}" in printed
+    assert f"compared with nightly@{here[:7]} (merge-base, " in printed
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,10 @@ def test_selection_replaces_only_what_ran(store: Archive) -> None:
 
 def test_tests_that_are_gone_are_not_kept(store: Archive) -> None:
     store.save("main", run_of(1, A, B), collected=NOBODY)
-    store.save("main", run_of(1, A), collected=Collected(whole_paths=frozenset({"."})))
+    saved = store.save("main", run_of(1, A), collected=Collected(whole_paths=frozenset({"."})))
     (entry,) = store.entries("main")
     assert [test.node_id for test in store.load(entry).tests] == [A.node_id]
+    assert saved.notes == (f"1 test of main@0000000 dropped, no longer collected: {B.node_id}",)
 
 
 def test_nothing_measured_saves_nothing(store: Archive) -> None:
@@ -216,7 +217,11 @@ ANOTHER = Environment(fingerprint={"python": "3.12", "torch": "2.13.0"})
 def test_runs_of_two_families_stand_side_by_side(store: Archive, tmp_path: Path) -> None:
     other = archive_module.open_store("dir:other", root=tmp_path)
     store.save("main", run_of(1, A), collected=NOBODY)
-    store.save("main", replace(run_of(1, B, hours=1), environment=ANOTHER), collected=NOBODY)
+    first = store.save("main", replace(run_of(1, B, hours=1), environment=ANOTHER), collected=NOBODY)
+    what = f"{FAMILY} -> py3.12-torch2.13"
+    assert first.notes == (
+        f"1 test of main@0000000 left out, measured in another environment ({what}): {A.node_id}",
+    )
     again = store.save("main", run_of(1, B, hours=2), collected=NOBODY)
     assert again.notes == ("1 test that did not run kept from main@0000000",)
     tests = {

@@ -17,6 +17,7 @@ from pytest_opprof.baselines.accepted import (
     ACCEPTED,
     Acceptance,
     accept,
+    accepted_from_document,
     prune,
     read_accepted,
     with_acceptances,
@@ -132,7 +133,6 @@ def test_a_corrupt_file_is_a_sentence_and_nothing_is_lost(tmp_path: Path, text: 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"metric": "ops.cuont"}, "accepted[0].metric: no metric 'ops.cuont'"),
         ({"value": 1.5}, "accepted[0].value: 1.5 is not an integer"),
         ({"value": None}, "accepted[0].value: a metric needs a value"),
         ({"metric": None}, "accepted[0].metric: no metric None"),
@@ -148,6 +148,21 @@ def test_a_bad_entry_names_its_place(tmp_path: Path, change: dict[str, object], 
     with pytest.raises(DocumentError) as caught:
         read_accepted(tmp_path)
     assert sentence in str(caught.value)
+
+
+def test_later_releases_metric_is_left_alone(tmp_path: Path) -> None:
+    path = accept(tmp_path, [entry()])
+    document = json.loads(path.read_text())
+    document["accepted"].append(document["accepted"][0] | {"metric": "new.total", "new_member": 1})
+    path.write_text(json.dumps(document))
+    assert list(read_accepted(tmp_path)) == [entry().key]
+    accept(tmp_path, [CLONE])
+    told = json.loads(path.read_text())["accepted"]
+    assert [one["metric"] for one in told] == ["new.total", "ops.count", "count"]
+    assert told[0]["new_member"] == 1
+    sentence = r"accepted\[1\]\.metric: no metric 'new\.total'"
+    with pytest.raises(DocumentError, match=sentence):
+        accepted_from_document(document, where="accepted.json")
 
 
 def test_two_entries_about_the_same_are_refused(tmp_path: Path) -> None:

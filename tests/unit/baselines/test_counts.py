@@ -14,7 +14,7 @@ from support.documents.strategies import simple_run, simple_test
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.counts import reviewable
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.errors import UsageError
+from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.files import read_run, run_from_bytes, write_run
 from pytest_opprof.results.merge import Collected
@@ -40,7 +40,9 @@ def of_another_day(run: Run) -> Run:
             ops=tuple(
                 replace(
                     row.with_metrics(self_cpu_time_total=Samples.constant(9, steps=test.steps)),
-                    source="f, x.py:9",
+                    source="f, another.py:9",
+                    places={"f, another.py:9": 1},
+                    parts={"self_cpu_time_total": {"f, another.py:9": 1}},
                 )
                 for row in reversed(test.ops)
             ),
@@ -48,6 +50,11 @@ def of_another_day(run: Run) -> Run:
             unheard={"cuda": "another reason"},
             settings={"cpu_model": "another", **test.settings},
             timing=Timing(steps=1),
+            functions={"native.instructions": {"f, another.py": 1}},
+            calls={"f, another.py": {"test_a, another.py:9": 1}},
+            lines={"f, another.py:9": "another"},
+            callers={"f, another.py:9": ("test_a, another.py:9",)},
+            ranks={"1": {"ops.count": 1}},
         )
         for test in reversed(run.tests)
     )
@@ -128,11 +135,30 @@ def test_counts_are_a_run_like_any_other(store: Archive) -> None:
     assert run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
 
 
+@pytest.mark.parametrize("run", [simple_run(A), run_of(1, A, dirty=True)], ids=["no commit", "changes"])
+def test_a_save_says_nothing_of_a_key_that_the_file_has_not(store: Archive, run: Run) -> None:
+    assert store.save("main", run, collected=NOBODY).notes == ()
+
+
 def test_selection_replaces_only_what_ran(store: Archive) -> None:
     store.save("main", run_of(1, A, B), collected=NOBODY)
     both = FILE.read_bytes()
     store.save("main", run_of(2, B), collected=NOBODY)
     assert FILE.read_bytes() == both
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("{", "<<<<<<< HEAD\n{"), ('"schema_version": 2', '"schema_version": 99')],
+    ids=["git's conflict", "a later release's file"],
+)
+def test_file_that_cannot_be_read_is_not_replaced(store: Archive, old: str, new: str) -> None:
+    store.save("main", run_of(1, A, B), collected=NOBODY)
+    FILE.write_text(FILE.read_text().replace(old, new, 1))
+    damaged = FILE.read_bytes()
+    with pytest.raises(DocumentError, match=r"main\.counts\.json"):
+        store.save("main", run_of(2, A), collected=NOBODY)
+    assert FILE.read_bytes() == damaged
 
 
 def test_newest_of_another_stores_runs_is_taken(store: Archive, tmp_path: Path) -> None:
@@ -141,6 +167,24 @@ def test_newest_of_another_stores_runs_is_taken(store: Archive, tmp_path: Path) 
     other.save("main", run_of(2, TWO), collected=NOBODY)
     store.take(other, ["main"])
     assert store.load(store.entries("main")[0]).tests[0].totals["ops.count"] == TWO.totals["ops.count"]
+
+
+def test_a_push_keeps_tests_and_takes_no_uncommitted_changes(store: Archive, tmp_path: Path) -> None:
+    other = open_store("dir:.opprof", root=tmp_path)
+    other.save("main", run_of(1, A), collected=NOBODY)
+    other.save("main", run_of(2, A), collected=NOBODY)
+    other.save("main", run_of(2, TWO, dirty=True, hours=1), collected=NOBODY)
+    store.save("main", run_of(1, B), collected=NOBODY)
+    assert store.take(other, ["main"]) == (
+        "main: 1 run copied",
+        "1 test that did not run kept from main",
+    )
+    kept = store.load(store.entries("main")[0])
+    totals = {test.node_id: test.totals["ops.count"] for test in kept.tests}
+    assert totals == {one.node_id: one.totals["ops.count"] for one in (A, B)}
+    before = FILE.read_bytes()
+    assert store.take(other, ["main"]) == ("main: 0 runs copied",)
+    assert FILE.read_bytes() == before
 
 
 def test_counts_that_are_pushed_again_replace_the_former(store: Archive, tmp_path: Path) -> None:

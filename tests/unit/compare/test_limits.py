@@ -64,6 +64,10 @@ def test_presets_are_expanded() -> None:
             {"aten::itme.count": 0},
             "unknown metric 'aten::itme.count' in limits of test_x (did you mean 'aten::item.count'?)",
         ),
+        (
+            {"ops.count": 2**63 - 1},
+            "limits of test_x: ops.count: 9223372036854775807 is above 9007199254740991, the most in a JSON file",
+        ),
         ({5: 0}, "unknown metric '5' in limits of test_x"),
     ],
 )
@@ -71,6 +75,11 @@ def test_misunderstood_limits_are_usage_errors(limits: object, sentence: str) ->
     with pytest.raises(UsageError) as caught:
         parse_limits(limits, where="limits of test_x", known_ops={"aten::item", "aten::mul"})
     assert str(caught.value).startswith(sentence)
+
+
+def test_a_limit_as_text_may_be_above_what_a_file_keeps() -> None:
+    limits = {"flops.total": "<= 100 PFLOPs"}
+    assert parse_limits(limits, where="x") == limits
 
 
 def test_an_older_files_limit_that_a_marker_may_no_longer_have_is_inconclusive() -> None:

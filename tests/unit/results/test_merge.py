@@ -132,7 +132,8 @@ def test_other_environment_is_left_behind() -> None:
     elsewhere = simple_run(B, environment=Environment(fingerprint={"python": "3.11", "torch": "2.12.0"}))
     result = merged(elsewhere, simple_run(A), collected=Collected())
     assert result.run.tests == (A,)
-    assert "torch 2.12.0 -> 2.13.0" in result.notes[0]
+    what = "measured in another environment (torch 2.12.0 -> 2.13.0)"
+    assert result.notes == (f"1 test of {elsewhere.title} left out, {what}: {B.node_id}",)
 
 
 def test_unknown_fields_are_not_another_environment() -> None:

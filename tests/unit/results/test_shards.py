@@ -54,7 +54,8 @@ def test_joined_run_has_all_shards_tests() -> None:
     assert joined.run.notes == ("one", "two")
     assert joined.run.created == FIRST_DAY + timedelta(hours=1)
     assert joined.run.commit == COMMIT
-    assert joined.run.environment == Environment(fingerprint=FINGERPRINT, details={"python": "3.11.2"})
+    details = {"python": "3.11.2", "parts": "run1,run2"}
+    assert joined.run.environment == Environment(fingerprint=FINGERPRINT, details=details)
 
 
 def test_joined_run_is_a_document() -> None:
@@ -133,6 +134,25 @@ def test_missing_shards_are_named(shards: list[str], expected: int | None, gaps:
     joined = join(parts, expected=expected)
     assert joined.gaps == gaps
     assert joined.run.notes == tuple(f"missing: {gap}" for gap in gaps)
+
+
+@pytest.mark.parametrize(
+    "places", [("1 of 3", "2 of 3", "3 of 3"), ("", "", "")], ids=["numbered", "expected"]
+)
+def test_a_joined_run_joins_again(places: tuple[str, ...]) -> None:
+    expected = None if places[0] else 3
+    one, two, three = (
+        part(n, result_of(f"t{n}", processes=1), shard=place) for n, place in enumerate(places)
+    )
+    pair = Part(run=join([one, two], expected=expected).run, where="pair.json")
+    assert len(gaps_of(pair.run)) == 1
+    joined = join([three, one, pair], expected=expected)
+    assert joined.gaps == gaps_of(joined.run) == ()
+    assert joined.notes == ("0.json is a part of pair.json: it is counted once",)
+    assert [test.processes for test in joined.run.tests] == [1, 1, 1]
+    other = Part(run=join([two, three]).run, where="other.json")
+    with pytest.raises(UsageError, match=r"pair\.json and other\.json have runs in common"):
+        join([pair, other])
 
 
 def test_missing_tests_are_named() -> None:
