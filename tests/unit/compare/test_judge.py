@@ -92,6 +92,19 @@ def test_an_in_place_op_that_allocates_now_regresses(
     assert compared(simple_test(before), simple_test(after)).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        ("50%", "1 more op in each step than main, within the tolerance of 50%"),
+        ("advisory", "1 more op in each step than main, not gated"),
+        ("off", "other ops than main, but no gated total rose"),
+    ],
+)
+def test_a_total_that_rose_without_failing_is_told(gate: str, told: str) -> None:
+    found = compared(simple_test({"aten::mul": 4}), simple_test({"aten::mul": 5}, gates={"ops.count": gate}))
+    assert (found.verdict, found.reason) == (Verdict.CHANGED, told)
+
+
 def test_an_op_that_was_asked_for_is_judged_by_itself() -> None:
     policy = Policy(command_line=parse_gates({"aten::empty.count": "exact"}, where="here"))
     before, after = {"aten::empty_strided": 10, "aten::mul": 30}, {"aten::empty": 1, "aten::mul": 1}
