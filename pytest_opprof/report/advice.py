@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_opprof.compare.comparison import Change, TestComparison
+from pytest_opprof.compare.in_place import InPlaceOps
 from pytest_opprof.metrics import COUNT, NODES
 from pytest_opprof.results.run import TestResult
 
@@ -38,11 +39,8 @@ class Facts:
     before: Mapping[str, int]  # the most calls of a step before, by op of the test
     now: Mapping[str, int]  # the same now
     recorded: frozenset[str]  # ops that add to autograd's graph only now
+    was_in_place: Callable[[str], bool]  # whether an op allocates where its in-place form ran before
     text: str  # the source line of the cause; empty if unknown
-
-    def more(self, op: str) -> int:
-        """How much more often an op runs than before."""
-        return self.now.get(op, 0) - self.before.get(op, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +103,7 @@ RULES: Final = (
         title="An in-place op became one that allocates",
         sentence="This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
         "name ends in _ again, unless autograd needs the old values.",
-        applies=lambda facts: any(facts.more(op) == -facts.more(f"{op}_") > 0 for op in facts.roots),
+        applies=lambda facts: any(map(facts.was_in_place, facts.roots)),
     ),
     Rule(
         code="OP103",
@@ -140,16 +138,19 @@ def advice(
             risen[change.op] = max(risen.get(change.op, 0), calls)
             if change.metric == NODES.name and change.base is not None and change.base.high == 0:
                 recorded.add(change.op)
+    if test.base is None or test.head is None:
+        return None
     facts = Facts(
         risen=risen,
         roots=roots,
         before=_counts(test.base),
         now=_counts(test.head),
         recorded=frozenset(recorded),
+        was_in_place=InPlaceOps(test.base, test.head).became,
         text=text,
     )
     return next((rule for rule in RULES if rule.applies(facts)), None)
 
 
-def _counts(side: TestResult | None) -> dict[str, int]:
-    return {} if side is None else {row.name: row.count.high for row in side.ops}
+def _counts(side: TestResult) -> dict[str, int]:
+    return {row.name: row.count.high for row in side.ops}

@@ -84,6 +84,8 @@ def test_watched_ops_are_judged_as_families(
         # one op in place of several is less work
         ({"aten::mul_": 3}, {"aten::mul": 1}, Verdict.CHANGED),
         ({"aten::mul_": 3}, {"aten::add": 3}, Verdict.CHANGED),
+        # another op runs in place instead
+        ({"aten::add_": 3, "aten::neg": 3}, {"aten::add": 3, "aten::neg_": 3}, Verdict.CHANGED),
     ],
 )
 def test_an_in_place_op_that_allocates_now_regresses(
