@@ -21,8 +21,8 @@ _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_
 _INDEX: Final = "aten::index"
 _ROWS: Final = frozenset({"aten::select", "aten::unbind", _INDEX, "aten::slice", "aten::narrow"})
 _TO_HOST = r"(?:\.(?:cpu|numpy)\(|\.to\(['\"]cpu)"
-# Each of a function's compilations has a number: the first one is 0/0 or 5/0.
-_COMPILED_AGAIN: Final = re.compile(r"Torch-Compiled Region: .*/[1-9]\d*(?:_\d+)?")
+# The numbers of a function in the process and of its compilation: the first one is 0/0 or 5/0.
+_COMPILED_AGAIN: Final = re.compile(r"Torch-Compiled Region: (.*)/([1-9]\d*)(?:_\d+)?")
 # Not to a dtype or memory format.
 _TO_DEVICE = r"(?:\.cuda\(|\.to\((?!['\"]cpu|torch\.(?!device)|[\w.]*dtype|float\)|memory_format))"
 _HOST_AND_BACK: Final = re.compile(
@@ -61,8 +61,10 @@ RULES: Final = (
         sentence="torch.compile compiled a function again, because one of its guards failed. Keep the "
         "shapes, dtypes and Python values of its arguments the same, or mark a size with "
         "torch._dynamo.mark_dynamic.",
-        applies=lambda facts: any(
-            _COMPILED_AGAIN.fullmatch(op) and op not in facts.before for op in facts.risen
+        # One more function that is compiled gives those after it other numbers.
+        applies=lambda facts: (
+            any(_COMPILED_AGAIN.fullmatch(op) and op not in facts.before for op in facts.risen)
+            and _recompilations(facts.now) > _recompilations(facts.before)
         ),
     ),
     Rule(
@@ -154,3 +156,11 @@ def advice(
 
 def _counts(side: TestResult) -> dict[str, int]:
     return {row.name: row.count.high for row in side.ops}
+
+
+def _recompilations(ops: Iterable[str]) -> int:
+    """How often functions were compiled again before these ops ran."""
+    last: dict[str, int] = {}
+    for again in filter(None, map(_COMPILED_AGAIN.fullmatch, ops)):
+        last[again[1]] = max(int(again[2]), last.get(again[1], 0))
+    return sum(last.values())

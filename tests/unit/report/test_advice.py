@@ -18,13 +18,27 @@ def rule_of(base: TestResult, head: TestResult, text: str = "") -> str:
     return rule.code if rule else ""
 
 
+ONCE, AGAIN, OTHER, OTHER_AGAIN = (
+    f"Torch-Compiled Region: {number}" for number in ("0/0", "0/1", "1/0", "1/1")
+)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "code"),
     [
+        ({ONCE: 2}, {ONCE: 1, AGAIN: 2}, "OP107"),
+        ({ONCE: 1, AGAIN: 1}, {ONCE: 1, AGAIN: 1, OTHER: 1, OTHER_AGAIN: 1}, "OP107"),
+        ({ONCE: 1, AGAIN: 1}, {ONCE: 2, OTHER: 1, OTHER_AGAIN: 1}, ""),
         ({"aten::add_": 1, "aten::mul": 1}, {"aten::add": 1, "aten::mul": 1}, "OP106"),
         ({"aten::add_": 1, "aten::neg": 1}, {"aten::add": 1, "aten::neg_": 1}, ""),
     ],
-    ids=["an op that allocates now", "another one that allocated before"],
+    ids=[
+        "compiled again",
+        "one more function that is compiled again",
+        "a function of another number",
+        "an op that allocates now",
+        "another one that allocated before",
+    ],
 )
 def test_rule_for_ops(before: Mapping[str, int], after: Mapping[str, int], code: str) -> None:
     assert rule_of(simple_test(before), simple_test(after)) == code
