@@ -18,6 +18,8 @@ from pytest_opprof.results.run import TestResult
 # A loop replaced an op that rises by this many times its earlier calls.
 _LOOP = 4
 _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"})
+_COPIES: Final = frozenset({"aten::clone", "aten::contiguous"})
+_CONVERSIONS: Final = frozenset({"aten::to", "aten::_to_copy"})
 _INDEX: Final = "aten::index"
 _ROWS: Final = frozenset({"aten::select", "aten::unbind", _INDEX, "aten::slice", "aten::narrow"})
 _TO_HOST = r"(?:\.(?:cpu|numpy)\(|\.to\(['\"]cpu)"
@@ -41,6 +43,11 @@ class Facts:
     recorded: frozenset[str]  # ops that add to autograd's graph only now
     was_in_place: Callable[[str], bool]  # whether an op allocates where its in-place form ran before
     text: str  # the source line of the cause; empty if unknown
+
+    @property
+    def more_often(self) -> list[str]:
+        """The roots that run more often: others have larger inputs, or new nodes in autograd's graph."""
+        return [op for op in self.roots if self.now.get(op, 0) > self.before.get(op, 0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +79,14 @@ RULES: Final = (
         title="A copy to the host and back",
         sentence="This copies to the host and back, and waits for the device twice. Use torch ops on the "
         "device instead.",
-        applies=lambda facts: _HOST_AND_BACK.search(facts.text) is not None,
+        applies=lambda facts: bool(facts.more_often and _HOST_AND_BACK.search(facts.text)),
     ),
     Rule(
         code="OP101",
         title="A value is read from a tensor",
         sentence="This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
         "done. Keep the value in a tensor, or read it once after the loop.",
-        applies=lambda facts: not _READS.isdisjoint(facts.roots),
+        applies=lambda facts: not _READS.isdisjoint(facts.more_often),
     ),
     Rule(
         code="OP104",
@@ -112,7 +119,7 @@ RULES: Final = (
         title="A copy that is new",
         sentence="This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
         "needs this memory layout.",
-        applies=lambda facts: facts.roots[0] in {"aten::clone", "aten::contiguous"},
+        applies=lambda facts: not _COPIES.isdisjoint(facts.more_often[:1]),
     ),
     Rule(
         code="OP108",
@@ -120,8 +127,8 @@ RULES: Final = (
         sentence="This converts a tensor to another dtype or device, which copies it. Keep one dtype from "
         "end to end, or convert once outside of the step.",
         applies=lambda facts: (
-            facts.roots[0] in {"aten::to", "aten::_to_copy"}
-            and "aten::_to_copy" in facts.risen
+            not _CONVERSIONS.isdisjoint(facts.more_often[:1])
+            and facts.risen.get("aten::_to_copy", 0) > 0
             and not re.search(r"memory_format|copy=True", facts.text)
         ),
     ),

@@ -1,18 +1,22 @@
 """The anti-pattern of ops that rose."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
-from support.documents.strategies import simple_run, simple_test
+from support.documents.judged_tests import compared
+from support.documents.strategies import simple_test
 
-from pytest_opprof.compare.sessions import compare_test
+from pytest_opprof.capture.torch_ops import WORK
+from pytest_opprof.metrics.host import OPS_BYTES
 from pytest_opprof.report.advice import advice
 from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
 
 
 def rule_of(base: TestResult, head: TestResult, text: str = "") -> str:
     """The number of the rule for all that rose, as if one line called it; empty if none applies."""
-    found = compare_test(head, base, base=simple_run(base, name="main"), head=simple_run(head))
+    found = compared(base, head)
     risen = [change for change in found.changes if change.op and change.rise > 0]
     rule = advice(risen, found, roots=[change.op for change in risen if change.op], text=text)
     return rule.code if rule else ""
@@ -42,3 +46,29 @@ ONCE, AGAIN, OTHER, OTHER_AGAIN = (
 )
 def test_rule_for_ops(before: Mapping[str, int], after: Mapping[str, int], code: str) -> None:
     assert rule_of(simple_test(before), simple_test(after)) == code
+
+
+def with_bytes(amount: int, counts: Mapping[str, int]) -> TestResult:
+    """A test whose ops have so many bytes each."""
+    test = simple_test(counts)
+    each = Samples.constant(amount, steps=test.steps)
+    rows = tuple(row.with_metrics(bytes=each) for row in test.ops)
+    totals = dict(test.totals) | {OPS_BYTES.name: Samples.constant(amount * len(rows), steps=test.steps)}
+    return replace(test, ops=rows, totals=totals, sources=(*test.sources, WORK))
+
+
+@pytest.mark.parametrize(
+    ("ops", "code"),
+    [
+        (["aten::clone"], "OP103"),
+        (["aten::nonzero"], "OP101"),
+        (["aten::to", "aten::_to_copy"], "OP108"),
+    ],
+)
+def test_a_larger_input_alone_is_no_pattern(ops: list[str], code: str) -> None:
+    once, twice = dict.fromkeys(ops, 1), dict.fromkeys(ops, 2)
+    base = with_bytes(64, once)
+    assert rule_of(base, with_bytes(64, twice)) == code
+    found = compared(base, with_bytes(256, once))
+    assert {change.op for change in found.changes if change.rise > 0} == {None, *ops}
+    assert rule_of(base, with_bytes(256, once)) == ""
