@@ -27,8 +27,11 @@ _TO_HOST = r"(?:\.(?:cpu|numpy)\(|\.to\(['\"]cpu)"
 _COMPILED_AGAIN: Final = re.compile(r"Torch-Compiled Region: (.*)/([1-9]\d*)(?:_\d+)?")
 # Not to a dtype or memory format.
 _TO_DEVICE = r"(?:\.cuda\(|\.to\((?!['\"]cpu|torch\.(?!device)|[\w.]*dtype|float\)|memory_format))"
+# A call of several lines is known by its first one, so its arguments may be unknown.
+_KEEPS_DTYPE: Final = re.compile(r"memory_format|copy=True|\.to\([^)]*$")
 _HOST_AND_BACK: Final = re.compile(
-    rf"\b(?:from_numpy|as_tensor|tensor)\([^,]*{_TO_HOST}|{_TO_HOST}[^,]*{_TO_DEVICE}"
+    # Inside the brackets of the call that makes a tensor, or before a move to a device.
+    rf"\b(?:from_numpy|as_tensor|tensor)\((?:[^(),]|\([^()]*\)|\()*{_TO_HOST}|{_TO_HOST}[^,]*{_TO_DEVICE}"
 )
 
 
@@ -129,7 +132,7 @@ RULES: Final = (
         applies=lambda facts: (
             not _CONVERSIONS.isdisjoint(facts.more_often[:1])
             and facts.risen.get("aten::_to_copy", 0) > 0
-            and not re.search(r"memory_format|copy=True", facts.text)
+            and not _KEEPS_DTYPE.search(facts.text)
         ),
     ),
 )

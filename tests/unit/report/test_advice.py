@@ -72,3 +72,21 @@ def test_a_larger_input_alone_is_no_pattern(ops: list[str], code: str) -> None:
     found = compared(base, with_bytes(256, once))
     assert {change.op for change in found.changes if change.rise > 0} == {None, *ops}
     assert rule_of(base, with_bytes(256, once)) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("return x.to(torch.float64)", "OP108"),
+        ("return x.to(memory_format=torch.channels_last)", ""),
+        ("return x.to(", ""),
+        ("y = torch.cat([x.double(),", "OP108"),
+        ("torch.from_numpy(x.detach().cpu().numpy())", "OP102"),
+        ("torch.as_tensor(np.clip(x.numpy(), 0, 1))", "OP102"),
+        ("x = torch.as_tensor(data).clone().numpy()", "OP108"),
+        ("x = torch.tensor(scale(data)).cpu()", "OP108"),
+    ],
+)
+def test_rule_for_the_text_of_a_line(text: str, code: str) -> None:
+    before, after = ({"aten::to": count, "aten::_to_copy": count} for count in (1, 2))
+    assert rule_of(simple_test(before), simple_test(after), text) == code
