@@ -30,6 +30,9 @@ ONCE, AGAIN, OTHER, OTHER_AGAIN = (
 @pytest.mark.parametrize(
     ("before", "after", "code"),
     [
+        ({"aten::index": 1, "aten::mul": 2}, {"aten::index": 8, "aten::mul": 9}, "OP104"),
+        ({"aten::index": 1, "aten::mul": 2}, {"aten::index": 8, "aten::mul": 16}, ""),
+        ({"aten::mul": 2}, {"aten::select": 8, "aten::mul": 16}, "OP104"),
         ({ONCE: 2}, {ONCE: 1, AGAIN: 2}, "OP107"),
         ({ONCE: 1, AGAIN: 1}, {ONCE: 1, AGAIN: 1, OTHER: 1, OTHER_AGAIN: 1}, "OP107"),
         ({ONCE: 1, AGAIN: 1}, {ONCE: 2, OTHER: 1, OTHER_AGAIN: 1}, ""),
@@ -37,6 +40,9 @@ ONCE, AGAIN, OTHER, OTHER_AGAIN = (
         ({"aten::add_": 1, "aten::neg": 1}, {"aten::add": 1, "aten::neg_": 1}, ""),
     ],
     ids=[
+        "rows",
+        "a function that is called more often",
+        "rows that are new",
         "compiled again",
         "one more function that is compiled again",
         "a function of another number",
@@ -90,3 +96,9 @@ def test_a_larger_input_alone_is_no_pattern(ops: list[str], code: str) -> None:
 def test_rule_for_the_text_of_a_line(text: str, code: str) -> None:
     before, after = ({"aten::to": count, "aten::_to_copy": count} for count in (1, 2))
     assert rule_of(simple_test(before), simple_test(after), text) == code
+
+
+def test_ops_of_background_threads_are_not_counted() -> None:
+    base, head = simple_test({"aten::relu_": 1}), simple_test({"aten::relu": 1, "aten::select": 8})
+    of_a_thread = [replace(row, background=True) for row in simple_test({"aten::select": 8}).ops]
+    assert rule_of(*(replace(test, ops=(*test.ops, *of_a_thread)) for test in (base, head))) == "OP104"
