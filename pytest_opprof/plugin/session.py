@@ -114,6 +114,7 @@ class OpprofSession:
         self._heap = RestingHeap()
         self._speed: Speed | None = None
         self.details = environment.details()
+        self._version = version()
         self._run_id = secrets.token_hex(8)
         self._created = datetime.now(UTC)
         # A folder for forked children that run a test, if there are no workers.
@@ -352,7 +353,7 @@ class OpprofSession:
         return Run(
             run_id=self._run_id,
             created=self._created,
-            opprof_version=version(),
+            opprof_version=self._version,
             name=self.options.save,
             commit=self.baseline.commit,
             environment=here,
