@@ -27,7 +27,7 @@ from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
 from pytest_opprof.plugin.session import OpprofSession
-from pytest_opprof.plugin.stash import FAILED, LOST
+from pytest_opprof.plugin.stash import FAILED, LOST, WRITTEN
 from pytest_opprof.release import version
 from pytest_opprof.report.causes import ACCEPT
 from pytest_opprof.report.summary import VERDICT_WORDS
@@ -40,6 +40,10 @@ from pytest_opprof.wording import counted, listed
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
 _MOST_SPENT: Final = 3
+_MOST_LOST: Final = 10
+_UNREAD: Final = (
+    "the result is lost. Does a fixture of a module or the session replace os.replace or the file system?"
+)
 _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
     Style.PLAIN: {},
     Style.BOLD: {"bold": True},
@@ -62,7 +66,8 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
         return
     is_cut_short = session.abandon() or its.exitstatus in _CUT_SHORT
     if hasattr(config, "workeroutput"):
-        config.workeroutput[LOST] = session.failures
+        session.hand_over()
+        config.workeroutput |= {LOST: session.failures, WRITTEN: session.handed_over}
         return
     measured_in = _join(session)
     session.details = {**machine_details(config), **session.details}
@@ -165,6 +170,9 @@ def _join(session: OpprofSession) -> Environment | None:
         session.notes |= dict.fromkeys(run.notes)
         known = found.fingerprint if found else {}
         found = replace(run.environment, fingerprint={**known, **run.environment.fingerprint})
+    lost = [node_id for node_id in session.handed_over if node_id not in session.results]
+    if lost:
+        session.failures.append(f"{listed(lost, most=_MOST_LOST)}: {_UNREAD}")
     return found
 
 

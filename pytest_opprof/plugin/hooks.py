@@ -233,6 +233,17 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Hand over the result when the test's fixtures no longer replace what writes it."""
+    try:
+        return (yield)
+    finally:
+        session = item.config.stash.get(SESSION, None)
+        if session:
+            session.hand_over()
+
+
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_benchmark_generate_machine_info(config: pytest.Config) -> dict[str, Any]:
     """Ask pytest-benchmark's other plugins once: each answer takes more than a second."""

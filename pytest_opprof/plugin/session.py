@@ -89,6 +89,8 @@ class OpprofSession:
         self.results: dict[str, TestResult] = {}  # by node id, in the order in which the tests ended
         self.judged: dict[str, TestComparison] = {}  # made in the process that ran the tests
         self.running: TestResult | None = None  # the running test
+        self.handed_over: list[str] = []  # tests whose results this process, or a worker, wrote
+        self._untold: dict[str, TestResult] = {}  # results that are still to be handed over
         self.notes: dict[str, None] = {}  # sentences for the user, each once
         self.said: set[str] = set()  # sentences in the header
         self.failures: list[str] = []  # reasons that fail this session without a failed test
@@ -299,12 +301,24 @@ class OpprofSession:
         self.notes |= dict.fromkeys(late - self.said)  # only a window with CUDA may know it
         lapses = set(Collector.instance().lapses.values()) & set(test.unheard.values())
         self.notes |= dict.fromkeys(f"{test.node_id}: {reason}" for reason in lapses)
-        if self.exchange is not None or not self.shared.is_of_this_process:
-            notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(problems))))
+        self._untold[test.node_id] = test
+
+    def hand_over(self) -> None:
+        """Give new results to the process that joins them, once a test's fixtures are gone.
+
+        Until then they may replace the clock, `os.replace` or the whole file system.
+        """
+        untold, self._untold = self._untold, {}
+        if self.exchange is None and self.shared.is_of_this_process:
+            return
+        for node_id, test in untold.items():
+            notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(Collector.instance().problems))))
             try:
                 self.shared.put_result(replace(self.run_of([test]), notes=notes))
             except FAULTS as error:
-                self.failures.append(fault(error))
+                self.failures.append(f"{node_id}: {fault(error)}")
+            else:
+                self.handed_over.append(node_id)
 
     def compare(self, test: TestResult) -> TestComparison:
         """Judge a test by the session's baseline."""
@@ -324,7 +338,7 @@ class OpprofSession:
             not_staged = self.traces.stage(test, recordings)
             told += filter(None, [self.traces.show(found, recordings, base=self.baseline.run)])
         except FAULTS as error:
-            not_staged = fault(error)
+            not_staged = f"{test.node_id}: {fault(error)}"
         if not_staged:
             self.notes[not_staged] = None
         return told
