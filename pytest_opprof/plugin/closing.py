@@ -27,7 +27,7 @@ from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
 from pytest_opprof.plugin.session import OpprofSession
-from pytest_opprof.plugin.stash import FAILED, LOST, WRITTEN
+from pytest_opprof.plugin.stash import FAILED, LOST, NOTES, WRITTEN
 from pytest_opprof.release import version
 from pytest_opprof.report.causes import ACCEPT
 from pytest_opprof.report.summary import VERDICT_WORDS
@@ -67,7 +67,11 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     is_cut_short = session.abandon() or its.exitstatus in _CUT_SHORT
     if hasattr(config, "workeroutput"):
         session.hand_over()
-        config.workeroutput |= {LOST: session.failures, WRITTEN: session.handed_over}
+        config.workeroutput |= {
+            LOST: session.failures,
+            WRITTEN: session.handed_over,
+            NOTES: [*session.notes],
+        }
         return
     measured_in = _join(session)
     session.details = {**machine_details(config), **session.details}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_opprof.experiment.place import Place
-from pytest_opprof.plugin.stash import COLLECTED, LOST, OPTIONS, SESSION, WRITTEN, XDIST
+from pytest_opprof.plugin.stash import COLLECTED, LOST, NOTES, OPTIONS, SESSION, WRITTEN, XDIST
 
 
 class ControllerHooks:
@@ -19,6 +19,7 @@ class ControllerHooks:
         self._folder = self._place.folder
         self._lost: list[str] = []
         self._written: list[str] = []
+        self._notes: list[str] = []
         self._given: dict[str, Any] = {"folder": str(self._folder)}
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
@@ -54,6 +55,7 @@ class ControllerHooks:
             raise pytest.UsageError(*output[XDIST])
         self._lost += output.get(LOST, ())
         self._written += output.get(WRITTEN, ())
+        self._notes += output.get(NOTES, ())
 
     def _tell_of_deaths(self, config: pytest.Config) -> None:
         from pytest_opprof.plugin.flight import tell_of_deaths  # noqa: PLC0415  # where there is work
@@ -78,6 +80,7 @@ class ControllerHooks:
             ours = session.config.stash[SESSION]
             ours.failures += self._lost
             ours.handed_over += self._written
+            ours.notes |= dict.fromkeys(self._notes)
         return (yield)
 
     @pytest.hookimpl(trylast=True)

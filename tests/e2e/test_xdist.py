@@ -361,3 +361,12 @@ def test_a_fixture_that_replaces_files_costs_no_result(project: Project, scope: 
         assert any(
             line.startswith("opprof: test_it.py::test_it: the result is lost") for line in session.told
         )
+
+
+@pytest.mark.slow
+def test_workers_notes_reach_the_summary(project: Project) -> None:
+    project.write("test_it.py", "import pytest\n\n@pytest.mark.profile\ndef test_it():\n    pass\n")
+    session = project.pytest("-n", "1", "--opprof-traces=pytest.ini", plugins=XDIST)
+    assert any("the trace " in line and "cannot be written" in line for line in session.told)
+    idle = project.pytest("-n", "1", "--opprof-mark=test_no.py", "--deselect=test_it.py", plugins=XDIST)
+    assert any("--opprof-mark=test_no.py matches no test here" in line for line in idle.told)
