@@ -235,13 +235,13 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Hand over the result when the test's fixtures no longer replace what writes it."""
+    """Hand over the result once the test's fixtures no longer replace what writes it."""
     try:
         return (yield)
     finally:
         session = item.config.stash.get(SESSION, None)
         if session:
-            session.hand_over()
+            session.torn_down(item)
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

@@ -217,32 +217,41 @@ class OpprofSession:
     def judge(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
         """Take a test's measurement, and fail the test if a gate failed."""
         stepping = item.stash.get(STEPPING, None)
-        plan = item.stash.get(PLAN, None)
         if stepping is not None and stepping.is_running:
             stepping.note_part(report)
-            return
-        if plan is None:
-            return
+        elif PLAN in item.stash:
+            failure = self._ended(item, outcome_of(report))
+            if failure:
+                fail_test(call, report, failure)
+
+    def torn_down(self, item: pytest.Item) -> None:
+        """Take a measurement without a report: a plugin called the test again. Hand results over."""
+        stepping = item.stash.get(STEPPING, None)
+        if stepping is not None:
+            self._ended(item, stepping.outcome)
+        self.hand_over()
+
+    def _ended(self, item: pytest.Item, outcome: Outcome) -> str:
+        """Take the measurement of a test that ended so; gives the section that fails it, or ""."""
+        stepping, plan = item.stash.get(STEPPING, None), item.stash[PLAN]
         if stepping is not None:
             del item.stash[STEPPING]  # a rerun starts anew; the recordings are dropped
         self.running = None
         has_failed = stepping is not None and stepping.has_failed_parts
-        test = unjudged(item, Outcome.FAILED if has_failed and report.passed else outcome_of(report))
+        test = unjudged(item, Outcome.FAILED if has_failed and outcome is Outcome.PASSED else outcome)
         if plan.refusal and test.outcome is Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.ERROR, plan.refusal))
-            return
+            return ""
         if stepping is None or test.outcome is not Outcome.PASSED:
             if test.outcome is Outcome.SKIPPED and limits_growth(test.limits):
                 self.notes[f"{test.node_id}: its growth was not judged: the test was skipped"] = None
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
-            return
+            return ""
         try:
-            failure = self._failure(item, test, stepping)
+            return self._failure(item, test, stepping)
         except FAULTS as error:  # the test's fixtures may have replaced anything
             self._take(unmeasured(test, MeasurementStatus.ERROR, fault(error)))
-        else:
-            if failure:
-                fail_test(call, report, failure)
+            return ""
 
     def _failure(self, item: pytest.Item, test: TestResult, stepping: Stepping) -> str:
         """Take a passed test's measurement; gives the section that fails the test, or ""."""
