@@ -185,8 +185,12 @@ def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
             problems.append(f"opprof: {error}")
     if problems:
         _refuse(config, problems)
+
+
+def plan_growth(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    """Choose which size is judged, once the order of the tests is final."""
     with _refusing(config):
-        leave_limit_to_the_last(chosen)
+        leave_limit_to_the_last([item for item in items if PLAN in item.stash])
 
 
 @contextlib.contextmanager
