@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -115,6 +116,22 @@ def unreported(item: pytest.Item) -> Iterator[None]:
             for name in _REPORTS:
                 del relay[name]  # a folder's proxy makes its relays anew
             relay.update(hooks)
+
+
+@contextlib.contextmanager
+def unwarned() -> Iterator[None]:
+    """Afterwards, forget the warnings that came inside: who records them has those of the first call.
+
+    They are recorded meanwhile, because the test may look at them with `recwarn`.
+    """
+    # Set by the catch_warnings(record=True) of pytest or `recwarn`; one of ours would reset the filters.
+    log = getattr(getattr(warnings, "_showwarnmsg_impl", None), "__self__", None)
+    records: list[object] = log if isinstance(log, list) else []
+    many = len(records)
+    try:
+        yield
+    finally:
+        del records[many:]
 
 
 def _unheard(**_: object) -> list[object]:

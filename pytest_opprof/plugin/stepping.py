@@ -19,7 +19,7 @@ from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_compile import Compilations, CompileWatch, compiled
 from pytest_opprof.errors import UsageError
-from pytest_opprof.plugin.calls import Calls, MeasuredCall, is_of_the_call, replaced, unreported
+from pytest_opprof.plugin.calls import Calls, MeasuredCall, is_of_the_call, replaced, unreported, unwarned
 from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.seeds import Seeds
@@ -223,7 +223,7 @@ class Stepping:
         assert self._item is not None, "a test is measured inside of `around`"
         self._is_repeating = True
         try:
-            with unreported(self._item):
+            with unreported(self._item), unwarned():
                 yield
         finally:
             self._is_repeating = False
