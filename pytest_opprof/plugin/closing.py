@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -40,6 +41,7 @@ from pytest_opprof.wording import counted, listed
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
 _MOST_SPENT: Final = 3
+_SENTENCE_END: Final = re.compile(r"\. (?=[A-Z])")  # a path may begin or end with a dot
 _MOST_LOST: Final = 10
 _UNREAD: Final = (
     "the result is lost. Does a fixture of a module or the session replace os.replace or the file system?"
@@ -150,7 +152,7 @@ def _why_red(session: OpprofSession, comparison: Comparison) -> str:
         if failing[verdict]
     ]
     if not told and session.failures:
-        told = [session.failures[0].partition(". ")[0]]
+        told = [_SENTENCE_END.split(session.failures[0])[0]]
     its: Any = session.config.pluginmanager.get_plugin("session")
     status = int(its.exitstatus)  # other plugins may have changed it
     means = ":" if status == pytest.ExitCode.TESTS_FAILED else ", and"
