@@ -187,8 +187,11 @@ def format_change(value: int, *, unit: Unit) -> str:
 
 
 def parse_bytes(text: str) -> int:
-    """``"64 MiB"`` as bytes; KiB, MiB, GiB are powers of 1024, and KB, MB, GB of 1000."""
-    return parse_quantity(text, unit=Unit.BYTES)
+    """``"64 MiB"`` as bytes, at least 0; KiB, MiB, GiB are powers of 1024, and KB, MB, GB of 1000."""
+    value = parse_quantity(text, unit=Unit.BYTES)
+    if value < 0:
+        raise UsageError(f"{text.strip()!r} is below 0: no size is")
+    return value
 
 
 def parse_quantity(text: str, *, unit: Unit) -> int:

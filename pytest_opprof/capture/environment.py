@@ -35,19 +35,8 @@ def fingerprint() -> dict[str, str]:
     Versions are of installed packages. A library's other fields are known once the process has imported it,
     those of devices once it has started CUDA.
     """
-    fields = {
-        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "implementation": platform.python_implementation(),
-        "machine": platform.machine(),
-        "torch": installed_torch(),
-        "triton": _version("triton"),
-        "numpy": _version("numpy"),
-        **(_of_numpy() if hasattr(sys.modules.get("numpy"), "show_config") else {}),
-        "python_malloc": _python_malloc(),
-        "cpu_model": _cpu_model(),
-        "cpu_count": str(len(os.sched_getaffinity(0))),
-        **gpu_fields(),
-    }
+    of_numpy = _of_numpy() if hasattr(sys.modules.get("numpy"), "show_config") else {}
+    fields = {**_of_process(), **of_numpy, **gpu_fields()}
     torch = imported_torch()
     if torch is not None:
         fields |= {name: value for name, value in _of_torch(torch).items() if value or name not in fields}
@@ -58,6 +47,23 @@ def settings() -> dict[str, str]:
     """The fingerprint's fields that code may set while tests run (`metrics.fingerprint.SETTINGS`)."""
     torch = imported_torch()
     return _not_empty({"tracer": _tracer(), **({} if torch is None else _settings_of(torch))})
+
+
+@functools.cache
+def _of_process() -> Mapping[str, str]:
+    """What a process cannot change: a test may replace what would be asked, so ask before it runs."""
+    fields = {
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "implementation": platform.python_implementation(),
+        "machine": platform.machine(),
+        "torch": installed_torch(),
+        "triton": _version("triton"),
+        "numpy": _version("numpy"),
+        "python_malloc": _python_malloc(),
+        "cpu_model": _cpu_model(),
+        "cpu_count": str(len(os.sched_getaffinity(0))),
+    }
+    return MappingProxyType(fields)
 
 
 def _not_empty(fields: Mapping[str, str]) -> dict[str, str]:
@@ -192,7 +198,6 @@ def _tracer() -> str:
     return " ".join(sorted(names))[:_LONGEST]
 
 
-@functools.cache
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
@@ -200,7 +205,6 @@ def _version(package: str) -> str:
         return ""
 
 
-@functools.cache
 def _cpu_model() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from _pytest.outcomes import Exit, OutcomeException
+from _pytest.outcomes import Exit
 
 if TYPE_CHECKING:
     from pytest_opprof.plugin.stepping import Stepping
@@ -20,6 +22,9 @@ _REPORTS: Final[tuple[str, ...]] = ("pytest_runtest_logreport", "pytest_exceptio
 
 # More frames than pytest, its plugins and an IDE have; far below the 1,000 that Python allows.
 _DEPTH: Final = 100
+
+# They end more than a test's call.
+_INTERRUPTIONS: Final = (KeyboardInterrupt, GeneratorExit, Exit)
 
 # One per call, held open around it.
 Calls = Generator[AbstractContextManager[None], None, None]
@@ -54,8 +59,22 @@ class CallAtFixedDepth:
 
 
 def is_of_the_call(error: BaseException | None) -> bool:
-    """Whether this failed or skipped a test's call; an interruption and pytest.exit() do not."""
-    return isinstance(error, (Exception, OutcomeException, SystemExit)) and not isinstance(error, Exit)
+    """Whether this failed or skipped a test's call; Ctrl-C, pytest.exit() and a cancelled task do not."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_of_the_call, error.exceptions))
+    return error is not None and not isinstance(error, _INTERRUPTIONS) and not _cancels_the_test(error)
+
+
+def _cancels_the_test(error: BaseException) -> bool:
+    """Whether it ends the task of the test, as asyncio does at Ctrl-C, and not one that the test awaits."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs
+        return False
+    return bool(task and task.cancelling())
 
 
 @contextlib.contextmanager
@@ -97,6 +116,22 @@ def unreported(item: pytest.Item) -> Iterator[None]:
             for name in _REPORTS:
                 del relay[name]  # a folder's proxy makes its relays anew
             relay.update(hooks)
+
+
+@contextlib.contextmanager
+def unwarned() -> Iterator[None]:
+    """Afterwards, forget the warnings that came inside: who records them has those of the first call.
+
+    They are recorded meanwhile, because the test may look at them with `recwarn`.
+    """
+    # Set by the catch_warnings(record=True) of pytest or `recwarn`; one of ours would reset the filters.
+    log = getattr(getattr(warnings, "_showwarnmsg_impl", None), "__self__", None)
+    records: list[object] = log if isinstance(log, list) else []
+    many = len(records)
+    try:
+        yield
+    finally:
+        del records[many:]
 
 
 def _unheard(**_: object) -> list[object]:

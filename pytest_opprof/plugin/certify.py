@@ -49,6 +49,8 @@ _LOOK_S: Final = 0.2  # between two updates of the progress
 _WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some
 _ALONE: Final = "not certified: --opprof-save-processes=1 starts no process to confirm what this one measured"
 _EMPTY: Final = CellType()
+# Libraries' fixtures that make something by a fixed name: pytest-django's test database.
+_MADE_BY_NAME: Final = frozenset({"django_db_setup"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,13 +296,13 @@ def _command(config: pytest.Config, *, folder: Path, environment: Mapping[str, s
 
 
 def must_run_alone(item: pytest.Item) -> bool:
-    """Whether a test uses the project's own fixtures that outlive it.
+    """Whether a test uses fixtures that outlive it: the project's own, or a library's that go by a name.
 
     A second process would make and end what they made, such as a database by its name, while later tests of
     this one still use it.
     """
     return any(
-        not code.co_filename.startswith(library_folders())
+        fixture.argname in _MADE_BY_NAME or not code.co_filename.startswith(library_folders())
         for fixture in _fixtures(item)
         if fixture.scope != "function"
         for code in _codes(fixture.func)

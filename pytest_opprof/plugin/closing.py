@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,7 +29,7 @@ from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
 from pytest_opprof.plugin.session import OpprofSession
-from pytest_opprof.plugin.stash import FAILED, LOST
+from pytest_opprof.plugin.stash import FAILED, LOST, NOTES, WRITTEN
 from pytest_opprof.release import version
 from pytest_opprof.report.causes import ACCEPT
 from pytest_opprof.report.summary import VERDICT_WORDS
@@ -41,6 +42,11 @@ from pytest_opprof.wording import counted, listed
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
 _MOST_SPENT: Final = 3
+_SENTENCE_END: Final = re.compile(r"\. (?=[A-Z])")  # a path may begin or end with a dot
+_MOST_LOST: Final = 10
+_UNREAD: Final = (
+    "the result is lost. Does a fixture of a module or the session replace os.replace or the file system?"
+)
 _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
     Style.PLAIN: {},
     Style.BOLD: {"bold": True},
@@ -63,7 +69,12 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
         return
     is_cut_short = session.abandon() or its.exitstatus in _CUT_SHORT
     if hasattr(config, "workeroutput"):
-        config.workeroutput[LOST] = session.failures
+        session.hand_over()
+        config.workeroutput |= {
+            LOST: session.failures,
+            WRITTEN: session.handed_over,
+            NOTES: [*session.notes],
+        }
         return
     measured_in = _join(session)
     session.details = {**machine_details(config), **session.details}
@@ -142,7 +153,7 @@ def _why_red(session: OpprofSession, comparison: Comparison) -> str:
         if failing[verdict]
     ]
     if not told and session.failures:
-        told = [session.failures[0].partition(". ")[0]]
+        told = [_SENTENCE_END.split(session.failures[0])[0]]
     its: Any = session.config.pluginmanager.get_plugin("session")
     status = int(its.exitstatus)  # other plugins may have changed it
     means = ":" if status == pytest.ExitCode.TESTS_FAILED else ", and"
@@ -166,6 +177,9 @@ def _join(session: OpprofSession) -> Environment | None:
         session.notes |= dict.fromkeys(run.notes)
         known = found.fingerprint if found else {}
         found = replace(run.environment, fingerprint={**known, **run.environment.fingerprint})
+    lost = [node_id for node_id in session.handed_over if node_id not in session.results]
+    if lost:
+        session.failures.append(f"{listed(lost, most=_MOST_LOST)}: {_UNREAD}")
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_opprof.experiment.place import Place
-from pytest_opprof.plugin.stash import COLLECTED, LOST, OPTIONS, SESSION, XDIST
+from pytest_opprof.plugin.stash import COLLECTED, LOST, NOTES, OPTIONS, SESSION, WRITTEN, XDIST
 
 
 class ControllerHooks:
@@ -18,6 +18,8 @@ class ControllerHooks:
         self._place = Place("workers").__enter__()
         self._folder = self._place.folder
         self._lost: list[str] = []
+        self._written: list[str] = []
+        self._notes: list[str] = []
         self._given: dict[str, Any] = {"folder": str(self._folder)}
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
@@ -52,6 +54,8 @@ class ControllerHooks:
         if output.get(XDIST):
             raise pytest.UsageError(*output[XDIST])
         self._lost += output.get(LOST, ())
+        self._written += output.get(WRITTEN, ())
+        self._notes += output.get(NOTES, ())
 
     def _tell_of_deaths(self, config: pytest.Config) -> None:
         from pytest_opprof.plugin.flight import tell_of_deaths  # noqa: PLC0415  # where there is work
@@ -73,7 +77,10 @@ class ControllerHooks:
             open_controller(session.config, self._folder)
             self._tell_of_deaths(session.config)
         if SESSION in session.config.stash:
-            session.config.stash[SESSION].failures += self._lost
+            ours = session.config.stash[SESSION]
+            ours.failures += self._lost
+            ours.handed_over += self._written
+            ours.notes |= dict.fromkeys(self._notes)
         return (yield)
 
     @pytest.hookimpl(trylast=True)

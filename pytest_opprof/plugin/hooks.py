@@ -171,6 +171,15 @@ def _is_marked(item: pytest.Item) -> bool:
     return any(mark.name == "profile" for mark in item.own_markers)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Choose the last size of each test that grows: `--ff` has now put failed tests first."""
+    if SESSION in session.config.stash:
+        from pytest_opprof.plugin.opening import plan_growth  # noqa: PLC0415  # as above
+
+        plan_growth(session.config, session.items)
+
+
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Print the header: only now we know whether there is one."""
     if SESSION not in config.stash and ASIDE not in config.stash:
@@ -231,6 +240,17 @@ def pytest_runtest_makereport(
     if session and (call.when == "call" or (call.when == "setup" and not report.passed)):
         session.judge(item, call, report)
     return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Hand over the result once the test's fixtures no longer replace what writes it."""
+    try:
+        return (yield)
+    finally:
+        session = item.config.stash.get(SESSION, None)
+        if session:
+            session.torn_down(item)
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

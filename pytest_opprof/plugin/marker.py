@@ -26,7 +26,7 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "activities": "as torch.profiler's: `[ProfilerActivity.CPU, ProfilerActivity.CUDA]`",
         "schedule": "a function from a step's number to a `ProfilerAction`, in place of the numbers below",
         "wait": "steps of each cycle that run unobserved (default 0)",
-        "warmup": "steps of each cycle that are recorded and thrown away (default 1)",
+        "warmup": "steps of each cycle that run before the recording begins (default 1)",
         "active": "steps of each cycle that are the measurement (default 3)",
         "repeat": "how many cycles (default 0, which for a test is one)",
         "skip_first": "steps that run unobserved before the first cycle (default 0)",

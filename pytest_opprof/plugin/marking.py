@@ -18,6 +18,7 @@ from pytest_opprof.compare.limits import parse_limits
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import is_pattern, matches
 from pytest_opprof.plugin.marker import BY_LINE, check_names, refusal_of
+from pytest_opprof.results.names import canonical_node_id
 
 _INVALID: Final = getattr(expressions, "ParseError", SyntaxError)  # pytest 8 has one of its own
 _WORD: Final = r"""(?:"([^"]*)"|'([^']*)'|(\S+))"""
@@ -121,7 +122,10 @@ def _by_node_id(text: str) -> Callable[[pytest.Item], bool]:
     if wanted == ".":
         return lambda _: True
     if is_pattern(wanted):
-        return lambda item: matches(wanted, item.nodeid)
-    return lambda item: (
-        item.nodeid.startswith(wanted) and item.nodeid[len(wanted) :][:1] in {"", "/", ":", "["}
-    )
+        return lambda item: matches(wanted, canonical_node_id(item.nodeid))
+
+    def is_part(item: pytest.Item) -> bool:
+        node_id = canonical_node_id(item.nodeid)  # xdist may have added the test's group
+        return node_id.startswith(wanted) and node_id[len(wanted) :][:1] in {"", "/", ":", "["}
+
+    return is_part

@@ -10,10 +10,13 @@ from typing import Final, Never
 import pytest
 
 from pytest_opprof.addresses import shown
+from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA, has_driver, open_cuda
+from pytest_opprof.capture.instructions import installed_libraries
 from pytest_opprof.capture.native import ABSENCE, Absence
 from pytest_opprof.capture.observer_build import what_it_waits_for
+from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.compare.verdicts import parse_fail_on
 from pytest_opprof.errors import OpprofError, UsageError
@@ -69,9 +72,18 @@ def open_session(
             session.exchange.put_collected(session.collected)
             if session.options.timed_steps:
                 session.notes[_NOT_TIMED] = None
+    if chosen:
+        _ask_before_tests(session.options)
     _note_what_is_missing(session, chosen)
     session.notes.update(dict.fromkeys(notes))
     config.stash[SESSION] = session
+
+
+def _ask_before_tests(options: Options) -> None:
+    """Learn now, and for good, what a test's mocks or a fake file system would answer wrongly."""
+    environment.fingerprint()
+    if options.instructions or Replay.here():
+        installed_libraries()
 
 
 def mark_tests(config: pytest.Config, items: Collection[pytest.Item]) -> list[str]:
@@ -173,8 +185,12 @@ def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
             problems.append(f"opprof: {error}")
     if problems:
         _refuse(config, problems)
+
+
+def plan_growth(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    """Choose which size is judged, once the order of the tests is final."""
     with _refusing(config):
-        leave_limit_to_the_last(chosen)
+        leave_limit_to_the_last([item for item in items if PLAN in item.stash])
 
 
 @contextlib.contextmanager

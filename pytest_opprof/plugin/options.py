@@ -20,6 +20,7 @@ _MODES: Final = ("on", "off", "only", ALWAYS)
 _SHOWING: Final = ("collectonly", "setuponly", "setupplan", "showfixtures", "show_fixtures_per_test")
 _LARGEST_SEED: Final = 2**32 - 1  # that numpy takes
 _MOST_PROCESSES: Final = 100
+_MOST_ROWS: Final = 1_000_000
 _HISTORY: Final = ("saved", "all", "off")
 MOST_TIMED_STEPS: Final = 1_000  # a document has no room for more
 _MOST_SECONDS: Final = 3_600
@@ -101,7 +102,7 @@ def read_options(config: pytest.Config) -> Options:
         seed=None if values["--opprof-seed"] == "off" else _seed(values["--opprof-seed"]),
         sort=values["--opprof-sort"],
         columns=tuple(columns) or None,
-        rows=_whole_number(values, "--opprof-rows"),
+        rows=_number(values, "--opprof-rows", -1, _MOST_ROWS),
         timed_steps=_number(values, "--opprof-timed-steps", 0, MOST_TIMED_STEPS),
         timed_max_time=_timed_max_time(values["--opprof-timed-max-time"]),
         traces=_path(config, "opprof_traces"),

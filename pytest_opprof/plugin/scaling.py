@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -47,7 +47,7 @@ class Scaling:
         return _with_exponent(test, smaller=others[0], larger=largest)
 
 
-def leave_limit_to_the_last(items: Iterable[pytest.Item]) -> None:
+def leave_limit_to_the_last(items: Sequence[pytest.Item]) -> None:
     """Judge the limit on the exponent once per family, after its last size that no mark skips.
 
     Raises `UsageError` if a marker names a parameter that the test lacks or that is not a size.
@@ -113,7 +113,7 @@ def _why_not(item: pytest.Item, test: TestResult) -> str:
         return "its Python instructions were not counted, or varied"
     return (
         f"only {item.stash[PLAN].request.size}={_size(item):g} was counted in this process: run all sizes in "
-        "one process (with pytest-xdist: --dist loadfile)"
+        "one process (without --lf; with pytest-xdist: --dist loadfile)"
     )
 
 

@@ -89,6 +89,8 @@ class OpprofSession:
         self.results: dict[str, TestResult] = {}  # by node id, in the order in which the tests ended
         self.judged: dict[str, TestComparison] = {}  # made in the process that ran the tests
         self.running: TestResult | None = None  # the running test
+        self.handed_over: list[str] = []  # tests whose results this process, or a worker, wrote
+        self._untold: dict[str, TestResult] = {}  # results that are still to be handed over
         self.notes: dict[str, None] = {}  # sentences for the user, each once
         self.said: set[str] = set()  # sentences in the header
         self.failures: list[str] = []  # reasons that fail this session without a failed test
@@ -114,6 +116,7 @@ class OpprofSession:
         self._heap = RestingHeap()
         self._speed: Speed | None = None
         self.details = environment.details()
+        self._version = version()
         self._run_id = secrets.token_hex(8)
         self._created = datetime.now(UTC)
         # A folder for forked children that run a test, if there are no workers.
@@ -214,32 +217,41 @@ class OpprofSession:
     def judge(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
         """Take a test's measurement, and fail the test if a gate failed."""
         stepping = item.stash.get(STEPPING, None)
-        plan = item.stash.get(PLAN, None)
         if stepping is not None and stepping.is_running:
             stepping.note_part(report)
-            return
-        if plan is None:
-            return
+        elif PLAN in item.stash:
+            failure = self._ended(item, outcome_of(report))
+            if failure:
+                fail_test(call, report, failure)
+
+    def torn_down(self, item: pytest.Item) -> None:
+        """Take a measurement without a report: a plugin called the test again. Hand results over."""
+        stepping = item.stash.get(STEPPING, None)
+        if stepping is not None:
+            self._ended(item, stepping.outcome)
+        self.hand_over()
+
+    def _ended(self, item: pytest.Item, outcome: Outcome) -> str:
+        """Take the measurement of a test that ended so; gives the section that fails it, or ""."""
+        stepping, plan = item.stash.get(STEPPING, None), item.stash[PLAN]
         if stepping is not None:
             del item.stash[STEPPING]  # a rerun starts anew; the recordings are dropped
         self.running = None
         has_failed = stepping is not None and stepping.has_failed_parts
-        test = unjudged(item, Outcome.FAILED if has_failed and report.passed else outcome_of(report))
+        test = unjudged(item, Outcome.FAILED if has_failed and outcome is Outcome.PASSED else outcome)
         if plan.refusal and test.outcome is Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.ERROR, plan.refusal))
-            return
+            return ""
         if stepping is None or test.outcome is not Outcome.PASSED:
             if test.outcome is Outcome.SKIPPED and limits_growth(test.limits):
                 self.notes[f"{test.node_id}: its growth was not judged: the test was skipped"] = None
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
-            return
+            return ""
         try:
-            failure = self._failure(item, test, stepping)
+            return self._failure(item, test, stepping)
         except FAULTS as error:  # the test's fixtures may have replaced anything
             self._take(unmeasured(test, MeasurementStatus.ERROR, fault(error)))
-        else:
-            if failure:
-                fail_test(call, report, failure)
+            return ""
 
     def _failure(self, item: pytest.Item, test: TestResult, stepping: Stepping) -> str:
         """Take a passed test's measurement; gives the section that fails the test, or ""."""
@@ -298,12 +310,24 @@ class OpprofSession:
         self.notes |= dict.fromkeys(late - self.said)  # only a window with CUDA may know it
         lapses = set(Collector.instance().lapses.values()) & set(test.unheard.values())
         self.notes |= dict.fromkeys(f"{test.node_id}: {reason}" for reason in lapses)
-        if self.exchange is not None or not self.shared.is_of_this_process:
-            notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(problems))))
+        self._untold[test.node_id] = test
+
+    def hand_over(self) -> None:
+        """Give new results to the process that joins them, once a test's fixtures are gone.
+
+        Until then they may replace the clock, `os.replace` or the whole file system.
+        """
+        untold, self._untold = self._untold, {}
+        if self.exchange is None and self.shared.is_of_this_process:
+            return
+        for node_id, test in untold.items():
+            notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(Collector.instance().problems))))
             try:
                 self.shared.put_result(replace(self.run_of([test]), notes=notes))
             except FAULTS as error:
-                self.failures.append(fault(error))
+                self.failures.append(f"{node_id}: {fault(error)}")
+            else:
+                self.handed_over.append(node_id)
 
     def compare(self, test: TestResult) -> TestComparison:
         """Judge a test by the session's baseline."""
@@ -323,7 +347,7 @@ class OpprofSession:
             not_staged = self.traces.stage(test, recordings)
             told += filter(None, [self.traces.show(found, recordings, base=self.baseline.run)])
         except FAULTS as error:
-            not_staged = fault(error)
+            not_staged = f"{test.node_id}: {fault(error)}"
         if not_staged:
             self.notes[not_staged] = None
         return told
@@ -352,7 +376,7 @@ class OpprofSession:
         return Run(
             run_id=self._run_id,
             created=self._created,
-            opprof_version=version(),
+            opprof_version=self._version,
             name=self.options.save,
             commit=self.baseline.commit,
             environment=here,

@@ -24,7 +24,10 @@ UNMEASURED: Final = pytest.StashKey[str]()  # requests that could not be measure
 UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected entirely
 FAILED: Final = pytest.StashKey[dict[str, pytest.TestReport]]()  # by node id
 
-# xdist's messages: to a worker, how to work with the others; back, why it refused, and what it lost.
+# xdist's messages: to a worker, how to work with the others; back, why it refused, what it lost, the
+# tests whose results it wrote, and its notes.
 XDIST: Final = "opprof"
 LOST: Final = "opprof-lost"
+WRITTEN: Final = "opprof-written"
+NOTES: Final = "opprof-notes"
 COLLECTED: Final = ".collected.json"  # suffix of the file of each worker with marked tests

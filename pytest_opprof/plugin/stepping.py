@@ -19,7 +19,7 @@ from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_compile import Compilations, CompileWatch, compiled
 from pytest_opprof.errors import UsageError
-from pytest_opprof.plugin.calls import Calls, MeasuredCall, is_of_the_call, replaced, unreported
+from pytest_opprof.plugin.calls import Calls, MeasuredCall, is_of_the_call, replaced, unreported, unwarned
 from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.seeds import Seeds
@@ -27,6 +27,7 @@ from pytest_opprof.plugin.shortfall import REPEATABLE, fault, missing, unrepeata
 from pytest_opprof.plugin.timing import QuietMachine, QuietRecorder, TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
+from pytest_opprof.results.run import Outcome
 
 # If the session requests them, each test records them, like calls.
 _MEMORY: Final = frozenset({PYTHON, MALLOC})
@@ -76,6 +77,7 @@ class Stepping:
         # Why sources were left out from the start: a window knows only its own sources.
         self.unheard: dict[str, str] = {}
         self.is_running = False  # until the call phase is over
+        self.outcome = Outcome.ERROR  # of the call phase, once it is over
         self.again: Stepping | None = None  # the second measurement, if one was needed
         self.compile_cache = ""  # whether torch.compile compiled for the test or used its cache
         # Subtests that failed in the first call: pytest fails the test later.
@@ -106,6 +108,10 @@ class Stepping:
         try:
             with self._in_place(item):
                 yield
+            self.outcome = Outcome.PASSED
+        except BaseException as error:
+            self.outcome = Outcome.SKIPPED if isinstance(error, pytest.skip.Exception) else Outcome.FAILED
+            raise
         finally:
             self._seeds.end()
             self.is_running, self.compile_cache = False, compiled().state_since(before)
@@ -217,7 +223,7 @@ class Stepping:
         assert self._item is not None, "a test is measured inside of `around`"
         self._is_repeating = True
         try:
-            with unreported(self._item):
+            with unreported(self._item), unwarned():
                 yield
         finally:
             self._is_repeating = False

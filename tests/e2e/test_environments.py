@@ -1,6 +1,7 @@
 """A baseline from elsewhere: other hardware, another clock, other tests, a damaged number."""
 
 import json
+import platform
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -220,3 +221,40 @@ def test_other_threads_pass_where_values_are_equal(project: Project) -> None:
     assert other.exit_code == pytest.ExitCode.TESTS_FAILED
     assert "INCONCLUSIVE" in other.failures["test_it"]
     assert "threads of torch 1 -> 64" in " ".join(other.failures["test_it"].split())
+
+
+MOCKING = """\
+    import importlib.metadata, platform
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile
+    def test_mocking(monkeypatch):
+        for name in ("machine", "python_implementation", "python_version"):
+            monkeypatch.setattr(platform, name, lambda: "3.0.0")
+        monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.9")
+        with record_function("work"):
+            pass
+
+    @pytest.mark.profile
+    def test_plain():
+        with record_function("work"):
+            pass
+"""
+
+
+def test_the_environment_is_not_what_a_test_mocks(project: Project) -> None:
+    project.write("test_it.py", MOCKING)
+    run = project.pytest().run
+    assert "9.9.9" not in run.environment.fingerprint.values()
+    assert run.opprof_version != "9.9.9"
+    assert {test.settings["libraries"].partition(" ")[0] for test in run.tests} == {platform.python_version()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["here", "in a worker"])
+def test_mocks_make_no_other_environment(project: Project, workers: tuple[str, ...]) -> None:
+    project.write("test_it.py", MOCKING)
+    plugins = ("xdist",) if workers else ()
+    assert project.pytest("--opprof-save=main", *workers, plugins=plugins).exit_code == 0
+    assert project.pytest("--opprof-baseline=main").exit_code == 0

@@ -49,6 +49,52 @@ def regressed(project: Project, *arguments: str, plugins: tuple[str, ...] = ()) 
     return project.pytest("--opprof-baseline=main", *arguments, plugins=plugins)
 
 
+# Calls a failed test again as pytest-retry does: pytest hears only the last outcome, and makes no report of it.
+RETRY = """\
+    import pytest
+    from _pytest.runner import runtestprotocol
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(item, call):
+        report = yield
+        if call.when == "call" and report.failed:
+            for _ in range(2):
+                item.ihook.pytest_runtest_teardown(item=item, nextitem=None)
+                item._initrequest()
+                item.ihook.pytest_runtest_setup(item=item)
+                again = pytest.CallInfo.from_call(lambda: item.ihook.pytest_runtest_call(item=item), when="call")
+                if again.excinfo is None:
+                    break
+            report.outcome, report.longrepr = ("failed" if again.excinfo else "passed"), None
+        return report
+"""
+RETRIED = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    CALLS = []
+
+    @pytest.mark.profile(limits={{"work.count": {limit}}})
+    def test_it():
+        CALLS.append(0)
+        assert len(CALLS) > 2
+        with record_function("work"):
+            pass
+"""
+
+
+@pytest.mark.parametrize(("limit", "exit_code"), [(1, 0), (0, 1)], ids=["kept", "broken"])
+def test_a_call_without_a_report_is_judged(project: Project, limit: int, exit_code: int) -> None:
+    project.write("conftest.py", RETRY)
+    project.write("test_it.py", RETRIED.format(limit=limit))
+    session = project.pytest("--opprof-save=main", "--opprof-save-processes=1")
+    assert (session.outcomes, session.exit_code) == ({"test_it": "passed"}, exit_code)
+    assert any("saved 1 test as main" in line for line in session.told) != bool(exit_code)
+    assert session.result("test_it").steps == 3
+    lost = "test_it.py::test_it: REGRESSED, but another plugin replaced or dropped the failed report"
+    assert any(lost in line for line in session.told) == bool(exit_code)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
 @pytest.mark.parametrize("conftest", TAKES_THE_REPORT)

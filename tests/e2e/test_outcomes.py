@@ -225,9 +225,23 @@ def test_warnings_are_the_tests_own(project: Project) -> None:
         import pytest
         from pytest_opprof import ProfilerAction, record_function
 
+        CALLS = []
+
         @pytest.mark.profile
         def test_warns():
             warnings.warn("mine")
+
+        @pytest.mark.profile
+        def test_looks_at_its_warnings(recwarn):
+            CALLS.append(0)
+            warnings.warn(f"call {len(CALLS)}", DeprecationWarning)
+            assert recwarn.pop(DeprecationWarning)
+
+        @pytest.mark.profile(limits={"work.count": 1})
+        def test_warns_of_old_code():
+            warnings.warn("each time", DeprecationWarning)
+            with record_function("work"):
+                pass
 
         @pytest.mark.profile(schedule=lambda step: ProfilerAction(min(step, 3)))
         def test_quiet():
@@ -235,10 +249,10 @@ def test_warnings_are_the_tests_own(project: Project) -> None:
                 threading.Thread(target=gc.collect).start()
         """,
     )
-    session = project.pytest("-W", "default")
+    session = project.pytest("-W", "default", "-W", "always::DeprecationWarning")
     assert session.exit_code == 0
-    # Python shows each warning once per line, although we ran the line four times.
-    session.lines.fnmatch_lines(["*2 passed, 1 warning in*"])
+    # Each warning counts once, although we called the tests several times, and its line warns in each call.
+    session.lines.fnmatch_lines(["1 passed, 3 measured * nothing dropped", "*4 passed, 2 warnings in*"])
 
 
 def test_coverage_is_unchanged(project: Project) -> None:

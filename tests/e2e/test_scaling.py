@@ -54,6 +54,17 @@ def test_a_size_alone_cannot_be_judged(growing: Project) -> None:
 
 
 @pytest.mark.slow
+def test_the_last_size_is_that_of_the_final_order(growing: Project) -> None:
+    failed = growing.pytest("-k", "searched")
+    assert set(failed.failures) == {"test_grows[searched-400]"}
+    growing.replace("work.py", "any(i == other for other in known)", "False")
+    session = growing.pytest("-k", "searched", "--ff")
+    assert session.exit_code == 0
+    assert list(session.outcomes) == [f"test_grows[searched-{n}]" for n in (400, 100, 200)]
+    assert "python.scaling" in session.result("test_grows[searched-200]").totals
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [

@@ -323,4 +323,50 @@ def test_lost_result_fails_the_session(project: Project) -> None:
     assert session.outcomes == {"test_it": "passed"}
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     (line,) = session.told
+    assert line.startswith("opprof: test_it.py::test_it: ")
     assert "cannot be written: a part of its path is a file" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scope", "exit_code"), [("function", 0), ("module", 1)])
+def test_a_fixture_that_replaces_files_costs_no_result(project: Project, scope: str, exit_code: int) -> None:
+    project.write(
+        "test_it.py",
+        f"""\
+        import os
+        import pytest
+
+        @pytest.fixture(scope="{scope}")
+        def no_files():
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(os, "replace", lambda *_, **__: None)
+                yield
+
+        @pytest.mark.profile
+        def test_it(no_files):
+            pass
+
+        @pytest.mark.profile
+        def test_last(no_files):
+            pass
+        """,
+    )
+    session = project.pytest("-n", "1", plugins=XDIST)
+    assert session.exit_code == exit_code
+    measured = {test.node_id.rpartition("::")[2] for test in session.run.tests}
+    if scope == "function":
+        assert (measured, session.told) == ({"test_it", "test_last"}, [])
+    else:
+        assert measured == {"test_last"}, "the module's fixtures are gone after its last test"
+        assert any(
+            line.startswith("opprof: test_it.py::test_it: the result is lost") for line in session.told
+        )
+
+
+@pytest.mark.slow
+def test_workers_notes_reach_the_summary(project: Project) -> None:
+    project.write("test_it.py", "import pytest\n\n@pytest.mark.profile\ndef test_it():\n    pass\n")
+    session = project.pytest("-n", "1", "--opprof-traces=pytest.ini", plugins=XDIST)
+    assert any("the trace " in line and "cannot be written" in line for line in session.told)
+    idle = project.pytest("-n", "1", "--opprof-mark=test_no.py", "--deselect=test_it.py", plugins=XDIST)
+    assert any("--opprof-mark=test_no.py matches no test here" in line for line in idle.told)

@@ -167,6 +167,14 @@ SESSIONS: Final = (
         test="tests/e2e/test_xdist.py::test_lost_result_fails_the_session",
     ),
     _says(
+        name="a result that its worker wrote in vain",
+        tells="That a worker wrote a test's result, and nobody found it: the session fails.",
+        file=_CLOSING,
+        text="    if lost:\n        session.failures",
+        without="    if False:\n        session.failures",
+        test="tests/e2e/test_xdist.py::test_a_fixture_that_replaces_files_costs_no_result",
+    ),
+    _says(
         name="CUDA that is refused",
         tells="That CUDA could not be recorded, which only its first use found out.",
         file="pytest_opprof/plugin/session.py",

@@ -1,5 +1,6 @@
 """The environment in which numbers were measured."""
 
+import importlib.metadata
 import os
 import platform
 import subprocess
@@ -25,6 +26,16 @@ def test_fields_are_known_and_stable() -> None:
     assert fields["machine"] == platform.machine()
     assert int(fields["cpu_count"]) == len(os.sched_getaffinity(0))
     assert all(fields.values())
+
+
+def test_what_a_process_cannot_change_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint()
+    for name in ("machine", "python_implementation"):
+        monkeypatch.setattr(platform, name, lambda: "another")
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.9")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set[int]())
+    monkeypatch.setenv("PYTHONMALLOC", "malloc")
+    assert fingerprint() == before
 
 
 def test_imported_torch_is_described() -> None:

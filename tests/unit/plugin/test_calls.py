@@ -2,12 +2,12 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from pytest_opprof.plugin.calls import Calls, _is_unittest, replaced
+from pytest_opprof.plugin.calls import Calls, _is_unittest, is_of_the_call, replaced
 
 MakeItem = Callable[[str], pytest.Item]
 
@@ -100,3 +100,56 @@ def test_tests_of_unittest_are_known(make_item: MakeItem, source: str, is_unitte
     item = make_item(source)
     assert isinstance(item, pytest.Function)
     assert _is_unittest(item) is is_unittest
+
+
+class OwnError(BaseException):
+    """Of a project, which pytest reports as a failure."""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, False),
+        (OwnError(), True),
+        (SystemExit(1), True),
+        (asyncio.CancelledError(), True),
+        (pytest.skip.Exception(), True),
+        (BaseExceptionGroup("", [OwnError()]), True),
+        (BaseExceptionGroup("", [OwnError(), KeyboardInterrupt()]), False),
+        (KeyboardInterrupt(), False),
+        (GeneratorExit(), False),
+        (pytest.exit.Exception(), False),
+    ],
+    ids=repr,
+)
+def test_whatever_pytest_reports_is_of_the_call(error: BaseException | None, expected: bool) -> None:
+    assert is_of_the_call(error) is expected
+
+
+async def _awaits_a_cancelled_task() -> None:
+    other = asyncio.ensure_future(asyncio.sleep(9))
+    other.cancel()
+    await other
+
+
+async def _is_cancelled() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"), [(_awaits_a_cancelled_task, True), (_is_cancelled, False)], ids=["awaited", "own"]
+)
+def test_only_another_tasks_cancellation_is_of_the_call(
+    test: Callable[[], Awaitable[None]], expected: bool
+) -> None:
+    async def run() -> bool:
+        try:
+            await test()
+        except asyncio.CancelledError as error:
+            return is_of_the_call(error)
+        return not expected
+
+    assert asyncio.run(run()) is expected

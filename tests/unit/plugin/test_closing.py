@@ -14,7 +14,7 @@ from pytest_opprof.plugin.closing import summarize
 ADVICE = "intended? opprof accept"
 
 
-def lines_of(comparison: Comparison, *, verbosity: int) -> list[str]:
+def lines_of(comparison: Comparison, *, verbosity: int, failures: tuple[str, ...] = ()) -> list[str]:
     """The output of a session with this comparison."""
     found: list[str] = []
     plugins = {"session": SimpleNamespace(exitstatus=pytest.ExitCode.TESTS_FAILED)}
@@ -26,7 +26,7 @@ def lines_of(comparison: Comparison, *, verbosity: int) -> list[str]:
         config=config,
         width=100,
         notes={},
-        failures=[],
+        failures=failures,
         printed=[],
         fails=lambda test: test.verdict is Verdict.REGRESSED,
     )
@@ -50,3 +50,15 @@ def test_comparison_shows_the_accept_command() -> None:
 def test_without_a_baseline_there_is_nothing_to_accept() -> None:
     alone = replace(mixed(), base=None)
     assert not any(ADVICE in line for line in lines_of(alone, verbosity=0))
+
+
+@pytest.mark.parametrize(
+    ("failure", "why"),
+    [
+        (". cannot be written: it is a folder. Choose another name", ". cannot be written: it is a folder"),
+        ("no baseline for main. Record one: opprof baseline save", "no baseline for main"),
+    ],
+)
+def test_the_last_line_has_the_first_sentence_of_a_failure(failure: str, why: str) -> None:
+    alone = replace(mixed(), tests=())
+    assert lines_of(alone, verbosity=0, failures=(failure,))[-1] == f"exit 1: {why}"

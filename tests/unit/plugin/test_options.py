@@ -27,6 +27,7 @@ def test_options_have_defaults(lone: pytest.Pytester) -> None:
             "unknown source 'everything'; known: ranges, ops, cuda-if-used, cuda",
         ),
         ("--opprof-rows=all", "--opprof-rows=all: it must be a whole number"),
+        ("--opprof-rows=-2", "--opprof-rows=-2: it must be a number from -1 to 1000000"),
         ("--opprof-save-processes=0", "--opprof-save-processes=0: it must be a number from 1 to 100"),
         ("--opprof-save-processes=101", "--opprof-save-processes=101: it must be a number from 1 to 100"),
         ("--opprof-save-processes=two", "--opprof-save-processes=two: it must be a whole number"),

@@ -41,6 +41,18 @@ def test_test_with_fixtures_that_outlive_it_runs_alone(make_item: MakeItem, sour
     assert must_run_alone(make_item(source))
 
 
+OF_A_LIBRARY = (
+    "import platform\n{0} = pytest.fixture(scope='session')(platform.machine)\ndef test_it({0}): pass"
+)
+
+
+@pytest.mark.parametrize(("fixture", "runs_alone"), [("django_db_setup", True), ("other", False)])
+def test_test_with_a_librarys_database_runs_alone(
+    make_item: MakeItem, fixture: str, runs_alone: bool
+) -> None:
+    assert must_run_alone(make_item(OF_A_LIBRARY.format(fixture))) is runs_alone
+
+
 def test_fixture_asked_for_by_name_counts_once_it_is_set_up(make_item: MakeItem) -> None:
     item = make_item(BY_NAME)
     state = item.session._setupstate

@@ -48,7 +48,8 @@ def test_uncreatable_folder_is_reported(tmp_path: Path, recording: Recording) ->
         write_traces(tmp_path / "file", "a.py::test_it", [recording])
 
 
-def test_invalid_budget_is_refused(lone: pytest.Pytester) -> None:
-    options = read_options(lone.parseconfig("--opprof-trace-budget=much"))
-    with pytest.raises(UsageError, match="--opprof-trace-budget: 'much' is not a size"):
+@pytest.mark.parametrize(("budget", "why"), [("much", "is not a size"), ("-1", "is below 0")])
+def test_invalid_budget_is_refused(lone: pytest.Pytester, budget: str, why: str) -> None:
+    options = read_options(lone.parseconfig(f"--opprof-trace-budget={budget}"))
+    with pytest.raises(UsageError, match=f"--opprof-trace-budget: '{budget}' {why}"):
         SessionTraces(root=lone.path, options=options, exchange=Exchange(folder=lone.path))
