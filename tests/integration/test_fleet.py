@@ -21,7 +21,6 @@ from pytest_opprof.fleet.ingest import ingest
 from pytest_opprof.fleet.manifest import RankFile, Status
 from pytest_opprof.fleet.summary import summarize
 from pytest_opprof.fleet.tables import Window, windows_of
-from pytest_opprof.report.fleet import fleet_lines
 from pytest_opprof.results.fleet import fleet_from_document
 
 RANKS = 16
@@ -97,27 +96,6 @@ def test_stragglers_need_all_ranks(tmp_path: Path, threads: Executor) -> None:
     (folder / "rank3.json").unlink()
     ingest(str(folder), str(tmp_path / "tables"), job="a", executor=threads)
     assert summarize(window(tmp_path)).stragglers == ()
-
-
-def test_ranks_too_few_to_judge_have_no_verdict(tmp_path: Path, threads: Executor) -> None:
-    """A job of few ranks, and a large one of which few take part in collectives."""
-    write_job(tmp_path / "few", ranks=4, late_us={3: 2000})
-    for path in write_job(tmp_path / "group", ranks=RANKS).iterdir():
-        trace = json.loads(path.read_text())
-        if trace["distributedInfo"]["rank"] >= 4:
-            trace["traceEvents"] = [event for event in trace["traceEvents"] if "nccl" not in event["name"]]
-        for event in trace["traceEvents"]:
-            event.get("args", {}).update({"Group size": 4, "Process Group Ranks": "[0, 1, 2, 3]"})
-        path.write_text(json.dumps(trace))
-    write_job(tmp_path / "whole", ranks=RANKS)
-    for job, told in {
-        "few": "no stragglers are named among fewer than 8 ranks",
-        "group": "no stragglers are named among fewer than 8 ranks",
-        "whole": "no stragglers",
-    }.items():
-        ingest(str(tmp_path / job), str(tmp_path / "tables"), job=job, executor=threads)
-        lines = [str(line) for line in fleet_lines(summarize(window(tmp_path, job)), rows=0, width=100)]
-        assert [line for line in lines if "stragglers" in line or "INCONCLUSIVE" in line] == [told], job
 
 
 def test_a_job_without_steps_is_one_step(tmp_path: Path, threads: Executor) -> None:
