@@ -74,6 +74,7 @@ def judge(
         return Judgement(changes=(), judged=judged)  # nearly all tests
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
     ops = work.without_consequences(ops, base, head, risen=risen)
+    ops = work.without_surroundings(ops, comparer.causes)
     if OPS_COUNT.name not in risen:
         ops = work.within_families(ops, base, head, gates=gates)
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)

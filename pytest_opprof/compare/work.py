@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from pytest_opprof.compare.cause import ENGINE, Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.gates import Gates
 from pytest_opprof.compare.sums import total_of
@@ -113,6 +114,27 @@ def without_consequences(
                 continue
         found.append(change)
     return found
+
+
+def without_surroundings(changes: Sequence[Change], causes: Causes) -> list[Change]:
+    """Changes of ops; what an op keeps is also in all that is around it, and begins inside.
+
+    Around it are ranges and autograd's engine, which keep nothing themselves, and ops that run as often as
+    before around one that runs more often, such as an `autograd.Function` around a new `clone`.
+    """
+    kept = [change for change in changes if change.metric == host.RETAINED.name and change.rise > 0]
+    more_often = {change.op for change in changes if change.metric == COUNT.name and change.rise > 0}
+    around = {change.op: causes.above(change.op or "") or frozenset() for change in kept}
+    surroundings = frozenset[str]().union(*around.values())
+    old = frozenset[str]().union(*(names for op, names in around.items() if op in more_often))
+
+    def surrounds(change: Change) -> bool:
+        op = change.op or ""
+        is_name = change.kind is OpKind.RANGE or op.startswith(ENGINE)
+        return op in surroundings if is_name else op in old and op not in more_often
+
+    left_out = {change.op for change in kept if surrounds(change)}
+    return [c for c in changes if c.metric != host.RETAINED.name or c.rise <= 0 or c.op not in left_out]
 
 
 def _is_asked_for(change: Change, gates: Gates) -> bool:

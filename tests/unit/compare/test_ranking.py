@@ -1,12 +1,16 @@
 """The order of a failure's ops: the cause first."""
 
+from dataclasses import replace
+
 from support.documents.strategies import calling, simple_run
 
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
 
 ENGINE = "autograd::engine::evaluate_function: MulBackward0"
 
@@ -70,3 +74,31 @@ def test_op_begins_in_the_forward_though_the_backward_calls_it_more() -> None:
     first, *others = [change for change in found.changes if change.op is not None]
     assert (first.op, first.begins) == ("aten::to", True)
     assert not any(change.begins for change in others)
+
+
+def keeping(test: TestResult, **kept: int) -> TestResult:
+    """The test, some of whose ops keep so many bytes, including those that ops inside them keep."""
+    rows = (
+        row.with_metrics(
+            retained=Samples.constant(kept.get(row.name.rpartition("::")[2], 0), steps=test.steps)
+        )
+        for row in test.ops
+    )
+    return replace(
+        test,
+        sources=(*test.sources, "retained"),
+        ops=tuple(replace(row, kind=OpKind.RANGE) if row.name == "train" else row for row in rows),
+        totals={**test.totals, "memory.retained": Samples.constant(max(kept.values()), steps=test.steps)},
+    )
+
+
+def test_what_an_op_keeps_begins_inside_of_ranges_and_of_ops_that_run_as_often() -> None:
+    base = keeping(calling(("train", 1, ("my::Function", 1, ("aten::clone", 1)))), train=8)
+    head = calling(("train", 1, ("my::Function", 1, ("aten::clone", 3, ("aten::empty", 2)))))
+    head = keeping(head, train=40, Function=32, clone=32, empty=32)
+    kept = [change.op for change in compared(base, head).changes if change.metric == "retained"]
+    assert kept == ["aten::clone", "aten::empty"]
+    head = calling(("train", 1, ("my::Function", 1, ("aten::clone", 1))))
+    head = keeping(head, train=40, Function=32, clone=32)
+    kept = [change.op for change in compared(base, head).changes if change.metric == "retained"]
+    assert kept == ["my::Function", "aten::clone"]
