@@ -194,18 +194,12 @@ class Bisection:
         """
         if resume:
             self._state.resume()
-        commits = _first_parents(self._question, repository=self._repository)
+        base, commits = _first_parents(self._question, repository=self._repository)
         head = Git(self._repository).head()
         if head is not None and head.dirty and head.id == commits[-1]:
             self._say("uncommitted changes are ignored: commit them to include them")
-        good = self._question.good
-        if Git(self._repository).merge_base(good, commits[-1]) != good:
-            self._say(
-                f"--good={good[:7]} is not an ancestor of --bad={commits[-1][:7]}: "
-                f"the search begins at their merge base {commits[0][:7]}"
-            )
-        self._say(f"{len(commits) - 1} commits from {commits[0][:7]} to {commits[-1][:7]}")
-        value, bad = self._end(commits[0], "--good"), self._end(commits[-1], "--bad")
+        commits, value = self._begun(base, commits)
+        bad = self._end(commits[-1], f"--bad={commits[-1][:7]}")
         before, *suspects = first_change(commits, self._measure, good=value) if value != bad else commits[:1]
         if len(suspects) == 1:
             self._confirm(before, suspects[0])
@@ -218,10 +212,32 @@ class Bisection:
         self._state.forget()
         return answer
 
-    def _end(self, commit: str, option: str) -> int:
+    def _begun(self, base: str, commits: Sequence[str]) -> tuple[Sequence[str], int]:
+        """The commits to search, and the good value, measured at the first of them."""
+        good, first, last = self._question.good, commits[0], commits[-1]
+        name = f"--good={base[:7]}" if base == good else f"the merge base {base[:7]}"
+        if base != good:
+            self._say(
+                f"--good={good[:7]} is not an ancestor of --bad={last[:7]}: the search begins at {name}"
+            )
+        if first != base:
+            self._say(f"{name} was merged in: the search begins at {first[:7]}, which both branches have")
+        self._say(f"{len(commits) - 1} commits from {first[:7]} to {last[:7]}")
+        value = self._end(base, name)
+        if first != base and self._measure(first).value != value:
+            # The good value came with a merge: what changed it is that merge, or newer.
+            above = git(self._repository, "rev-list", "--ancestry-path", f"{base}..{last}").split()
+            commits = [base, *filter(set(above).__contains__, commits)]
+            self._say(
+                f"{first[:7]} does not have that value: "
+                f"{len(commits) - 1} commits from {base[:7]} to {last[:7]}"
+            )
+        return commits, value
+
+    def _end(self, commit: str, name: str) -> int:
         found = self._measure(commit)
         if found.value is None:
-            raise ExperimentError(f"{option}={commit[:7]} cannot be measured: {found.reason}")
+            raise ExperimentError(f"{name} cannot be measured: {found.reason}")
         return found.value
 
     def _measure(self, commit: str) -> Measured:
@@ -257,17 +273,19 @@ class Bisection:
         return CommitValue(id=identity, author=author, date=date, subject=subject, measured=measured)
 
 
-def _first_parents(question: Question, *, repository: Path) -> Sequence[str]:
-    """The first-parent commits from the good one, or where its branch began, to the bad one, oldest first."""
+def _first_parents(question: Question, *, repository: Path) -> tuple[str, Sequence[str]]:
+    """The merge base of the good and the bad commit, and the first-parent commits from it to the bad one.
+
+    If the merge base was merged in, they begin at the newest commit that both branches have. Oldest first.
+    """
     base = Git(repository).merge_base(question.good, question.bad)
-    if base in {None, question.bad}:
+    if base is None or base == question.bad:
         raise UsageError(
             f"no commits lie between --good={question.good[:7]} and --bad={question.bad[:7]}: name a --good "
             "that is an ancestor of --bad"
         )
     listed = git(repository, "rev-list", "--first-parent", "--reverse", f"{base}..{question.bad}").split()
-    # A good commit that was merged in is not on this line: begin where it was merged into.
-    return [git(repository, "rev-parse", f"{listed[0]}^").strip(), *listed]
+    return base, [git(repository, "rev-parse", f"{listed[0]}^").strip(), *listed]
 
 
 def _commit(revision: str, *, option: str, repository: Path) -> str:
