@@ -181,7 +181,15 @@ def _ops_of_test(test: TestResult, rank: int, first: int, file: int) -> Iterator
 
 
 def _values(samples: Samples | None, *, steps: int) -> tuple[int, ...]:
-    """A value for each step; if the run keeps only their sum and range, made-up values with that range."""
+    """A value for each step; if the run keeps only their sum and range, made-up values with these.
+
+    The sum gives way where no values have both, as of measurements that disagree.
+    """
     if samples is None:
         return (0,) * steps
-    return samples.values or (samples.low, *itertools.repeat(samples.high, steps - 1))
+    if samples.values or steps == 1:
+        return samples.values or (samples.total,)
+    low, high, left = samples.low, samples.high, steps - 2
+    rest = min(max(samples.total - low - high, low * left), high * left)
+    each, more = divmod(rest, max(left, 1))
+    return (low, high, *itertools.repeat(each + 1, more), *itertools.repeat(each, left - more))
