@@ -17,7 +17,7 @@ from pytest_opprof.compare.comparison import CallLine, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.report.blocks import Block, advice_on, blocks_of
+from pytest_opprof.report.blocks import Block, advice_on, blocks_of, title_of
 from pytest_opprof.report.causes import acceptance, accepting, again, cause_words, test_totals
 from pytest_opprof.report.markdown_folds import CHANGE_HEAD, Fold, change_line, folds_of
 from pytest_opprof.report.markdown_text import (
@@ -33,7 +33,7 @@ from pytest_opprof.report.markdown_text import (
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import Row, numbers_of
 from pytest_opprof.report.summary import Judged, Summary
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 # GitHub refuses a comment of more than 65,536 characters, a summary of more than 1 MiB, GitLab a note of
 # more than 1,000,000 characters. Each page keeps well below.
@@ -49,6 +49,7 @@ _SELF_REPORTED = (
     "baseline."
 )
 _MOST_BLOCKS = 3
+_MOST_PLACES = 10
 _MOST_ROWS_OF_A_BLOCK = 6
 _MOST_TESTS = 5
 _INDENT = "&emsp;"
@@ -257,15 +258,18 @@ def _fitting(folds: Iterable[Fold], *, room: int) -> tuple[list[str], int]:
 def cause_in_markdown(
     cause: CommonCause, names: Mapping[str, str], *, accept: str, source: str | None
 ) -> list[str]:
-    """A cause: the block of its first test, its tests, and the command that accepts it.
+    """A cause: the blocks of its first test, its tests, and the command that accepts it.
 
     Lines are links if `source` is the address below which the head's files lie.
     """
     lines = []
     first = cause.tests[0]
-    blocks = blocks_of(first)[:_MOST_BLOCKS] if first.verdict is Verdict.REGRESSED else []
-    for block in blocks:
+    blocks = blocks_of(first) if first.verdict is Verdict.REGRESSED else []
+    for block in blocks[:_MOST_BLOCKS]:
         lines += [*_block(block, first, source=source), ""]
+    if left := blocks[_MOST_BLOCKS:]:
+        places = listed([name_in_code(title_of(block)) for block in left], most=_MOST_PLACES)
+        lines += [f"... and {counted(len(left), 'more place')}: {places}", ""]
     if not blocks:
         lines += [f"**Cause {cause.number}**: {sentence_in_code(cause_words(cause))}", ""]
     else:

@@ -5,6 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from support.documents.compared import (
+    MAIN,
     against,
     cloning,
     compared,
@@ -269,3 +270,20 @@ def test_comparison_cannot_choose_link_targets(file: str) -> None:
     links = Links(source="https://github.com/o/r/blob/5d6e7f8/")
     for page in pages(markdown_comment(cloning(places={f"f, {file}:41": 6}), links=links)):
         assert list(page.iter("a")) == []
+
+
+@pytest.mark.parametrize(
+    ("many", "told"),
+    [(3, ""), (4, "... and 1 more place: perhaps m.py:3 in f"), (14, "perhaps m.py:8 in f and 1 more")],
+    ids=["three", "four", "fourteen"],
+)
+def test_places_past_the_third_are_named(many: int, told: str) -> None:
+    ops = {f"aten::op{at}": f"f, m.py:{at}" for at in range(many)}
+    base, head = (named("test_step", dict.fromkeys(ops, count)) for count in (1, 2))
+    rows = tuple(replace(row, places={ops[row.name]: 6}) for row in head.ops)
+    comparison = compared(simple_run(base, name="main", commit=MAIN), simple_run(replace(head, ops=rows)))
+    for page in pages(markdown_comment(comparison)):
+        before, _, after = text_of(page).partition("intended?")
+        assert after
+        assert (" more place" in before) == bool(told)
+        assert told in before
