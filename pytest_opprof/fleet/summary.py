@@ -44,7 +44,7 @@ def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
     late = late_ranks(lateness) if clocks.is_aligned and not unread else []
     step_ns = median(one.step_ns for one in ranks)
     notes = []
-    if clocks.is_aligned and len(ranks) < FEWEST_RANKS:
+    if clocks.is_aligned and sum(map(bool, lateness.values())) < FEWEST_RANKS:
         notes.append(f"no stragglers are named among fewer than {FEWEST_RANKS} ranks")
     return FleetSummary(
         job=window.job,

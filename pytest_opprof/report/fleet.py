@@ -60,7 +60,8 @@ def _summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]
         share = f"{one.share_ppm / EVERY_PPM:.1%}"
         told = f"straggler: rank {one.rank}: {format_duration(one.lateness_ns)} late a step ({share})"
         yield Line(f"{told}: {escaped(one.arises)}", Style.WARN)
-    if not summary.stragglers and not summary.problems and summary.collectives:
+    # A note says why nobody looked for them.
+    if not (summary.stragglers or summary.problems or summary.notes) and summary.collectives:
         yield "no stragglers"
     yield from map(escaped, summary.notes)
 
