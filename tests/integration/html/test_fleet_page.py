@@ -1,5 +1,6 @@
 """The pages of a job of many ranks, and of two jobs, in a browser."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from support.html.report_tabs import texts, written
@@ -47,6 +48,32 @@ def test_thousands_of_ranks_are_one_small_page(browser: Browser, tmp_path: Path)
     tab.click("button")
     assert len(texts(tab, "tbody tr")) == RANKS
     assert texts(tab, "img") == []
+    assert tab.complaints == []
+    tab.close()
+
+
+def test_what_no_rank_has_is_left_out(browser: Browser, tmp_path: Path) -> None:
+    """Runs have no collectives, so nobody knows who was late. A rank may lack all of its collectives."""
+    ranks = tuple(
+        RankSummary(rank=rank, lateness_ns=(None, None), step_ns=10**8, peak_bytes=rank << 20)
+        for rank in range(3)
+    )
+    found = FleetSummary(
+        job="runs", window="0", world_size=3, steps=(4, 5), collectives=0, clock_skew_ns=0,
+        ranks=ranks, stragglers=(), problems=(),
+    )  # fmt: skip
+    tab = Tab(browser)
+    tab.open(written(tmp_path, fleet_page(found)))
+    assert texts(tab, "h3") == ["Ranks; means of a step"]
+    assert texts(tab, "thead th") == ["rank", "step", "peak"]
+    assert texts(tab, "tbody td") == ["100.0 ms", "", "100.0 ms", "1.0 MiB", "100.0 ms", "2.0 MiB"]
+    assert texts(tab, "canvas") == []
+    known = replace(ranks[2], lateness_ns=(None, 2_000_000))
+    tab.open(written(tmp_path, fleet_page(replace(found, ranks=(*ranks[:2], known)))))
+    assert texts(tab, "thead th") == ["rank", "late", "step", "peak"]
+    assert texts(tab, "tbody tr:first-child :is(th, td)") == ["2", "2.0 ms", "100.0 ms", "2.0 MiB"]
+    assert texts(tab, "tbody tr:nth-child(2) :is(th, td)") == ["0", "", "100.0 ms", ""]
+    assert len(texts(tab, "canvas")) == 1
     assert tab.complaints == []
     tab.close()
 

@@ -53,23 +53,32 @@ function longTable(titles, rows) {
   return [make("div", { class: "scroll", role: "region", "aria-label": titles[0], tabindex: "0" }, make("table", {}, head, body)), more];
 }
 
+/** Null without a known value. */
 function middle(values) {
   const known = values.filter((value) => value !== null).sort((a, b) => a - b);
-  return known.length ? known[Math.floor(known.length / 2)] : 0;
+  return known.length ? known[Math.floor(known.length / 2)] : null;
 }
 
 function showSummary(summary) {
   const of = summary.ranks.columns;
-  const order = of.rank.map((_, at) => at).sort((a, b) => middle(of.lateness_ns[b]) - middle(of.lateness_ns[a]));
-  const times = ["step_ns", "compute_ns", "exposed_communication_ns", "launch_bound_ns", "host_ns", "synchronize_ns", "queued_ns"];
-  const titles = ["rank", "late", "clock", "step", "computing", "exposed", "launch-bound", "host", "synchronizing", "queued", "peak"];
+  const late = of.lateness_ns.map(middle);
+  const isKnown = late.some((value) => value !== null);
+  const order = of.rank.map((_, at) => at).sort((a, b) => late[b] - late[a]);
+  // As in the text, what is 0 on every rank has no place.
+  const columns = [
+    ["late", late], ["clock", of.clock_offset_ns], ["step", of.step_ns], ["computing", of.compute_ns],
+    ["exposed", of.exposed_communication_ns], ["launch-bound", of.launch_bound_ns], ["host", of.host_ns],
+    ["synchronizing", of.synchronize_ns], ["queued", of.queued_ns],
+    ["peak", of.peak_bytes, (bytes) => (bytes ? quantity(bytes, "bytes") : "")],
+  ].filter(([, values]) => values.some((value) => value));
   const rows = order.map((at) => [
-    String(of.rank[at]), time(middle(of.lateness_ns[at])), time(of.clock_offset_ns[at]),
-    ...times.map((name) => time(of[name][at])), of.peak_bytes[at] ? quantity(of.peak_bytes[at], "bytes") : "",
+    String(of.rank[at]), ...columns.map(([, values, told = time]) => (values[at] === null ? "" : told(values[at]))),
   ]);
   return [
-    section("Ranks, the latest first; means of a step", ...longTable(titles, rows)),
-    section("Lateness: a row for each rank, a column for each step", ...heatMap(of.rank, of.lateness_ns, summary.steps)),
+    section(`Ranks${isKnown ? ", the latest first" : ""}; means of a step`, ...longTable(["rank", ...columns.map(([title]) => title)], rows)),
+    isKnown
+      ? section("Lateness: a row for each rank, a column for each step", ...heatMap(of.rank, of.lateness_ns, summary.steps))
+      : null,
   ];
 }
 
