@@ -153,19 +153,21 @@ def nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str,
 
 
 def skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -> tuple[str, ...]:
-    """A note on baseline tests that were skipped, alone or with their file: no gate checked them."""
-    names = [
-        pair.node_id
-        for pair in pairs
-        if pair.base is not None
-        and (
-            collected.leaves_out(pair.node_id) if pair.head is None else pair.head.outcome is Outcome.SKIPPED
-        )
-    ]
-    if base is None or not names:
+    """Notes on baseline tests that were skipped, or left out with their file: no gate checked them."""
+    if base is None:
         return ()
-    told = listed(names, most=_MOST_TOLD, last=", and ")
-    return (f"not compared with {base.title}: {counted(len(names), 'skipped test')}: {told}",)
+    known = [pair for pair in pairs if pair.base is not None]
+    alone = [pair.node_id for pair in known if pair.head and pair.head.outcome is Outcome.SKIPPED]
+    of_files = [pair.node_id for pair in known if not pair.head and collected.leaves_out(pair.node_id)]
+    whats = (
+        counted(len(alone), "skipped test"),
+        f"{counted(len(of_files), 'test')} of files that were skipped, ignored or broken",
+    )
+    return tuple(
+        f"not compared with {base.title}: {what}: {listed(names, most=_MOST_TOLD, last=', and ')}"
+        for what, names in zip(whats, (alone, of_files), strict=True)
+        if names
+    )
 
 
 def views_guessed(base: Run | None, pairs: Iterable[TestPair]) -> tuple[str, ...]:

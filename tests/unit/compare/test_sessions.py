@@ -93,6 +93,18 @@ def test_skipped_and_failed_tests_are_not_run() -> None:
     assert found.notes[-1] == f"not compared with {base.title}: 1 skipped test: tests/test_a.py::a"
 
 
+def test_tests_of_a_broken_file_are_not_called_skipped() -> None:
+    base = simple_run(*map(named, "abc"))
+    skipped = named("a", outcome=Outcome.SKIPPED, measurement=Measurement(status=MeasurementStatus.NOT_RUN))
+    files = frozenset({"tests/test_a.py"})
+    collected = Collected(whole_paths=files, unread_paths=files)
+    assert compared(base, simple_run(skipped), collected=collected).notes == (
+        f"not compared with {base.title}: 1 skipped test: tests/test_a.py::a",
+        f"not compared with {base.title}: 2 tests of files that were skipped, ignored or broken: "
+        "tests/test_a.py::b, tests/test_a.py::c",
+    )
+
+
 def test_failed_base_makes_a_test_new() -> None:
     base = simple_run(named("a", outcome=Outcome.FAILED))
     assert compared(base, simple_run(named("a"))).tests[0].verdict is Verdict.NEW
