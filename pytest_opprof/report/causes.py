@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_opprof.compare.common_cause import Beginning, CommonCause
@@ -21,6 +22,7 @@ ACCEPT = "opprof accept"
 # What to do if a limit was exceeded on purpose: it cannot be accepted.
 RAISE_LIMIT = "raise the limit in the test's marker"
 _MOST_NAMES = 20
+_MOST_BOUNDS = 3
 _INDENT = " " * 4
 
 
@@ -147,7 +149,10 @@ def cause_words(cause: CommonCause) -> str:
         file = first.node_id.partition("::")[0]
         return f"missing, because {file} was collected without {'it' if len(cause.tests) == 1 else 'them'}"
     told = [_beginning(one) for one in cause.beginnings]
-    told += [f"{limit.path} over its limit ({limit.limit})" for limit in first.broken_limits]
+    bounds: defaultdict[str, dict[str, None]] = defaultdict(dict)  # sets, in the order of the tests
+    for limit in (limit for test in cause.tests for limit in test.broken_limits):
+        bounds[limit.path][limit.limit] = None
+    told += [f"{path} over its limit ({listed([*each], most=_MOST_BOUNDS)})" for path, each in bounds.items()]
     return "; ".join(told)
 
 

@@ -14,6 +14,7 @@ _GAP = 2
 _NARROWEST = 12
 _STILL_A_NAME = 28
 _NARROWEST_SENTENCE = 40
+_SECOND_COLUMN = "\0"  # escaped text has none
 # GitHub's runner obeys ::command:: at the start of a line, also after blanks, and ##[command] anywhere in it;
 # Azure's obeys ##vso[command], and TeamCity ##teamcity[command].
 _OBEYED = re.compile(r"^ *:(?=:)|##(?=\w*\[)")
@@ -91,15 +92,22 @@ def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts:
     A word that is longer than a line sticks out, or is cut if `cuts`.
     """
     lines = textwrap.wrap(
-        escaped(text),
+        _widened(escaped(text)),
         width=max(width, _NARROWEST_SENTENCE),
-        initial_indent=first,
-        subsequent_indent=rest,
+        initial_indent=_widened(first),
+        subsequent_indent=_widened(rest),
         break_long_words=cuts,
         break_on_hyphens=False,
     )
     # What was in the middle may start a line now.
-    return list(map(escaped, lines))
+    return [escaped(line.replace(_SECOND_COLUMN, "")) for line in lines]
+
+
+def _widened(text: str) -> str:
+    """Text that has a character for each column, for `textwrap`, which counts characters."""
+    return (
+        text if text.isascii() else "".join(f"{char}{_SECOND_COLUMN * (_width(char) - 1)}" for char in text)
+    )
 
 
 def table(
@@ -116,10 +124,8 @@ def table(
     In a table that is too wide, the column of names is cut in the middle: first to the width of most names,
     then further if nothing else helps. The column of sentences is cut at the end.
     """
-    import tabulate  # noqa: PLC0415 - a tenth of what opening a session imports, and most need no table
-
-    cells = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(columns(row[at]) for row in [list(headers), *cells]) for at in range(len(headers))]
+    cells = [list(headers), *([escaped(cell) for cell in row] for row in rows)]
+    widths = [max(columns(row[at]) for row in cells) for at in range(len(headers))]
     excess = sum(widths) + _GAP * (len(headers) - 1) - width
     for at, cut, least in (
         (names, cut_middle, _STILL_A_NAME),
@@ -132,11 +138,17 @@ def table(
             widths[at] = fits
             for row in cells:
                 row[at] = cut(row[at], width=fits)
-    # The header is passed as a row, because tabulate would pad a real header.
-    text = tabulate.tabulate(
-        [list(headers), *cells],
-        tablefmt="plain",
-        disable_numparse=True,
-        colalign=["right" if header in right else "left" for header in headers],
-    )
-    return [line.rstrip() for line in text.split("\n")]
+    return [
+        (" " * _GAP)
+        .join(
+            _padded(cell, width=width, is_right=header in right)
+            for cell, width, header in zip(row, widths, headers, strict=True)
+        )
+        .rstrip()
+        for row in cells
+    ]
+
+
+def _padded(text: str, *, width: int, is_right: bool) -> str:
+    blanks = " " * (width - columns(text))
+    return blanks + text if is_right else text + blanks

@@ -197,7 +197,7 @@ def test_benchmarks_beside_it_are_left_alone(project: Project) -> None:
 LOADED = """\
     import json, sys
 
-    HEAVY = {"pytest_opprof", "cffi", "_cffi_backend", "jsonschema_rs", "tabulate", "torch", "pytest_benchmark"}
+    HEAVY = {"pytest_opprof", "cffi", "_cffi_backend", "jsonschema_rs", "torch", "pytest_benchmark"}
 
     def pytest_unconfigure(config):
         worker = getattr(config, "workerinput", {}).get("workerid", "main")

@@ -7,8 +7,10 @@ from support.documents.compared import compared
 from support.documents.strategies import simple_run, simple_test
 from support.html.rendered import pages, text_of
 
+from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.report.annotations import github_annotations
+from pytest_opprof.report.causes import cause_title
 from pytest_opprof.report.html.data import page_index
 from pytest_opprof.report.markdown import markdown_comment
 from pytest_opprof.report.summary import Summary
@@ -49,3 +51,16 @@ def test_names_of_tests_are_unique_in_all_causes(two_files: Comparison) -> None:
     for text in reports:
         assert all(test.node_id in text for test in two_files.tests)
         assert re.findall(r"(?<!::)test_(?:step|eval)", text) == []
+
+
+def test_a_cause_has_the_bounds_of_all_its_tests() -> None:
+    """Tests that exceed limits on one metric share a cause."""
+    limits = {"test_a": 1, "test_b": 1, "test_c": 2}
+    head = simple_run(
+        *(
+            simple_test({"w": 3}, node_id=f"a.py::{name}", limits={"w.count": limit})
+            for name, limit in limits.items()
+        )
+    )
+    (cause,) = common_causes(compared(None, head))
+    assert cause_title(cause) == "cause 1, 3 tests: w.count over its limit (<= 1, <= 2)"

@@ -72,3 +72,19 @@ def test_tables_fit_the_terminal(rows: list[tuple[str, str, str]], width: int) -
 def test_columns_keep_their_side() -> None:
     lines = table(["op", "count"], [["a", "1"], ["bcd", "22"]], width=40, names=0, right=("count",))
     assert lines == ["op   count", "a        1", "bcd     22"]
+
+
+def test_characters_of_two_columns_keep_columns_in_line() -> None:
+    """Also where no other library is installed that knows them."""
+    lines = table(
+        ["op", "count", "on"], [["漢字", "1", "a"], ["abcde", "22", "b"]], width=40, names=0, right=("count",)
+    )
+    assert lines == ["op     count  on", "漢字       1  a", "abcde     22  b"]
+
+
+@given(st.lists(st.text(alphabet="ab日本語", min_size=1, max_size=9), max_size=40), st.integers(40, 80))
+def test_wrapped_sentences_fit_the_terminal(words: list[str], width: int) -> None:
+    sentence = " ".join(words)
+    lines = wrapped(sentence, width=width, first="日 ", rest="")
+    assert all(columns(line) <= width for line in lines)
+    assert " ".join(lines).removeprefix("日 ") == (sentence if words else "")
