@@ -132,7 +132,7 @@ class GitRefStore:
 
     def _run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         try:
-            return run_git(self.folder, *arguments, given=given, environment=os.environ | _IDENTITY)
+            return run_git(self.folder, *arguments, given=given, variables=_IDENTITY)
         except (OSError, subprocess.TimeoutExpired) as error:
             what = "git is not installed" if self.folder.is_dir() else f"{self.folder} is not a folder"
             if not isinstance(error, FileNotFoundError | NotADirectoryError):
