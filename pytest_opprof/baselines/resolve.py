@@ -171,16 +171,20 @@ def find_base(
 def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
     """The runs of a name, or of ``name@commit`` by the key's beginning: at least one, newest first.
 
+    ``name@commit+dirty``, as headers and lists have it, is the run with uncommitted changes.
+
     Raises `MissingBaselineError` if there is none, and `UsageError` if several commits, or times, begin so.
     """
     name, _, commit = text.rpartition("@")
     found = store.entries(text)
     if not found and name and commit:
         commit, _, family = commit.partition(FAMILY)
+        digits = commit.removesuffix("+dirty").removesuffix("-dirty")
         found = tuple(
             entry
             for entry in store.entries(name)
-            if entry.key.startswith(commit) and family in {"", entry.family}
+            if entry.key.startswith(digits) and family in {"", entry.family}
+            if entry.is_dirty or digits == commit
         )
         begun = dict.fromkeys(entry.commit or entry.key.partition(FAMILY)[0] for entry in found)
         if len(begun) > 1:

@@ -214,6 +214,18 @@ def test_remove_refuses_the_beginning_of_several_commits(
     assert len(store.entries("main")) == len(before) - 2
 
 
+@pytest.mark.parametrize("suffix", ["+dirty", "-dirty", f"+dirty_{FAMILY}"])
+def test_a_run_with_uncommitted_changes_is_named_as_lists_do(
+    store: Archive, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    store.save("main", run_of(2, dirty=True), collected=NOBODY)
+    run = f"main@{2:040x}"
+    assert told(capsys, "list", run + suffix)[1].startswith("0000000+dirty")
+    assert told(capsys, "remove", run + suffix) == [f"removed .opprof/main/{key(2, dirty=True)}.json"]
+    told(capsys, "show", run + suffix, code=6)
+    told(capsys, "show", run)
+
+
 def test_prune_keeps_the_newest_and_known_commits(
     store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
