@@ -48,7 +48,8 @@ def run_git(
     no git, or no folder.
     """
     environment = {**without_git(), **(variables or {}), **_QUIET}
-    command = ["git", *arguments]
+    # People who sign commits often set this, and git then prints a line about the signature first.
+    command = ["git", "-c", "log.showSignature=false", *arguments]
     with Popen(command, cwd=folder, env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
         try:
             told, complaint = process.communicate(given, timeout=timeout_s)

@@ -70,3 +70,15 @@ def test_a_git_hook_of_a_linked_work_tree_uses_the_folders_own_repository(
     ours, other = (open_store("git:", root=tmp_path / name) for name in ("ours", "other"))
     other.save("main", run_of(1), collected=NOBODY)
     assert (ours.names(), other.names()) == ((), ("main",))
+
+
+def test_shown_signatures_hide_no_commit_time(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "config", "log.showSignature", "true")
+    git(tmp_path, "config", "gpg.program", "true")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
+    # As a signed commit, with a signature that nobody can check.
+    plain = git(tmp_path, "cat-file", "commit", "HEAD").replace("\n\n", "\ngpgsig signed\n\n", 1)
+    (tmp_path / "signed").write_text(f"{plain}\n")
+    signed = git(tmp_path, "hash-object", "-t", "commit", "-w", "signed")
+    assert Git(tmp_path).committed(signed) is not None
