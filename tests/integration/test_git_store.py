@@ -1,6 +1,7 @@
 """Baselines in git refs: between repositories, without an identity, and after diverging."""
 
 import os
+import shlex
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.git_ref import GitRefStore
 from pytest_opprof.baselines.git_remote import pull_refs, push_refs
 from pytest_opprof.baselines.resolve import resolve_baseline
+from pytest_opprof.cli.main import main
 from pytest_opprof.errors import DocumentError, MissingBaselineError, StoreError, UsageError
 from pytest_opprof.results import files
 from pytest_opprof.results.run import Environment
@@ -184,10 +186,25 @@ def test_plain_git_can_push_and_fetch(tmp_path: Path) -> None:
     git(tmp_path / "a", "push", "-q", "origin", "refs/opprof/*:refs/opprof/*")
     with pytest.raises(MissingBaselineError) as caught:
         resolve_baseline(theirs, "main", repository=tmp_path / "b", now=NOW, here=Environment())
-    command = "git fetch origin 'refs/opprof/*:refs/opprof/*'"
-    assert f"Fetch what others have recorded: {command}; or record one on that branch" in str(caught.value)
-    subprocess.run(command, shell=True, cwd=tmp_path / "b", check=True, capture_output=True)  # noqa: S602
+    assert "Fetch what others have recorded: opprof baseline pull --store=git:; or " in str(caught.value)
+    git(tmp_path / "b", "fetch", "-q", "origin", "refs/opprof/*:refs/opprof/*")
     assert theirs.load(theirs.entries("main")[0]).tests == (A,)
+
+
+def test_the_hint_works_each_time_and_keeps_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
+    git(tmp_path / "b", "remote", "rename", "origin", "upstream")
+    monkeypatch.chdir(tmp_path / "b")
+    for number in (1, 2):
+        ours.save("main", run_of(number), collected=NOBODY)
+        push_refs(ours, ["main"], remote="origin")
+        program, *arguments = shlex.split(theirs.store.hint)
+        assert (program, main(arguments)) == ("opprof", 0)
+        theirs.save("main", run_of(number + 10), collected=NOBODY)
+    assert keys(theirs) == [key(number) for number in (12, 11, 2, 1)]
+    assert capsys.readouterr().out == "main: 1 run copied\n" * 2
 
 
 def test_diverged_refs_are_merged(tmp_path: Path, bare: Path) -> None:
