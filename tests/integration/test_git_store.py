@@ -10,6 +10,7 @@ import pytest
 from support.documents.stores import NOBODY, A, B, git, key, place_of, run_of
 from support.documents.strategies import simple_test
 
+from pytest_opprof.baselines import git_remote
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.git_ref import GitRefStore
 from pytest_opprof.baselines.git_remote import pull_refs, push_refs
@@ -300,6 +301,28 @@ def test_concurrent_push_is_merged(tmp_path: Path, bare: Path) -> None:
     hook.chmod(0o755)
     push_refs(ours, ["main"], remote="origin")
     assert keys(open_store("git:", root=bare)) == [key(n) for n in (2, 1)]
+
+
+@pytest.mark.parametrize(("is_lasting", "pushes"), [(False, 2), (True, 1)], ids=["a lock", "no permission"])
+def test_a_remote_that_cannot_be_written_is_reported(
+    tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch, is_lasting: bool, pushes: int
+) -> None:
+    monkeypatch.setattr(git_remote, "_MOST_TRIES", 2)
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    lock = bare / "refs" / "opprof" / "main.lock"
+    lock.parent.mkdir()
+    lock.touch()
+    log, reason = tmp_path / "log", "Permission denied" if is_lasting else "tried"
+    hook = bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho {reason} | tee -a {log}\n")
+    hook.chmod(0o755)
+    with pytest.raises(
+        StoreError, match=rf"^git push origin failed: .*{reason}.*main\.lock.*Nothing was cha"
+    ):
+        push_refs(store, ["main"], remote="origin")
+    assert log.read_text().count(reason) == pushes
 
 
 def test_unreachable_remote_is_reported(tmp_path: Path) -> None:
