@@ -16,6 +16,7 @@ from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.git import run_git
 from pytest_opprof.baselines.git_ref import REFS, GitRefStore
+from pytest_opprof.baselines.resolve import known_names
 from pytest_opprof.errors import StoreError, UsageError
 
 # Not below refs/opprof/, which users fetch and push entirely.
@@ -65,11 +66,14 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
 
 
 def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
-    """Fetch a remote's runs of these names, or of all, and give sentences on copied and joined runs."""
+    """Fetch a remote's runs of these names, or of all, and give sentences on copied and joined runs.
+
+    It raises `MissingBaselineError` for a name that the remote lacks.
+    """
     store = _git_store(archive)
     with _fetched(store, remote) as theirs:
         other = replace(archive, store=theirs)
-        return archive.take(other, names or other.names())
+        return archive.take(other, known_names(names, store=other))
 
 
 @contextlib.contextmanager

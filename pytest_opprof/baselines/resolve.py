@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -166,6 +166,15 @@ def find_base(
     if found.run == newest:
         return newest, ()
     return found.run, (f"compared with {found.label}", *found.notes)
+
+
+def known_names(asked: Sequence[str], *, store: Archive) -> Sequence[str]:
+    """These names, without any all of the store's; raises `MissingBaselineError` for one that it lacks."""
+    names = store.names()
+    for name in asked:
+        if name not in names:
+            raise MissingBaselineError(_no_baseline(name, store, names))
+    return asked or names
 
 
 def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:

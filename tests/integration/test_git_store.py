@@ -303,6 +303,14 @@ def test_concurrent_push_is_merged(tmp_path: Path, bare: Path) -> None:
     assert keys(open_store("git:", root=bare)) == [key(n) for n in (2, 1)]
 
 
+def test_a_pull_of_an_unknown_name_is_an_error(tmp_path: Path) -> None:
+    ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
+    ours.save("main", run_of(1), collected=NOBODY)
+    push_refs(ours, ["main"], remote="origin")
+    with pytest.raises(MissingBaselineError, match=r"^no baseline 'mian' in origin \(it has: main\)$"):
+        pull_refs(theirs, ["mian"], remote="origin")
+
+
 @pytest.mark.parametrize(("is_lasting", "pushes"), [(False, 2), (True, 1)], ids=["a lock", "no permission"])
 def test_a_remote_that_cannot_be_written_is_reported(
     tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch, is_lasting: bool, pushes: int
