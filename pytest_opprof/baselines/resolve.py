@@ -29,7 +29,7 @@ from pytest_opprof.wording import counted, listed
 # The relation of a run that is not known to be an ancestor of HEAD.
 LATEST = "latest"
 _OF_NO_PROJECT = "an older release stored it without its project"
-_CLOCKS_APART = timedelta(minutes=1)  # between two machines
+CLOCKS_APART = timedelta(minutes=1)  # between two machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved
 
 def _age(age: timedelta) -> str:
     """How old something is; says so if it is newer than now, because a clock was set back."""
-    if age < -_CLOCKS_APART:
+    if age < -CLOCKS_APART:
         return f"dated {age_in_words(-age)} ahead of this clock"
     return f"{age_in_words(age)} old"
 

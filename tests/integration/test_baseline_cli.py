@@ -1,8 +1,10 @@
 """``opprof baseline``, action by action."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,12 @@ def test_list_of_a_name_has_its_runs(store: Archive, capsys: pytest.CaptureFixtu
     assert newest.endswith(f".opprof/main/{key(2)}.json")
     assert oldest.endswith(f".opprof/main/{key(1)}.json")
     assert newest.split()[:2] == ["0000000", FAMILY]
+
+
+def test_list_tells_a_run_of_the_future(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    store.save("main", replace(run_of(3), created=datetime(2400, 1, 1, tzinfo=UTC)), collected=NOBODY)
+    assert re.search(r"^0000000 .* days ahead ", told(capsys, "list", "main")[1])
+    assert " days ahead " in told(capsys, "list")[1]
 
 
 def test_runs_of_several_environments_are_named_apart(
