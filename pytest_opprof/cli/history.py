@@ -121,7 +121,8 @@ def trends_of(
     node_id = find_test(test, reader.tests())
     results = reader.results(node_id, name=name)
     if not results:
-        raise UsageError(f"{node_id} has no run that was saved as {name!r}")
+        what = "run in the history" if name is None else f"run that was saved as {name!r}"
+        raise UsageError("; ".join([f"{node_id} has no {what}", *reader.notes]))
     return [trend_of(node_id, path, results) for path in wanted_metrics(metric, results)], reader.notes
 
 
