@@ -134,7 +134,7 @@ class Archive:
         Tests of the earlier run that still exist but did not run this time are kept. If that run is damaged,
         it raises `DocumentError`.
         """
-        check_name(name, where="--opprof-save=")
+        check_name(name, where="baseline ")
         run = replace(run, name=name)
         left_out = sum(not test.is_usable for test in run.tests)
         notes = [f"{left_out} of {len(run.tests)} tests not saved: they did not pass or were not measured"]
