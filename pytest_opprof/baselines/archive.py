@@ -144,7 +144,7 @@ class Archive:
         Args:
             renamed: Gives an earlier run its tests' present names.
         """
-        check_name(name, where="--opprof-save=")
+        check_name(name, where="baseline ")
         run = replace(run, name=name)
         left_out = sum(not test.is_usable for test in run.tests)
         notes = [f"{left_out} of {len(run.tests)} tests not saved: they did not pass or were not measured"]

@@ -21,23 +21,36 @@ _QUIET = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
+# Git sets these for a hook's children. They override the repository of the folder that git runs in.
+_OF_ONE_REPOSITORY = frozenset(
+    {
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+    }
+)
+
+
+def without_git() -> dict[str, str]:
+    """This process's variables, without those that tie git to one repository or work tree."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
 
 
 def run_git(
     folder: Path,
     *arguments: str,
     given: bytes = b"",
-    environment: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
     timeout_s: int | None = _TIMEOUT_S,
 ) -> CompletedProcess[bytes]:
-    """Run git in a folder, without questions to the user, in English; `environment` replaces ours.
+    """Run git in a folder, without questions to the user, in English; `variables` are added to ours.
 
     It is killed after so many seconds, None for never, and raises `TimeoutExpired`; or `OSError` if there is
     no git, or no folder.
     """
-    variables = {**(os.environ if environment is None else environment), **_QUIET}
-    command = ["git", *arguments]
-    with Popen(command, cwd=folder, env=variables, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+    environment = {**without_git(), **(variables or {}), **_QUIET}
+    # People who sign commits often set this, and git then prints a line about the signature first.
+    command = ["git", "-c", "log.showSignature=false", *arguments]
+    with Popen(command, cwd=folder, env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
         try:
             told, complaint = process.communicate(given, timeout=timeout_s)
         except BaseException:

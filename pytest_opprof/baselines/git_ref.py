@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote as quoted
 from urllib.parse import quote, unquote
 
 from pytest_opprof.addresses import shown
@@ -64,9 +65,10 @@ class GitRefStore:
 
     @property
     def hint(self) -> str:
-        """The fetch of baselines that others pushed: a clone has only branches and tags."""
+        """How to get baselines that others pushed: a clone has only branches and tags."""
         remote = Git(self.folder).remote
-        return f"git fetch {remote} '{REFS}*:{REFS}*'" if remote else ""
+        pull = f"opprof baseline pull --store={quoted(self.uri)}"
+        return pull if remote == "origin" else f"{pull} --remote={quoted(remote)}" if remote else ""
 
     def names(self) -> tuple[str, ...]:
         """The refs that have a run, as names: somebody may have pushed a branch there."""
@@ -132,7 +134,7 @@ class GitRefStore:
 
     def _run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         try:
-            return run_git(self.folder, *arguments, given=given, environment=os.environ | _IDENTITY)
+            return run_git(self.folder, *arguments, given=given, variables=_IDENTITY)
         except (OSError, subprocess.TimeoutExpired) as error:
             what = "git is not installed" if self.folder.is_dir() else f"{self.folder} is not a folder"
             if not isinstance(error, FileNotFoundError | NotADirectoryError):

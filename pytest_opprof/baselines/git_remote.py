@@ -16,20 +16,18 @@ from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.git import run_git
 from pytest_opprof.baselines.git_ref import REFS, GitRefStore
+from pytest_opprof.baselines.resolve import known_names
 from pytest_opprof.errors import StoreError, UsageError
 
 # Not below refs/opprof/, which users fetch and push entirely.
 _FETCHED = "refs/opprof-fetched/"
 _MOST_TRIES = 20
 _NETWORK_TIMEOUT_S = 600
-# Git's words for a ref that another push has moved meanwhile.
-_MOVED = (
-    "stale info",
-    "fetch first",
-    "remote ref updated since checkout",
-    "failed to update ref",
-    "cannot lock ref",
-)
+# Git's words for a ref that another push has moved, or is moving; its lock may also be a dead process's.
+_MOVED = ("stale info", "fetch first", "remote ref updated since checkout")
+_LOCKED = ("failed to update ref", "cannot lock ref")
+# A lock that cannot be made is no other push's.
+_LASTING = ("Permission denied", "No space left on device", "Disk quota exceeded", "Read-only file system")
 
 
 def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
@@ -58,17 +56,24 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
             done = _network(store, "push", "--quiet", *leases, "--", remote, *specs, options=alone)
         if done.returncode == 0:
             return notes
-        if not any(mark in done.stderr.decode("utf-8", "replace") for mark in _MOVED):
+        said = done.stderr.decode("utf-8", "replace")
+        is_lasting = any(mark in said for mark in _LASTING)
+        if is_lasting or not any(mark in said for mark in _MOVED + _LOCKED):
             raise _refused("push", remote, done.stderr)
+    if any(mark in said for mark in _LOCKED):
+        raise _refused("push", remote, done.stderr)
     raise StoreError(f"{shown(remote)}: others keep pushing baselines. Run again")
 
 
 def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
-    """Fetch a remote's runs of these names, or of all, and give sentences on copied and joined runs."""
+    """Fetch a remote's runs of these names, or of all, and give sentences on copied and joined runs.
+
+    It raises `MissingBaselineError` for a name that the remote lacks.
+    """
     store = _git_store(archive)
     with _fetched(store, remote) as theirs:
         other = replace(archive, store=theirs)
-        return archive.take(other, names or other.names())
+        return archive.take(other, known_names(names, store=other))
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import UsageError
@@ -27,6 +28,8 @@ OTHER_FOLDERS = frozenset({EXPERIMENTS, CRASHES, TRACES})
 # It follows the project in a name of another project.
 IN_PROJECT = ":"
 _MAX_NAME = 100
+# Quoted, as a file's or ref's name of at most 255 bytes, with an ending.
+_MAX_BYTES = 230
 _COMMIT_KEY = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})(-dirty)?")
 # Between the commit or time and the environment family.
 FAMILY = "_"
@@ -49,6 +52,7 @@ def is_name(name: str) -> bool:
         name.isprintable()
         and name.strip() == name
         and 1 <= len(name) <= _MAX_NAME
+        and len(quote(name, safe="")) <= _MAX_BYTES
         and not name.startswith(".")
         and name not in OTHER_FOLDERS
         and IN_PROJECT not in name
@@ -59,8 +63,9 @@ def check_name(name: str, *, where: str) -> None:
     """Raise `UsageError` for an invalid name."""
     if not is_name(name):
         raise UsageError(
-            f"{where}{name!a}: a name has 1 to {_MAX_NAME} printable characters, does not "
-            f"start with a dot, has no colon, and is none of {', '.join(sorted(OTHER_FOLDERS))}"
+            f"{where}{name!a}: a name has 1 to {_MAX_NAME} printable characters (at most {_MAX_BYTES} bytes, "
+            "quoted as in a URL), does not start with a dot, has no colon, and is none of "
+            + ", ".join(sorted(OTHER_FOLDERS))
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,7 +29,7 @@ from pytest_opprof.wording import counted, listed
 # The relation of a run that is not known to be an ancestor of HEAD.
 LATEST = "latest"
 _OF_NO_PROJECT = "an older release stored it without its project"
-_CLOCKS_APART = timedelta(minutes=1)  # between two machines
+CLOCKS_APART = timedelta(minutes=1)  # between two machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved
 
 def _age(age: timedelta) -> str:
     """How old something is; says so if it is newer than now, because a clock was set back."""
-    if age < -_CLOCKS_APART:
+    if age < -CLOCKS_APART:
         return f"dated {age_in_words(-age)} ahead of this clock"
     return f"{age_in_words(age)} old"
 
@@ -168,8 +168,19 @@ def find_base(
     return found.run, (f"compared with {found.label}", *found.notes)
 
 
+def known_names(asked: Sequence[str], *, store: Archive) -> Sequence[str]:
+    """These names, without any all of the store's; raises `MissingBaselineError` for one that it lacks."""
+    names = store.names()
+    for name in asked:
+        if name not in names:
+            raise MissingBaselineError(_no_baseline(name, store, names))
+    return asked or names
+
+
 def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
     """The runs of a name, or of ``name@commit`` by the key's beginning: at least one, newest first.
+
+    ``name@commit+dirty``, as headers and lists have it, is the run with uncommitted changes.
 
     Raises `MissingBaselineError` if there is none, and `UsageError` if several commits, or times, begin so.
     """
@@ -177,10 +188,12 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
     found = store.entries(text)
     if not found and name and commit:
         commit, _, family = commit.partition(FAMILY)
+        digits = commit.removesuffix("+dirty").removesuffix("-dirty")
         found = tuple(
             entry
             for entry in store.entries(name)
-            if entry.key.startswith(commit) and family in {"", entry.family}
+            if entry.key.startswith(digits) and family in {"", entry.family}
+            if entry.is_dirty or digits == commit
         )
         begun = dict.fromkeys(entry.commit or entry.key.partition(FAMILY)[0] for entry in found)
         if len(begun) > 1:

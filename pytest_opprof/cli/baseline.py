@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ from pytest_opprof.baselines.keys import KEPT_RUNS
 from pytest_opprof.cli.actions import add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import Project, add_store, history_log, store_of
-from pytest_opprof.errors import MissingBaselineError, UsageError
+from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
@@ -155,21 +154,23 @@ def _remove(archive: Archive, args: argparse.Namespace) -> None:
 
 def _prune(archive: Archive, args: argparse.Namespace) -> None:
     from pytest_opprof.baselines.git import CommitsAtHand
+    from pytest_opprof.baselines.resolve import known_names
 
     if args.keep < 1:
         raise UsageError(f"--keep={args.keep}: keep at least 1; `opprof baseline remove` removes all")
     history = CommitsAtHand(Path.cwd())
     if history.problem:
         print(f"kept runs whose commits may be gone: {history.problem}")
-    for name in _names(archive, args.names):
+    for name in known_names(args.names, store=archive):
         gone = archive.prune(name, keep=args.keep, is_gone=history.lacks)
         print_lines(escaped(f"removed {entry.place}") for entry in gone)
 
 
 def _push(archive: Archive, args: argparse.Namespace) -> None:
     from pytest_opprof.baselines.git_remote import push_refs
+    from pytest_opprof.baselines.resolve import known_names
 
-    names = _names(archive, args.names)
+    names = known_names(args.names, store=archive)
     if args.other is not None:
         notes = store_of(args.other).take(archive, names)
     else:
@@ -179,19 +180,11 @@ def _push(archive: Archive, args: argparse.Namespace) -> None:
 
 def _pull(archive: Archive, args: argparse.Namespace) -> None:
     from pytest_opprof.baselines.git_remote import pull_refs
+    from pytest_opprof.baselines.resolve import known_names
 
     if args.other is not None:
         other = store_of(args.other)
-        notes = archive.take(other, _names(other, args.names))
+        notes = archive.take(other, known_names(args.names, store=other))
     else:
         notes = pull_refs(archive, args.names, remote=args.remote)
     print_lines(map(escaped, notes))
-
-
-def _names(archive: Archive, asked: Sequence[str]) -> Sequence[str]:
-    known = archive.names()
-    for name in asked:
-        if name not in known:
-            has = f"it has: {', '.join(known)}" if known else "it is empty"
-            raise MissingBaselineError(f"no baseline {name!r} in {archive.uri} ({has})")
-    return asked or known

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import add_store, history_log
+from pytest_opprof.cli.project import Project, add_store, history_log
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ def trends_of(
     node_id = find_test(test, reader.tests())
     results = reader.results(node_id, name=name)
     if not results:
-        raise UsageError(f"{node_id} has no run that was saved as {name!r}")
+        what = "run in the history" if name is None else f"run that was saved as {name!r}"
+        raise UsageError("; ".join([f"{node_id} has no {what}", *reader.notes]))
     return [trend_of(node_id, path, results) for path in wanted_metrics(metric, results)], reader.notes
 
 
@@ -173,7 +174,7 @@ def _imported_into_tables(root: str, sources: list[Path], *, repo: str | None) -
     from pytest_opprof.parquet_files import checked_name
     from pytest_opprof.wording import counted
 
-    repo = checked_name(repo, what="repository") if repo else name_of(Path.cwd())
+    repo = checked_name(repo, what="repository") if repo else name_of(Project.here().root)
     told, known, notes = find_for_tables(sources, known=run_ids(root, repo), git=Git(Path.cwd()))
     added = add_runs(root, repo, told)
     without = len(told) - added

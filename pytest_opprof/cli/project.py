@@ -24,24 +24,24 @@ _STORE: Final = "dir:.opprof"
 class Project:
     """The project that a command runs in."""
 
-    # The folder of pytest's configuration, which is its root folder; without one, the current folder.
-    root: Path
-    where: str = ""  # the configuration's file, for errors
+    root: Path  # pytest's root folder; if no file tells it, the current folder
+    where: str = ""  # the file that tells it, for errors
     values: dict[str, Any]
 
     @classmethod
     def here(cls) -> Project:
         """The project around the current folder."""
-        from pytest_opprof.cli.pytest_config import enclosing_section
+        from pytest_opprof.cli.pytest_config import enclosing_section, root_file
 
         section = enclosing_section(Path.cwd())
-        if section is None:
+        path = section.path if section else root_file(Path.cwd())
+        if path is None:
             return cls(root=Path.cwd(), values={})
-        return cls(root=section.path.parent, where=str(section.path), values=dict(section.values))
+        return cls(root=path.parent, where=str(path), values=dict(section.values if section else {}))
 
     @property
     def folder(self) -> Path:
-        """Its ``.opprof``, which pytest uses too; without a configuration, the nearest one upwards."""
+        """Its ``.opprof``, which pytest uses too; if no file tells the root, the nearest one upwards."""
         from pytest_opprof.baselines.folder import FOLDER, project_folder
 
         return self.root / FOLDER if self.where else project_folder(self.root)

@@ -8,14 +8,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.files import write_bytes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     Value = str | list[str]  # a string, or one entry per line
 
 # Each file's section, in pytest's order of search.
@@ -87,6 +86,13 @@ def enclosing_section(folder: Path) -> Section | None:
     folder = folder.resolve()
     found = (_found_in(each) for each in (folder, *folder.parents))
     return next((section for section in found if section is not None), None)
+
+
+def root_file(folder: Path) -> Path | None:
+    """The file whose folder is pytest's root if there is no section: a pyproject.toml, else a setup.py."""
+    folder = folder.resolve()
+    found = (each / name for name in ("pyproject.toml", "setup.py") for each in (folder, *folder.parents))
+    return next(filter(Path.is_file, found), None)
 
 
 def _found_in(folder: Path) -> Section | None:

@@ -34,9 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         type=Path,
-        default=Path(".opprof", "crashes"),
         metavar="DIR",
-        help="the folder for the traces; default: %(default)s",
+        help="the folder for the traces; default: the project's .opprof/crashes",
     )
     parser.add_argument("--all", action="store_true", help="also take the session files of other projects")
     parser.add_argument("--remove", action="store_true", help="remove the session files that were read")
@@ -44,14 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Report each dead process that was in a test or recorded something."""
-    from pytest_opprof.recovery.deaths import death_of, told, write_trace
+    from pytest_opprof.recovery.deaths import death_of, keep_trace, told, write_trace
     from pytest_opprof.recovery.sessions import left_sessions, remove
+    from pytest_opprof.results.files import shown
 
     if args.folder is not None and not args.folder.is_dir():
         raise UsageError(f"{args.folder}: no such folder")
     files = list(left_sessions(None if args.folder is None else [args.folder]))
-    files = files if args.all else _without_other_projects(files)
-    found = False
+    project, found = Project.here(), False
+    files = files if args.all else _without_other_projects(files, root=project.root)
     for number, file in enumerate(files, start=1):
         if sys.stderr.isatty():
             print(f"\rreading {number} of {len(files)}\x1b[K", end="", file=sys.stderr, flush=True)
@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         if death.note or death.recording:
             found = True
-            trace = write_trace(death, args.output)
-            print_lines(map(escaped, told(death, trace=trace)))
+            trace = write_trace(death, args.output) if args.output else keep_trace(death, project.folder)
+            print_lines(map(escaped, told(death, trace=trace and Path(shown(trace)))))
         if args.remove:
             remove(file)
     if not found:
@@ -69,11 +69,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _without_other_projects(files: Sequence[SessionFile]) -> list[SessionFile]:
+def _without_other_projects(files: Sequence[SessionFile], *, root: Path) -> list[SessionFile]:
     """The files of this project, and those of others if a user at the terminal agrees."""
     from pytest_opprof.recovery.sessions import Note, project_of
 
-    here = project_of(Project.here().root)
+    here = project_of(root)
     notes = [Note.of(file.note) for file in files]
     own = [file for file, note in zip(files, notes, strict=True) if note is None or note.project == here]
     others = counted(len(files) - len(own), "session file")

@@ -13,6 +13,7 @@ from typing import Final
 
 from pytest_opprof.baselines.accepted import read_accepted
 from pytest_opprof.baselines.folder import FOLDER
+from pytest_opprof.baselines.git import without_git
 from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy
 from pytest_opprof.errors import ExperimentError
@@ -29,7 +30,7 @@ from pytest_opprof.experiment.session import (
     measure_and_list,
     run,
 )
-from pytest_opprof.experiment.worktree import CONFTEST, put, without_git
+from pytest_opprof.experiment.worktree import CONFTEST, put
 from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.run import Run
 

@@ -18,13 +18,6 @@ from pytest_opprof.experiment.place import Place, remove_stale
 CONFTEST: Final = "conftest.py"
 _PREFIX: Final = "opprof-worktree-"
 _SUBMODULE: Final = "160000"
-# Git sets these for a hook's children. They override the repository of the folder that git runs in.
-_OF_ONE_REPOSITORY: Final = frozenset(
-    {
-        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
-        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +77,7 @@ def top_folder(folder: Path) -> Path:
 def git(folder: Path, *arguments: str) -> str:
     """Run git, and return what it prints; raises `ExperimentError` with its last line if it fails."""
     try:
-        done = run_git(folder, *arguments, environment=without_git(), timeout_s=None)
+        done = run_git(folder, *arguments, timeout_s=None)
     except OSError as error:
         raise ExperimentError(f"git cannot be run in {folder}: {error.strerror}. Is it installed?") from error
     if done.returncode:
@@ -94,11 +87,6 @@ def git(folder: Path, *arguments: str) -> str:
             f"git {command} failed in {folder}: {shown(said[-1]) if said else 'it printed nothing'}"
         )
     return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def without_git() -> dict[str, str]:
-    """This process's variables, without those that tie git to one repository or work tree."""
-    return {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
 
 
 def _forget(repository: Path, folder: Path) -> None:

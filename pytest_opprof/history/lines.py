@@ -201,7 +201,8 @@ def _change(trend: Trend, at: int) -> str:
         return ""
     earlier = (trend.samples[before] for before in range(at - 1, -1, -1))
     before = next((samples for samples in earlier if samples is not None), None)
-    if before is None or now == before:
+    # Runs may differ in their steps, as a save's and another run's do.
+    if before is None or (now.low, now.high, now.mean) == (before.low, before.high, before.mean):
         return ""
     return format_change(round(now.mean - before.mean), unit=trend.path.metric.unit)
 

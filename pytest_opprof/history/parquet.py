@@ -59,10 +59,12 @@ COLUMNS: Final = {
 }  # in writing order
 # A run's place among its repository's runs, as text that sorts in order.
 ORDER: Final = "runs.at || ' ' || runs.created || ' ' || runs.run"
+# Runs of a kind follow each other in spans.
+KIND: Final = "hash(environment, branch, name)"
 SPANS: Final = f"""
 WITH told AS (
     SELECT node_id, counts, results.run, {ORDER} AS place,
-           hash(environment, branch, name) AS kind
+           {KIND} AS kind
     FROM results JOIN runs USING (run)
 ), marked AS (
     SELECT *, counts IS DISTINCT FROM lag(counts) OVER in_row AS begins

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
-from pytest_opprof.history.parquet import COLUMNS, NEEDED_BY, ORDER
+from pytest_opprof.history.parquet import COLUMNS, KIND, NEEDED_BY, ORDER
 from pytest_opprof.history.reader import Results
 from pytest_opprof.history.record import Counts, RunHead
 from pytest_opprof.history.trend import because
@@ -29,19 +29,64 @@ CREATE MACRO by_number(text) AS array_to_string(list_transform(
 ), '')
 """
 _LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
-_CHANGES: Final = """
-WITH told AS (
+_KNOWN: Final = """
+CREATE OR REPLACE TABLE known AS WITH told AS (
     SELECT repo, counts, sum(low) AS low, sum(high) AS high, sum(total) AS total
     FROM (SELECT DISTINCT repo, counts, op, low, high, total FROM counts_parts
           WHERE metric = $metric AND op IN (SELECT unnest($ops)))
     GROUP BY ALL
-), known AS (
-    SELECT repo, counts, steps, ifnull(low, 0) AS low, ifnull(high, 0) AS high, ifnull(total, 0) AS total
-    FROM (SELECT DISTINCT repo, counts, steps, sources, ops_omitted FROM definitions_parts)
-    LEFT JOIN told USING (repo, counts)
-    WHERE low IS NOT NULL OR (list_contains($listening, sources) AND NOT ops_omitted)
+)
+SELECT repo, counts, steps, ifnull(low, 0) AS low, ifnull(high, 0) AS high, ifnull(total, 0) AS total
+FROM (SELECT DISTINCT repo, counts, steps, sources, ops_omitted FROM definitions_parts)
+LEFT JOIN told USING (repo, counts)
+WHERE low IS NOT NULL OR (list_contains($listening, sources) AND NOT ops_omitted)
+"""
+# Spans of different kinds (`parquet.KIND`), such as two branches, may overlap: together they are a stretch.
+# If a stretch has one value, and --where does not cut its spans, their ends stand for its results; else each
+# result is read.
+_STRETCHED: Final = """
+CREATE OR REPLACE TABLE stretched AS WITH kinds AS (
+    SELECT repo, kind,
+           min(place) FILTER (is_wanted) AS first_wanted, max(place) FILTER (is_wanted) AS last_wanted,
+           min(place) FILTER (NOT is_wanted) AS first_other, max(place) FILTER (NOT is_wanted) AS last_other
+    FROM runs GROUP BY ALL
+), spans AS (
+    SELECT DISTINCT repo, node_id, counts, first, last, low, high,
+           starts.place AS begins, stops.place AS ends,
+           ifnull(begins <= last_wanted AND ends >= first_wanted
+                  AND begins <= last_other AND ends >= first_other, false) AS is_cut
+    FROM spans_parts JOIN known USING (repo, counts)
+    JOIN runs AS starts USING (repo) JOIN runs AS stops USING (repo) JOIN kinds USING (repo)
+    WHERE starts.run = first AND stops.run = last AND kinds.kind = starts.kind
+          AND ($name IS NULL OR starts.name = $name)
+    WINDOW of_test AS (PARTITION BY repo, node_id)
+    QUALIFY min(low) OVER of_test < max(low) OVER of_test OR min(high) OVER of_test < max(high) OVER of_test
+), apart AS (
+    SELECT *, ifnull(begins > max(ends) OVER so_far, true) AS is_apart
+    FROM spans WINDOW so_far AS (
+        PARTITION BY repo, node_id ORDER BY begins, ends ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+), numbered AS (
+    SELECT *, count_if(is_apart) OVER (PARTITION BY repo, node_id ORDER BY begins, ends) AS stretch FROM apart
+)
+SELECT *, bool_or(is_cut) OVER one OR min(low) OVER one < max(low) OVER one
+          OR min(high) OVER one < max(high) OVER one AS is_read
+FROM numbered WINDOW one AS (PARTITION BY repo, node_id, stretch)
+"""
+_CHANGES: Final = """
+WITH stretches AS (
+    SELECT repo, node_id, min(begins) AS begins, max(ends) AS ends
+    FROM stretched WHERE is_read GROUP BY repo, node_id, stretch
 ), ends AS (
-    SELECT DISTINCT repo, node_id, counts, unnest([first, last]) AS run FROM spans_parts
+    SELECT repo, node_id, counts, unnest([first, last]) AS run FROM stretched WHERE NOT is_read
+    UNION
+    SELECT results.repo, results.node_id, counts, run
+    FROM (
+        SELECT * FROM results_parts JOIN runs USING (repo, run) SEMI JOIN stretches USING (repo, node_id)
+        WHERE list_contains($months, results_parts.month)
+    ) AS results ASOF JOIN stretches
+    ON results.repo = stretches.repo AND results.node_id = stretches.node_id AND place >= stretches.begins
+    WHERE place <= stretches.ends
 ), placed AS (
     SELECT *, min(place) FILTER (is_wanted) OVER (PARTITION BY repo, node_id) AS begins
     FROM ends JOIN runs USING (repo, run) JOIN known USING (repo, counts)
@@ -72,7 +117,7 @@ class Change:
 
     repo: str
     node_id: str
-    run: RunHead  # a run with the new value, usually the first
+    run: RunHead  # the first run with the new value
     before: Samples
     after: Samples
     because: tuple[str, ...]  # fingerprint fields that the metric depends on and that changed too, in words
@@ -105,8 +150,9 @@ class HistoryTables:
                 f"union_by_name={union}, hive_partitioning=true, hive_types_autocast=false)"
             )
         self._query(
-            "CREATE TABLE runs AS SELECT DISTINCT ON (repo, run) repo, run, name, "  # noqa: S608
-            f"{ORDER} AS place, true AS is_wanted FROM runs_parts AS runs"
+            "CREATE TABLE runs AS SELECT * REPLACE (row_number() OVER (ORDER BY place, repo) AS place) FROM "  # noqa: S608
+            f"(SELECT DISTINCT ON (repo, run) repo, run, month AS of_month, name, {KIND} AS kind, "
+            f"{ORDER} AS place, true AS is_wanted FROM runs_parts AS runs)"
         )
         if where is not None:
             self._want(where)
@@ -184,13 +230,19 @@ class HistoryTables:
             raise UsageError(f"{path} differs in every run: name one test to see its trend")
         # A missing op ran 0 times if its source was recorded.
         known = [told for (told,) in self._query("SELECT DISTINCT sources FROM definitions_parts")]
-        found = self._query(
-            _CHANGES,
+        self._query(
+            _KNOWN,
             metric=path.metric.name,
             ops=[""] if path.op is None else self._ops(path.op),
             listening=[told for told in known if path.op is not None and path.metric.answers(told.split())],
-            name=name,
         )
+        self._query(_STRETCHED, name=name)
+        # DuckDB leaves out the files of other months only if it is told the months.
+        months = self._query(
+            "SELECT DISTINCT of_month FROM runs "
+            "SEMI JOIN stretched ON runs.repo = stretched.repo AND is_read AND place BETWEEN begins AND ends"
+        )
+        found = self._query(_CHANGES, months=[month for (month,) in months], name=name)
         heads = self.heads({run for row in found for run in (row[2], row[7])})
         return [_change(row, heads, path) for row in found]
 

@@ -69,10 +69,14 @@ class HistoryReader:
         self._series: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
         # By the digest of a test's counts: the array for its results, and the counts' index.
         self._targets: dict[str, tuple[array[int], int]] = {}
+        # Another segment may have what a run's own one lost: its definitions, or the whole run.
+        self._incomplete: list[RunEntry] = []
         # The garbage collector would look at millions of short-lived lists again and again.
         with log.shared(), gc_paused():
             for segment in log.segments():
                 self._take(segment)
+            for entry in self._incomplete:
+                self._add(entry)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -123,8 +127,10 @@ class HistoryReader:
                 self._define(entry)
         for entry in chunk.entries:
             if isinstance(entry, RunEntry):
-                self._add(entry)
-                self._name(entry.head)
+                if entry.environment in self._environments and entry.tests.keys() <= self._targets.keys():
+                    self._add(entry)
+                else:
+                    self._incomplete.append(entry)
 
     def _define(self, entry: DefinitionEntry) -> None:
         digest = entry.definition.digest
@@ -135,8 +141,11 @@ class HistoryReader:
             self._counts.append(entry.counts)
 
     def _add(self, entry: RunEntry) -> None:
-        if entry.head.run_id in self._indices:
-            return
+        if entry.head.run_id not in self._indices:
+            self._add_new(entry)
+        self._name(entry.head)
+
+    def _add_new(self, entry: RunEntry) -> None:
         environment = self._environments.get(entry.environment)
         if environment is None:
             self._lost += len(entry.tests)

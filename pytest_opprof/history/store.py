@@ -17,14 +17,14 @@ _FOLDER = "history"
 
 
 def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryLog:
-    """The history beside a store; for a store that is not ``dir:`` it is in ``.opprof``.
+    """The history beside a store; for a store that is not ``dir:`` it is in the project's ``.opprof``.
 
     Projects that share a folder have separate logs in it, named by repository and rootdir. If the folder is
     inside a project, that project's log needs no name. A relative path starts from `root`, which is pytest's
     rootdir unless `project` is given.
     """
     kind, path = kind_and_place(uri)
-    folder = root / (path if kind == "dir" else FOLDER)
+    folder = root / path if kind == "dir" else (project or root) / FOLDER
     project = (project or root).resolve()
     is_own = folder.resolve().is_relative_to(project)
     return HistoryLog(folder / _FOLDER / ("" if is_own else name_of(project)))

@@ -15,10 +15,9 @@ from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.keys import CRASHES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import OpprofError
-from pytest_opprof.recovery.deaths import death_of, told, write_trace
+from pytest_opprof.recovery.deaths import death_of, keep_trace, told
 from pytest_opprof.recovery.sessions import Note, is_leftover, left_sessions, project_of, remove
 
-_CRASHES: Final = FOLDER / CRASHES
 _MOST_CRASHES: Final = 20  # traces that are kept
 _WORKER: Final = "PYTEST_XDIST_WORKER"
 
@@ -55,7 +54,7 @@ def tell_of_deaths(root: Path) -> list[str]:
         if note is not None and note.project == project:
             death = death_of(file)
             try:
-                trace = write_trace(death, root / _CRASHES)
+                trace = keep_trace(death, root / FOLDER)
             except OpprofError as error:
                 lines += [*told(death, trace=None), f"{error}; opprof recover tries again"]
                 continue
@@ -64,7 +63,7 @@ def tell_of_deaths(root: Path) -> list[str]:
         elif is_leftover(file, now_ns=now_ns):
             remove(file)
     if lines:
-        _prune(root / _CRASHES)
+        _prune(root / FOLDER / CRASHES)
     return lines
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from pytest_opprof.baselines.keys import CRASHES
+from pytest_opprof.baselines.traces import ignored_by_git
 from pytest_opprof.capture.session_files import recovered
 from pytest_opprof.errors import CaptureBusyError, CollectorError, RecoveryError, StoreError
 from pytest_opprof.recovery.sessions import Note, left_by, remove
@@ -97,6 +99,14 @@ def write_trace(death: Death, folder: Path) -> Path | None:
     except OSError as error:
         raise StoreError(f"the trace {path} cannot be written: {error}") from error
     return path
+
+
+def keep_trace(death: Death, project: Path) -> Path | None:
+    """Write the trace to ``crashes`` in a project's ``.opprof``, where git ignores it; see `write_trace`."""
+    folder = project / CRASHES
+    if death.recording is not None:
+        ignored_by_git(folder)
+    return write_trace(death, folder)
 
 
 def told(death: Death, *, trace: Path | None) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pytest_opprof.baselines.keys import FAMILY, LONG_AGO
-from pytest_opprof.baselines.resolve import age_in_words
+from pytest_opprof.baselines.resolve import CLOCKS_APART, age_in_words
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.baselines.summary import Summary
 from pytest_opprof.report.text import Line, Style, escaped, table
@@ -56,4 +56,7 @@ def short_key(entry: Entry) -> str:
 
 
 def _age(entry: Entry, now: datetime) -> str:
-    return "-" if entry.created == LONG_AGO else age_in_words(now - entry.created)
+    if entry.created == LONG_AGO:
+        return "-"
+    age = now - entry.created
+    return f"{age_in_words(-age)} ahead" if age < -CLOCKS_APART else age_in_words(age)

@@ -1,8 +1,10 @@
 """``opprof baseline``, action by action."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,12 @@ def test_list_of_a_name_has_its_runs(store: Archive, capsys: pytest.CaptureFixtu
     assert newest.endswith(f".opprof/main/{key(2)}.json")
     assert oldest.endswith(f".opprof/main/{key(1)}.json")
     assert newest.split()[:2] == ["0000000", FAMILY]
+
+
+def test_list_tells_a_run_of_the_future(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    store.save("main", replace(run_of(3), created=datetime(2400, 1, 1, tzinfo=UTC)), collected=NOBODY)
+    assert re.search(r"^0000000 .* days ahead ", told(capsys, "list", "main")[1])
+    assert " days ahead " in told(capsys, "list")[1]
 
 
 def test_runs_of_several_environments_are_named_apart(
@@ -222,6 +230,18 @@ def test_remove_refuses_the_beginning_of_several_commits(
     assert store.entries("main") == before
     assert len(told(capsys, "remove", "main@11")) == 2, "of one commit, clean and dirty"
     assert len(store.entries("main")) == len(before) - 2
+
+
+@pytest.mark.parametrize("suffix", ["+dirty", "-dirty", f"+dirty_{FAMILY}"])
+def test_a_run_with_uncommitted_changes_is_named_as_lists_do(
+    store: Archive, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    store.save("main", run_of(2, dirty=True), collected=NOBODY)
+    run = f"main@{2:040x}"
+    assert told(capsys, "list", run + suffix)[1].startswith("0000000+dirty")
+    assert told(capsys, "remove", run + suffix) == [f"removed .opprof/main/{key(2, dirty=True)}.json"]
+    told(capsys, "show", run + suffix, code=6)
+    told(capsys, "show", run)
 
 
 def test_prune_keeps_the_newest_and_known_commits(

@@ -1,6 +1,7 @@
 """Baselines in git refs: between repositories, without an identity, and after diverging."""
 
 import os
+import shlex
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,10 +10,12 @@ import pytest
 from support.documents.stores import NOBODY, A, B, git, key, place_of, run_of
 from support.documents.strategies import simple_test
 
+from pytest_opprof.baselines import git_remote
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.git_ref import GitRefStore
 from pytest_opprof.baselines.git_remote import pull_refs, push_refs
 from pytest_opprof.baselines.resolve import resolve_baseline
+from pytest_opprof.cli.main import main
 from pytest_opprof.errors import DocumentError, MissingBaselineError, StoreError, UsageError
 from pytest_opprof.results import files
 from pytest_opprof.results.run import Environment
@@ -184,10 +187,25 @@ def test_plain_git_can_push_and_fetch(tmp_path: Path) -> None:
     git(tmp_path / "a", "push", "-q", "origin", "refs/opprof/*:refs/opprof/*")
     with pytest.raises(MissingBaselineError) as caught:
         resolve_baseline(theirs, "main", repository=tmp_path / "b", now=NOW, here=Environment())
-    command = "git fetch origin 'refs/opprof/*:refs/opprof/*'"
-    assert f"Fetch what others have recorded: {command}; or record one on that branch" in str(caught.value)
-    subprocess.run(command, shell=True, cwd=tmp_path / "b", check=True, capture_output=True)  # noqa: S602
+    assert "Fetch what others have recorded: opprof baseline pull --store=git:; or " in str(caught.value)
+    git(tmp_path / "b", "fetch", "-q", "origin", "refs/opprof/*:refs/opprof/*")
     assert theirs.load(theirs.entries("main")[0]).tests == (A,)
+
+
+def test_the_hint_works_each_time_and_keeps_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
+    git(tmp_path / "b", "remote", "rename", "origin", "upstream")
+    monkeypatch.chdir(tmp_path / "b")
+    for number in (1, 2):
+        ours.save("main", run_of(number), collected=NOBODY)
+        push_refs(ours, ["main"], remote="origin")
+        program, *arguments = shlex.split(theirs.store.hint)
+        assert (program, main(arguments)) == ("opprof", 0)
+        theirs.save("main", run_of(number + 10), collected=NOBODY)
+    assert keys(theirs) == [key(number) for number in (12, 11, 2, 1)]
+    assert capsys.readouterr().out == "main: 1 run copied\n" * 2
 
 
 def test_diverged_refs_are_merged(tmp_path: Path, bare: Path) -> None:
@@ -283,6 +301,36 @@ def test_concurrent_push_is_merged(tmp_path: Path, bare: Path) -> None:
     hook.chmod(0o755)
     push_refs(ours, ["main"], remote="origin")
     assert keys(open_store("git:", root=bare)) == [key(n) for n in (2, 1)]
+
+
+def test_a_pull_of_an_unknown_name_is_an_error(tmp_path: Path) -> None:
+    ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
+    ours.save("main", run_of(1), collected=NOBODY)
+    push_refs(ours, ["main"], remote="origin")
+    with pytest.raises(MissingBaselineError, match=r"^no baseline 'mian' in origin \(it has: main\)$"):
+        pull_refs(theirs, ["mian"], remote="origin")
+
+
+@pytest.mark.parametrize(("is_lasting", "pushes"), [(False, 2), (True, 1)], ids=["a lock", "no permission"])
+def test_a_remote_that_cannot_be_written_is_reported(
+    tmp_path: Path, bare: Path, monkeypatch: pytest.MonkeyPatch, is_lasting: bool, pushes: int
+) -> None:
+    monkeypatch.setattr(git_remote, "_MOST_TRIES", 2)
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    lock = bare / "refs" / "opprof" / "main.lock"
+    lock.parent.mkdir()
+    lock.touch()
+    log, reason = tmp_path / "log", "Permission denied" if is_lasting else "tried"
+    hook = bare / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho {reason} | tee -a {log}\n")
+    hook.chmod(0o755)
+    with pytest.raises(
+        StoreError, match=rf"^git push origin failed: .*{reason}.*main\.lock.*Nothing was cha"
+    ):
+        push_refs(store, ["main"], remote="origin")
+    assert log.read_text().count(reason) == pushes
 
 
 def test_unreachable_remote_is_reported(tmp_path: Path) -> None:

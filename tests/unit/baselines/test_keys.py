@@ -1,16 +1,18 @@
 """Names, keys, and the information in keys."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.documents.stores import FAMILY, key, run_of
+from support.documents.stores import FAMILY, NOBODY, key, place_of, run_of
 from support.documents.strategies import simple_run
 
 from pytest_opprof.baselines.git_ref import part_of_ref
-from pytest_opprof.baselines.keys import created_in, entry_of, is_key, is_name, key_of
+from pytest_opprof.baselines.keys import check_name, created_in, entry_of, is_key, is_name, key_of
+from pytest_opprof.errors import UsageError
 
 COMMIT = "1" * 40
 
@@ -59,6 +61,15 @@ def test_foreign_text_is_not_a_key(text: str) -> None:
 )
 def test_time_stands_near_the_beginning(head: bytes, created: datetime | None) -> None:
     assert created_in(head) == created
+
+
+@pytest.mark.parametrize("kind", ["dir", "counts", "git"])
+def test_the_longest_name_can_be_saved(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    longest = "界" * 25
+    place_of(kind, tmp_path, request).archive().save(longest, run_of(1), collected=NOBODY)
+    assert place_of(kind, tmp_path, request).archive().names() == (longest,)
+    with pytest.raises(UsageError, match=r"at most 230 bytes, quoted as in a URL"):
+        check_name(longest + "界", where="")
 
 
 @given(st.text(max_size=40).filter(is_name))

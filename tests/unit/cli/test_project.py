@@ -49,6 +49,17 @@ def test_folder_has_its_own_store_without_configuration(inner: Path) -> None:
     assert place_of(None) == ("dir:.opprof", inner)
 
 
+@pytest.mark.parametrize("names", [("pyproject.toml",), ("setup.py",), ("pyproject.toml", "tests/setup.py")])
+def test_a_project_without_a_section_has_pytests_root(
+    tmp_path: Path, inner: Path, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        (tmp_path / name).write_text("")
+    assert place_of(None) == ("dir:.opprof", tmp_path)
+    (inner / ".opprof").mkdir()
+    assert Project.here().folder == tmp_path / ".opprof"
+
+
 @pytest.mark.parametrize("has_configuration", [False, True])
 def test_our_folder_is_beside_the_configuration(
     tmp_path: Path, inner: Path, *, has_configuration: bool

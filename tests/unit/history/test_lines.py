@@ -82,6 +82,16 @@ def test_runs_without_the_metric_are_looked_at_once(tmp_path: Path) -> None:
     assert samples.looks <= 3 * len(trend)
 
 
+def test_equal_counts_of_other_steps_are_no_change(tmp_path: Path) -> None:
+    (trend, *_) = trends_of(log_of(tmp_path, [2, 2, 5]))
+    samples = [Samples.constant(value, steps=steps) for value, steps in ((2, 3), (2, 1), (5, 3))]
+    rows = [
+        line.text if isinstance(line, Line) else line
+        for line in trend_lines([replace(trend, samples=samples)], last=-1, width=120)
+    ]
+    assert [row.split()[4:] for row in rows[-3:]] == [["2"], ["2"], ["5", "+3", "<-", "ops", "changed"]]
+
+
 def test_lines_fit_the_terminal(tmp_path: Path) -> None:
     log = log_of(tmp_path, [1, 2] * 100, name="a name that is rather long " * 3)
     assert max(map(len, text_of(log, width=100))) <= 100

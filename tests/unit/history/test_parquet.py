@@ -1,10 +1,15 @@
 """The tables agree with the log, over many repositories and query conditions."""
 
+import itertools
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.documents.histories import FIRST_DAY, log_of, record_on_day, run_on_day
 
 from pytest_opprof.errors import StoreError, UsageError
@@ -16,7 +21,7 @@ from pytest_opprof.history.record import Definition, RunRecord, record_of
 from pytest_opprof.history.trend import trend_of
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.parquet_files import write_parquet
-from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import Commit, Run
 from pytest_opprof.results.samples import Samples
 
 pytest.importorskip("duckdb")
@@ -112,6 +117,55 @@ def test_a_run_that_comes_late_stands_where_its_commit_does(tmp_path: Path) -> N
     assert told(changes) == [("encoder", "run00002", 2, 9), ("encoder", "run00003", 9, 2)]
     compact(str(tmp_path))
     assert HistoryTables(str(tmp_path)).changes(MULS) == changes
+
+
+def on(day: int, mul: int, branch: str, torch: str = "2.13.0") -> RunRecord:
+    return record(
+        day, mul=mul, torch=torch, commit=Commit(id=f"{day:040x}", dirty=False, branch=branch), name=branch
+    )
+
+
+def test_a_branch_changes_nothing_of_the_runs_around_it(tmp_path: Path) -> None:
+    add(tmp_path, "encoder", [on(day, 7 if day == 4 else 5, "b" if day == 4 else "a") for day in range(9)])
+    there_and_back = [("encoder", "run00004", 5, 7), ("encoder", "run00005", 7, 5)]
+    assert told(HistoryTables(str(tmp_path)).changes(MULS)) == there_and_back
+    later = HistoryTables(str(tmp_path), where=f"created >= '{FIRST_DAY + timedelta(days=6):%Y-%m-%d}'")
+    assert told(later.changes(MULS)) == []
+    until = f"created >= '{FIRST_DAY + timedelta(days=5):%Y-%m-%d}' AND run < 'run00008'"
+    assert told(HistoryTables(str(tmp_path), where=until).changes(MULS)) == there_and_back[1:]
+
+
+@settings(max_examples=40)
+@given(
+    runs=st.lists(
+        st.tuples(st.integers(1, 2), st.sampled_from("ab"), st.sampled_from(["2.12", "2.13"])),
+        min_size=6,
+        max_size=9,
+    ),
+    parts=st.integers(1, 3),
+    days=st.tuples(st.integers(0, 2), st.integers(3, 8)),
+    name=st.sampled_from([None, "a"]),
+)
+@pytest.mark.slow
+def test_branches_names_and_environments_that_interleave_have_each_change_where_it_is(
+    runs: list[tuple[int, str, str]], parts: int, days: tuple[int, int], name: str | None
+) -> None:
+    first, last = days
+    of_name = [(day, mul) for day, (mul, branch, _) in enumerate(runs) if name in {None, branch}]
+    selected = [(day, mul) for day, mul in of_name if first <= day <= last]
+    earlier = [(day, mul) for day, mul in of_name if selected and day < first]
+    expected = [
+        ("encoder", f"run{day:05}", was, mul)
+        for (_, was), (day, mul) in itertools.pairwise(earlier[-1:] + selected)
+        if mul != was
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        records = [on(day, *each) for day, each in enumerate(runs)]
+        for part in range(parts):
+            add(Path(folder), "encoder", records[part::parts])
+        begin, end = (f"'{FIRST_DAY + timedelta(days=day):%Y-%m-%d}'" for day in (first, last + 1))
+        tables = HistoryTables(folder, where=f"created >= {begin} AND created < {end}")
+        assert told(tables.changes(MULS, name=name)) == expected
 
 
 def test_change_of_a_release_is_found_in_every_repository(tmp_path: Path) -> None:

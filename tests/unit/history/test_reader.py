@@ -140,6 +140,23 @@ def test_results_without_a_definition_are_counted(log: HistoryLog) -> None:
     assert reader.results("t.py::test_1")
 
 
+@pytest.mark.parametrize("damaged", ["a", "b"])
+@pytest.mark.parametrize("lost", ["mul", "fingerprint"])
+def test_a_run_is_whole_if_any_segment_has_its_definitions(tmp_path: Path, damaged: str, lost: str) -> None:
+    log = log_of(tmp_path, [1, 1])
+    (segment,) = log.segments()
+    lines = segment.read_bytes().splitlines(keepends=True)
+    for name in "ab":
+        kept = [
+            line for line in lines if name != damaged or b"define" not in line or lost.encode() not in line
+        ]
+        (log.folder / f"{name * 8}.jsonl").write_bytes(b"".join(kept))
+    segment.unlink()
+    assert len({len(one.read_bytes()) for one in log.segments()}) == 2
+    assert muls(log) == [1, 1]
+    assert notes(log) == ()
+
+
 def test_definitions_of_the_wrong_kind_define_nothing(tmp_path: Path) -> None:
     log = log_of(tmp_path, [1, 1])
     (segment,) = log.segments()

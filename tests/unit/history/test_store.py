@@ -23,6 +23,11 @@ def test_history_lies_beside_a_folder(tmp_path: Path, uri: str, folder: str) -> 
     assert history_of(uri, root=tmp_path).folder == tmp_path / folder
 
 
+@pytest.mark.parametrize("uri", ["git:", "counts:ci", "s3://bucket/folder"])
+def test_a_command_in_a_subfolder_finds_the_projects_history(tmp_path: Path, uri: str) -> None:
+    assert history_of(uri, root=tmp_path / "sub", project=tmp_path).folder == tmp_path / ".opprof" / "history"
+
+
 def test_a_folder_outside_has_a_history_for_each_project(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

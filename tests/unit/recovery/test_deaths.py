@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_opprof.recovery.deaths import Death, death_of, told, write_trace
+from pytest_opprof.recovery.deaths import Death, death_of, keep_trace, told, write_trace
 from pytest_opprof.recovery.sessions import left_sessions
 
 PROGRAM = """
@@ -104,3 +105,13 @@ def test_damaged_recording_is_reported(tmp_path: Path) -> None:
     assert again.recording is None
     assert again.problem.startswith("the recording cannot be read: ")
     assert again.test == "test_a"
+
+
+def test_git_ignores_traces_in_the_projects_folder(tmp_path: Path) -> None:
+    death = dead(tmp_path)
+    trace = keep_trace(death, tmp_path / ".opprof")
+    assert trace is not None
+    assert trace.parent == tmp_path / ".opprof" / "crashes"
+    assert (trace.parent / ".gitignore").read_text() == "*\n"
+    assert keep_trace(replace(death, recording=None), tmp_path / "other") is None
+    assert not (tmp_path / "other").exists()
