@@ -20,7 +20,7 @@ from pytest_opprof.compare.comparison import (
     TestPair,
     pair_tests,
 )
-from pytest_opprof.compare.functions import with_grown_functions
+from pytest_opprof.compare.functions import with_grown_functions, with_lines_of_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.grown_line import GrownLines, edit_behind
 from pytest_opprof.compare.judge import Judgement, judge
@@ -133,7 +133,7 @@ def compare_test(
         bare,
         verdict=worst((of_limits, sentences.verdict_of(found))),
         reason=sentences.sentence_of(found, limits, before=before, base=base, test=test),
-        changes=_with_edits(found.changes, before, test, base=base, policy=policy),
+        changes=with_lines_of_functions(_with_edits(found.changes, before, test, base=base, policy=policy)),
         advisories=sentences.advisories_of(found, before=before, test=test, trust=trust),
     )
 
