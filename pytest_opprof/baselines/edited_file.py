@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_opprof.baselines.code_scopes import FUNCTION, Part, Scope, lines_in, lines_of, parsed, scopes_in
+from pytest_opprof.events.statement import joined, rest_of_statement
 from pytest_opprof.results.build import MAX_LINE
 
 # Statements that do nothing by themselves when the module runs, or only contain other statements.
@@ -41,8 +42,8 @@ class EditedFile:
     new: frozenset[str] = frozenset()  # those that there were not
 
     def text_of(self, number: int) -> str:
-        """A line as documents hold it: without its indentation; empty if the file has changed since."""
-        return self._stripped(number)[:MAX_LINE]
+        """A line as reports show it: without its indentation; empty if the file has changed since."""
+        return joined(self._stripped(number)[:MAX_LINE], rest_of_statement(lines_of(self._source), number))
 
     def _stripped(self, number: int) -> str:
         lines = lines_of(self._source)

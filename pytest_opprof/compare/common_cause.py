@@ -45,10 +45,17 @@ class CommonCause:
 
     @property
     def beginnings(self) -> tuple[Beginning, ...]:
-        """The changes it begins with, the clearest first; none if tests are MISSING or over a limit."""
+        """The changes it begins with, the clearest first; none if tests are MISSING or over a limit.
+
+        Totals without a place, of any of the tests, come last.
+        """
         found: dict[_Key, list[Change]] = defaultdict(list)
         for change in beginnings_of(self.tests[0]):
-            found[_key(change)].append(change)
+            if not _has_no_place(change):
+                found[_key(change)].append(change)
+        for test in self.tests:
+            for change in filter(_has_no_place, beginnings_of(test)):
+                found[_about(change)].append(change)
         return tuple(self._beginning(max(changes, key=self._regressed)) for changes in found.values())
 
     def _regressed(self, change: Change) -> int:
@@ -57,7 +64,9 @@ class CommonCause:
 
     def _beginning(self, change: Change) -> Beginning:
         about = _about(change)
-        rises = [other.rise for test in self.tests for other in test.changes if _about(other) == about]
+        same = [other for test in self.tests for other in test.changes if _about(other) == about]
+        # A total that fails one test may vary in another one.
+        rises = [other.rise for other in same if other.op or other.verdict is Verdict.REGRESSED]
         return Beginning(change=change, least=min(rises), most=max(rises))
 
 
@@ -65,8 +74,9 @@ def common_causes(comparison: Comparison) -> tuple[CommonCause, ...]:
     """The causes of a comparison's REGRESSED and MISSING tests; each of these tests has one.
 
     Tests share a cause if their regressions begin at the same places: at the same lines or, without a line,
-    with the same ops under the same callers. A test that fails for two reasons does not share the cause of a
-    test that fails for one of them, because whoever accepts one has not seen the other.
+    with the same ops under the same callers. Totals without a place come from the lines that did more. A test
+    that fails for two reasons does not share the cause of a test that fails for one of them, because whoever
+    accepts one has not seen the other.
     """
     groups: dict[_Key, list[TestComparison]] = defaultdict(list)
     for test in comparison.tests:
@@ -83,18 +93,23 @@ def _about(change: Change) -> _Key:
 def _key_of(test: TestComparison) -> _Key:
     if test.verdict is Verdict.MISSING:
         return ("missing", test.node_id.partition("::")[0])
-    changes = frozenset(map(_key, beginnings_of(test)))
+    begun = beginnings_of(test)
+    placed = [change for change in begun if not _has_no_place(change)]
+    changes = frozenset(map(_key, placed or begun))
     limits = frozenset(limit.path for limit in test.broken_limits)
     return (changes, limits)
 
 
+def _has_no_place(change: Change) -> bool:
+    return change.op is None and change.line is None
+
+
 def _key(change: Change) -> _Key:
-    if change.op is None and change.line is None:
-        # A total has no place, so only the same rise can have the same cause.
-        return (change.metric, change.rise)
-    if change.line is not None and change.line.is_certain:
-        return (change.line.place,)
-    return (name_of(change), _place(change))
+    line = change.line
+    if line is not None and (line.is_certain or line.is_edited or change.op is None):
+        return (line.place, line.is_certain)
+    # Without a place, only the same rise of a total can have the same cause.
+    return (change.metric, change.rise) if change.op is None else (name_of(change), _place(change))
 
 
 def _place(change: Change) -> str:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import CallLine, Change
 from pytest_opprof.compare.grown_line import GrownLines
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric, Source
 from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import TestResult
@@ -110,6 +111,24 @@ def _in_few_words(risen: Sequence[tuple[str, int]], of: Metric) -> str:
 def _in_words(risen: tuple[str, int], of: Metric) -> str:
     name, rise = risen
     return f"{name} ({format_change(rise, unit=of.unit)})"
+
+
+def with_lines_of_functions(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """The changes; instructions whose function alone is known have the line of another regression there."""
+    lines = (change.line for change in reversed(changes) if change.verdict is Verdict.REGRESSED)
+    known = {_function_of(line): line for line in lines if line and line.number}
+
+    def with_line(change: Change) -> Change:
+        line = change.line if change.op is None and change.verdict is Verdict.REGRESSED else None
+        if line is None or line.number or not change.about.slack:
+            return change
+        return replace(change, line=known.get(_function_of(line), line))
+
+    return tuple(map(with_line, changes)) if known else tuple(changes)
+
+
+def _function_of(line: CallLine) -> str:
+    return _written_in(f"{line.function}, {line.file}")
 
 
 def with_reasons(change: Change, base: TestResult, head: TestResult) -> Change:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,10 +11,12 @@ from pytest_opprof.compare.cause import ENGINE, Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.verdicts import Verdict, severity_of
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import BYTES, COUNT, FLOPS, TOTALS
+from pytest_opprof.metrics import BYTES, COUNT, FLOPS, TOTALS, Source
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 
 _LEAST = severity_of(None)
+# None of these totals is the cause of another one. Of the others, those that are listed first are.
+_BY_SHARE = frozenset({Source.MEMORY, Source.RETAINED, Source.INSTRUCTIONS, Source.REPLAY})
 # Inputs follow from the ops that made them, and work follows from inputs.
 _FOLLOWS = (BYTES.name, FLOPS.name)
 
@@ -109,10 +112,24 @@ def _is_engine(name: str) -> bool:
     return name.startswith(ENGINE)
 
 
-def _order_of_total(change: Change) -> tuple[int, bool, bool, int]:
-    """The worst first, slight changes last, then as the metrics are listed: ops, kernels, bytes."""
+def _order_of_total(change: Change) -> tuple[int, bool, bool, bool, bool, float, int]:
+    """The worst first, slight changes last, and what varies after what does not.
+
+    Then as the metrics are listed: ops, kernels, bytes; of memory and instructions, the largest share first.
+    """
     severity, has_no_rule, *_ = _order(change)
-    return (severity, change.is_slight, has_no_rule, list(TOTALS).index(change.metric))
+    by_share = change.about.source in _BY_SHARE
+    before = change.base.high if change.base else 0
+    share = abs(change.rise) / before if before else math.inf
+    return (
+        severity,
+        change.is_slight,
+        has_no_rule,
+        not change.is_constant,
+        by_share,
+        -share if by_share else 0,
+        list(TOTALS).index(change.metric),
+    )
 
 
 def _order(change: Change) -> tuple[int, bool, bool, int, int]:

@@ -20,7 +20,7 @@ from pytest_opprof.compare.comparison import (
     TestPair,
     pair_tests,
 )
-from pytest_opprof.compare.functions import with_grown_functions
+from pytest_opprof.compare.functions import with_grown_functions, with_lines_of_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.grown_line import GrownLines, edit_behind
 from pytest_opprof.compare.judge import Judgement, judge
@@ -28,6 +28,7 @@ from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.renamed_tests import with_suggestions
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
+from pytest_opprof.events.statement import says_little, statement_at
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.members import gc_paused
 from pytest_opprof.results.merge import Collected
@@ -133,7 +134,7 @@ def compare_test(
         bare,
         verdict=worst((of_limits, sentences.verdict_of(found))),
         reason=sentences.sentence_of(found, limits, before=before, base=base, test=test),
-        changes=_with_edits(found.changes, before, test, base=base, policy=policy),
+        changes=_as_shown(_with_edits(found.changes, before, test, base=base, policy=policy), test),
         advisories=sentences.advisories_of(found, before=before, test=test, trust=trust),
     )
 
@@ -158,6 +159,18 @@ def _with_edits(
     told = [_with_edit(change, sites, grown, edited, regressed=regressed) for change in changes]
     told.sort(key=lambda change: change.op is not None and not _begins_in_an_edit(change))
     return tuple(_marked(change, sites, edited) for change in told)
+
+
+def _as_shown(changes: tuple[Change, ...], test: TestResult) -> tuple[Change, ...]:
+    """The changes, with lines that were only compared by their own text as a reader understands them."""
+
+    def shown(change: Change) -> Change:
+        line = change.line
+        if line is None or not says_little(line.text):
+            return change
+        return replace(change, line=replace(line, text=statement_at(line.place, test.lines) or line.text))
+
+    return tuple(map(shown, with_lines_of_functions(changes)))
 
 
 def _marked(change: Change, sites: CallSites, edited: Mapping[str, EditedFile]) -> Change:

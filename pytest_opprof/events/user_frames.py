@@ -15,6 +15,7 @@ from pytest_opprof.capture.call_sites import CalledFrom, CallSite, library_folde
 from pytest_opprof.capture.folders import start_folder
 from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
+from pytest_opprof.events.statement import rest_of_statement
 from pytest_opprof.kinds import FLAG_CREDITED, PYTHON_CALLS, EventKind
 
 _NOT_CALLED_FROM_A_LINE = PYTHON_CALLS | {EventKind.MEMORY, EventKind.MARK}
@@ -25,6 +26,7 @@ class Place(NamedTuple):
 
     name: str  # ``Block.forward, model.py:41``, with the file relative to the start folder if it is there
     text: str  # the source of the line, stripped; empty if the file cannot be read
+    rest: tuple[str, ...] = ()  # the lines after it that are shown with it, stripped
 
 
 def places_of_sites(
@@ -134,7 +136,8 @@ def _place(file: str, line: int, function: str, start: Path) -> Place | None:
     if path is None:
         return None
     shown = path.relative_to(start) if path.is_relative_to(start) else path
-    return Place(f"{function}, {shown}:{line}", linecache.getline(str(path), line).strip())
+    rest = rest_of_statement(linecache.getlines(str(path)), line)
+    return Place(f"{function}, {shown}:{line}", linecache.getline(str(path), line).strip(), rest)
 
 
 @functools.lru_cache(maxsize=1 << 12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,7 +18,7 @@ from pytest_opprof.report.rows import Row, change_rows, limit_rows, time_row
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import Outcome
 from pytest_opprof.units import Unit, format_quantity
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 # A comparison document: the exact gates alone, or with the times of an A/B.
 Judged: TypeAlias = Comparison | TimeComparison
@@ -143,7 +144,10 @@ class Summary:
     def notes(self) -> tuple[str, ...]:
         """Notes about the whole."""
         if self.times is None:
-            return (*self.exact.notes, *(sentence for sentence, _ in uncompared(self.exact)))
+            return (
+                *self.exact.notes,
+                *(naming(sentence, tests) for sentence, tests in uncompared(self.exact)),
+            )
         return (*self.times.notes, f"control (base against base): {control_in_words(self.times)}")
 
     @property
@@ -200,6 +204,11 @@ def uncompared(comparison: Comparison) -> list[tuple[str, list[TestComparison]]]
         for what, tests in kinds
         if tests
     ]
+
+
+def naming(sentence: str, tests: Sequence[TestComparison]) -> str:
+    """The sentence with the names of its tests, the first few."""
+    return f"{sentence} ({listed([test.node_id for test in tests], most=_MOST_NAMES)})"
 
 
 def _is_idle(test: TestComparison) -> bool:

@@ -21,6 +21,7 @@ from pytest_opprof.report.summary import (
     exact_totals,
     failed_alone,
     is_measured,
+    naming,
     uncompared,
 )
 from pytest_opprof.report.text import Line, Style, escaped, table, wrapped
@@ -184,7 +185,8 @@ def _causes_title(causes: Sequence[CommonCause], comparison: Comparison) -> str:
 def _uncompared(comparison: Comparison, *, verbosity: int) -> list[Line]:
     lines = []
     for sentence, tests in uncompared(comparison):
-        lines.append(Line(sentence, Style.WARN))
+        text = sentence if verbosity > 0 else escaped(naming(sentence, tests))
+        lines.append(Line(text, Style.WARN))
         named = (f"{test.node_id}: {test.reason}" if test.reason else test.node_id for test in tests)
         lines += [Line(f"    {escaped(name)}", Style.WARN) for name in named if verbosity > 0]
     return lines

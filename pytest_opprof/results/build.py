@@ -8,6 +8,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from pytest_opprof.events.statement import line_below
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OP_METRICS, TOTALS, WATCHED_OPS, Family, Source, device, host
 from pytest_opprof.metrics.metric import ColumnSum, RowSum
@@ -140,15 +141,15 @@ def most_of(counts: Mapping[str, int]) -> dict[str, int]:
 def with_calls(test: TestResult, noted: Iterable[tuple[str, Place, int]]) -> TestResult:
     """The test with the calls of functions by places, the busiest, and with the text of these places."""
     found = defaultdict[str, Counter[str]](Counter)
-    texts = {}
+    called_from: set[Place] = set()
     for function, place, count in sorted(noted):  # so that equal code has equal documents
-        name = bounded(place.name, length=MAX_PLACE)
-        found[bounded(function, length=_MAX_FUNCTION)][name] += count
-        texts[name] = place.text[:MAX_LINE]
+        found[bounded(function, length=_MAX_FUNCTION)][bounded(place.name, length=MAX_PLACE)] += count
+        called_from.add(place)
     kept = most_of({function: places.total() for function, places in found.items()})
     calls = {name: dict(sorted(found[name].most_common(MAX_PLACES))) for name in sorted(kept)}
-    named = {place: texts[place] for places in calls.values() for place in places if texts[place]}
-    return replace(test, calls=calls, lines=dict(islice({**test.lines, **named}.items(), MAX_LINES)))
+    named = {place: None for places in calls.values() for place in places}
+    lines = {**test.lines, **_texts(named, called_from)}
+    return replace(test, calls=calls, lines=dict(islice(lines.items(), MAX_LINES)))
 
 
 def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:
@@ -268,14 +269,23 @@ def _lines(
 ) -> dict[str, str]:
     """The text of the lines that rows and callers name."""
     named = {place for row in rows for place in row.places}.union(*callers.values())
-    texts = {
-        bounded(place.name, length=MAX_PLACE): place.text[:MAX_LINE]
+    recorded = {
+        place
         for cycle in cycles
         for places in (*cycle.places.values(), *cycle.callers.values())
         for place in places
     }
-    told = sorted(place for place in named if texts.get(place))
-    return {place: texts[place] for place in told[:MAX_LINES]}
+    return dict(islice(_texts(sorted(named), recorded).items(), MAX_LINES))
+
+
+def _texts(named: Iterable[str], recorded: Iterable[Place]) -> dict[str, str]:
+    """The text of the named places, then of the lines that are shown with them."""
+    known = {bounded(place.name, length=MAX_PLACE): place for place in recorded}
+    found = {name: known[name].text for name in named if name in known}
+    for place in [known[name] for name in found]:
+        for number, text in enumerate(place.rest, start=1):
+            found.setdefault(bounded(line_below(place.name, number), length=MAX_PLACE), text)
+    return {name: text[:MAX_LINE] for name, text in found.items() if text}
 
 
 def _with_most_common(row: OpRow, counts: Counter[str] | None, parts: Mapping[str, Counter[str]]) -> OpRow:

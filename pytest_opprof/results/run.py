@@ -283,7 +283,8 @@ class TestResult:
     calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     ops: tuple[OpRow, ...] = ()  # costliest first
     ops_omitted: int = 0  # rows beyond the cap
-    # The text of the lines in ``places`` of the ops, in ``calls`` and in ``callers``, by place.
+    # The text of the lines in ``places`` of the ops, in ``calls`` and in ``callers``, by place; also of the
+    # lines below one that only opens brackets, which reports show with it.
     lines: Mapping[str, str] = field(default_factory=dict)
     # By place: those that called its function, the busiest first, and so on outwards. Only a test that was
     # measured once more, because it would fail, has them.

@@ -125,7 +125,7 @@ def test_quiet_session_names_the_failures(several: Project) -> None:
     assert [line for line in failed.told if "regressed" not in line] == [
         "opprof: cause 1, 2 tests: test_it.py:16 in test_shared: work +1 a step: test_shared[a b], test_shared[c]",
         "opprof: cause 2, 1 test: test_it.py:19 in test_alone: other work +2 a step: test_alone",
-        "opprof: 1 test ran no op or range: nothing is compared",
+        "opprof: 1 test ran no op or range: nothing is compared (test_it.py::test_nothing)",
     ]
 
 

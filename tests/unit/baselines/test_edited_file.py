@@ -180,3 +180,10 @@ def test_an_edit_feeds_what_names_it(tmp_path: Path) -> None:
     assert edited.feeds(4, 8)  # whatever is named so
     assert edited.feeds(6, 7)  # the head of a loop
     assert len(edited.text_of(9)) == 200
+
+
+def test_an_edit_that_only_opens_brackets_is_shown_with_the_next_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f(xs):\n    return [\n        x * 2\n        for x in xs\n    ]\n")
+    edited = EditedFile(tmp_path / "a.py", lines=frozenset({2}))
+    assert edited.text_of(2) == "return [x * 2 for x in xs]"
+    assert edited.text_of(3) == "x * 2"

@@ -12,7 +12,7 @@ from support.documents.strategies import simple_run
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over
 from pytest_opprof.compare.common_cause import common_causes
-from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.comparison import CallLine, Change, Comparison
 from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
 from pytest_opprof.compare.sessions import Policy, compare_runs
 from pytest_opprof.compare.verdicts import Verdict
@@ -242,3 +242,56 @@ def test_a_rise_that_fails_nothing_is_marked_as_edited_too(tmp_path: Path) -> No
     (test,) = found.tests
     assert test.verdict is Verdict.CHANGED
     assert [change.line.is_edited for change in test.changes if change.line is not None] == [True]
+
+
+def risen_by(change: Change, rise: int, *, at: CallLine | None = None) -> Change:
+    before, after = (Samples.constant(value, steps=1) for value in (100, 100 + rise))
+    cause = f"in f, a.py (+{rise})" if at else ""
+    return replace(change, base=before, head=after, verdict=Verdict.REGRESSED, line=at, cause=cause)
+
+
+PYTHON, LIBRARIES, MEMORY = (
+    Change(op=None, metric=metric, base=None, head=None, rule="exact", verdict=None)
+    for metric in ("python.instructions", "python.library_instructions", "cpu_memory.allocated")
+)
+LINE = CallLine(function="f", file="a.py", number=5)
+OTHER_LINE = CallLine(function="g", file="a.py", number=9)
+
+
+def failing(*tests: tuple[Change, ...]) -> Comparison:
+    comparison = of(*(calling(f"test_{letter}", ADD) for letter in "abcd"[: len(tests)]))
+    return replace(
+        comparison,
+        tests=tuple(
+            replace(test, verdict=Verdict.REGRESSED, changes=changes)
+            for test, changes in zip(comparison.tests, tests, strict=True)
+        ),
+    )
+
+
+@pytest.mark.parametrize("is_certain", [True, False], ids=["certain", "uncertain"])
+def test_a_line_is_one_cause_whatever_totals_rose_with_it(is_certain: bool) -> None:
+    line = replace(LINE, is_certain=is_certain)
+    found = failing(
+        (risen_by(PYTHON, 900, at=line), risen_by(LIBRARIES, 300, at=line)),
+        (risen_by(LIBRARIES, 400, at=line),),
+        (risen_by(MEMORY, 4_096), risen_by(PYTHON, 950, at=line)),
+    )
+    (cause,) = common_causes(found)
+    assert len(failed_by(found, cause=1)) == 3
+    perhaps = "" if is_certain else "perhaps "
+    assert cause_words(cause) == (
+        f"{perhaps}a.py:5 in f: Python instructions, total +900 to +950 a step; "
+        "allocated memory, total +4.0 KiB a step"
+    )
+
+
+def test_other_lines_and_totals_alone_are_other_causes() -> None:
+    uncertain = replace(LINE, is_certain=False)
+    found = failing(
+        (risen_by(PYTHON, 900, at=LINE), risen_by(MEMORY, 4_096)),
+        (risen_by(PYTHON, 900, at=LINE), risen_by(LIBRARIES, 900, at=OTHER_LINE)),
+        (risen_by(PYTHON, 900, at=uncertain),),
+        (risen_by(MEMORY, 4_096),),
+    )
+    assert len(common_causes(found)) == 4

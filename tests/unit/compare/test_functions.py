@@ -1,14 +1,16 @@
 """The functions that a rise in instructions is attributed to."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
 from pytest_opprof.baselines.edited_file import EditedFile
-from pytest_opprof.compare.comparison import Change
-from pytest_opprof.compare.functions import with_grown_functions
+from pytest_opprof.compare.comparison import CallLine, Change
+from pytest_opprof.compare.functions import with_grown_functions, with_lines_of_functions
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
 from pytest_opprof.results.build import MAX_FUNCTIONS
 from pytest_opprof.results.run import TestResult
@@ -299,3 +301,22 @@ def test_small_edit_is_not_blamed_for_what_another_edit_calls(tmp_path: Path) ->
     found = with_grown_functions(change, before, after, regressed=(), edited=edited)
     assert found.line is not None
     assert found.line.place == "b, x.py"
+
+
+def test_a_total_has_the_line_that_is_known_of_its_function() -> None:
+    """What libraries run more is known by line; what the function itself runs more, by its name alone."""
+
+    def risen(metric: str, function: str, number: int = 0) -> Change:
+        line = CallLine(function=function, file="a.py", number=number)
+        base, head = (Samples.constant(value, steps=1) for value in (1, 900))
+        return Change(op=None, metric=metric, base=base, head=head, verdict=Verdict.REGRESSED, line=line)
+
+    python, libraries = PYTHON_INSTRUCTIONS.name, LIBRARY_INSTRUCTIONS.name
+    known = risen(libraries, "verify", 7)
+    for function, number in (("verify", 7), ("verify.<locals>.<genexpr>", 7), ("other", 0)):
+        found = with_lines_of_functions([risen(python, function), known])
+        assert [change.line and change.line.number for change in found] == [number, 7]
+    advisory = replace(known, verdict=None)
+    (first, _) = with_lines_of_functions([risen(python, "verify"), advisory])
+    assert first.line is not None
+    assert first.line.number == 0

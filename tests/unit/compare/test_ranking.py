@@ -4,8 +4,10 @@ from dataclasses import replace
 
 from support.documents.strategies import calling, simple_run
 
-from pytest_opprof.compare.comparison import TestComparison
+from pytest_opprof.compare.cause import Causes
+from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
@@ -102,3 +104,42 @@ def test_what_an_op_keeps_begins_inside_of_ranges_and_of_ops_that_run_as_often()
     head = keeping(head, train=40, Function=32, clone=32)
     kept = [change.op for change in compared(base, head).changes if change.metric == "retained"]
     assert kept == ["my::Function", "aten::clone"]
+
+
+def totals(**rises: tuple[Samples, Samples]) -> list[str]:
+    """The metrics of totals with these sides, in their order."""
+    names = {"python": "python.instructions", "libraries": "python.library_instructions"}
+    names |= {"memory": "cpu_memory.allocated", "peak": "cpu_memory.peak", "ops": "ops.count"}
+    changes = [
+        Change(op=None, metric=names[name], base=base, head=head, rule="exact", verdict=Verdict.REGRESSED)
+        for name, (base, head) in rises.items()
+    ]
+    test = TestResult(node_id="t")
+    return [change.metric for change in ranked(changes, Causes(test, test))]
+
+
+def rise(before: int, after: int) -> tuple[Samples, Samples]:
+    return Samples.constant(before, steps=2), Samples.constant(after, steps=2)
+
+
+def test_the_certain_total_with_the_largest_share_comes_first() -> None:
+    found = totals(
+        memory=(Samples.of([360, 365]), Samples.of([9_000, 9_100])),
+        peak=rise(100, 130),
+        python=rise(198_068, 202_148),
+        libraries=rise(13_168, 5_720_878),
+    )
+    assert [name.rpartition(".")[2] for name in found] == [
+        "library_instructions",
+        "peak",
+        "instructions",
+        "allocated",
+    ]
+
+
+def test_a_rise_from_zero_has_the_largest_share() -> None:
+    assert totals(python=rise(10, 1_000), libraries=rise(0, 300))[0] == "python.library_instructions"
+
+
+def test_ops_come_before_the_python_that_runs_them() -> None:
+    assert totals(ops=rise(1_000, 1_004), python=rise(1_000, 9_000))[0] == "ops.count"

@@ -1,6 +1,7 @@
 """Comparisons of whole runs, and their file."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,15 @@ def test_times_only_baseline_passes_no_gate() -> None:
 def test_times_only_run_against_counts_is_inconclusive() -> None:
     (found,) = compared(simple_run(named("a")), simple_run(times_alone(2_000))).tests
     assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "no active step finished")
+
+
+def test_a_line_that_only_opens_brackets_is_shown_with_the_next() -> None:
+    def run(count: int) -> TestResult:
+        test = named("test_x", count)
+        rows = tuple(replace(row, places={"f, a.py:5": 3 * count}) for row in test.ops)
+        return replace(
+            test, ops=rows, lines={"f, a.py:5": "return [", "f, a.py:6": "x * 2", "f, a.py:7": "]"}
+        )
+
+    (test,) = compared(simple_run(run(1)), simple_run(run(2))).tests
+    assert {change.line.text for change in test.changes if change.line} == {"return [x * 2]"}

@@ -72,7 +72,8 @@ def test_tests_that_ran_nothing_are_a_warning() -> None:
             for line in summary_lines(comparison, width=100, verbosity=verbosity)
             if not line.text.startswith("    ")
         ]
-        assert warning == Line("2 tests ran no op or range: nothing is compared", Style.WARN)
+        told = " (tests/test_model.py::test_a, tests/test_model.py::test_b)" if verbosity < 1 else ""
+        assert warning == Line(f"2 tests ran no op or range: nothing is compared{told}", Style.WARN)
     verbose = texts(summary_lines(comparison, width=100, verbosity=1))
     assert verbose[-3:-1] == ["    tests/test_model.py::test_a", "    tests/test_model.py::test_b"]
     # tests that ran something before have changed; it is not an oversight

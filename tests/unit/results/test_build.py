@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from support.kineto.made_groups import EMPTY, Node, cycle, op, row
 
+from pytest_opprof.events.statement import statement_at
 from pytest_opprof.events.user_frames import Place
 from pytest_opprof.kinds import EventKind, OpKind
 from pytest_opprof.results.build import (
@@ -12,6 +13,7 @@ from pytest_opprof.results.build import (
     MAX_OPS,
     MAX_PLACES,
     MAX_TREE_NODES,
+    with_calls,
     with_measurement,
 )
 from pytest_opprof.results.names import MAX_NAME
@@ -219,3 +221,13 @@ def test_call_site_length_respects_the_schema() -> None:
     (place,) = row(test, "aten::mul").places
     assert len(place) == 4_096
     assert list(test.lines) == [place]
+
+
+def test_the_lines_after_opening_brackets_are_kept() -> None:
+    """A report shows them with the line, whose own text stays: it is compared with the base's."""
+    place = Place("f, a.py:1", "rows = [", ("g(x)", "", "for x in xs", "]"))
+    test = with_measurement(EMPTY, [replace(cycle(op("aten::mul", 1, 1)), places={"aten::mul": {place: 1}})])
+    kept = {"f, a.py:1": "rows = [", "f, a.py:2": "g(x)", "f, a.py:4": "for x in xs", "f, a.py:5": "]"}
+    assert test.lines == kept
+    assert with_calls(EMPTY, [("g, a.py", place, 1)]).lines == kept
+    assert statement_at("f, a.py:1", kept) == "rows = [g(x) for x in xs]"
