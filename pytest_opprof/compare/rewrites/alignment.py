@@ -7,7 +7,7 @@ both sides have in the same order, only by these rules; counts are of calls:
   of them are directly in it, and what is inside is aligned with them.
 * *renamed*: one op for one op, as often, and both or none call others; several of them when they are as many,
   in order, each pair as often and with as many ops of their own inside. An op that now works in place, or no
-  longer does, is paired before all else.
+  longer does, is paired before all else, and so is a compiled function that has another number.
 * *fused*: one new op for several, for several calls, or for one with others inside, each as often as it or
   a whole multiple. *split* is a fusion seen from the other side.
 * *added*, *removed*: the other side has no counterpart.
@@ -30,6 +30,8 @@ from pytest_opprof.results.run import TestResult
 
 # An op's name, and whether it runs on a device.
 Key: TypeAlias = tuple[str, bool]
+# The numbers of a function in the process, and of its compilation, follow: 2/1.
+_COMPILED = "Torch-Compiled Region: "
 # A common caller, and its calls on each side.
 _Siblings: TypeAlias = "tuple[str, Sequence[int], Sequence[int]]"
 
@@ -118,14 +120,14 @@ class _Alignment:
 
     def _is_told(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
         return bool(lost and gained) and (
-            self._is_in_place(within, lost, gained)
+            self._has_twins(within, lost, gained)
             or self._is_wrapped(within, lost, gained)
             or self._is_renamed(within, lost, gained)
             or self._is_fused_or_split(within, lost, gained)
         )
 
-    def _is_in_place(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
-        """Whether ops now work in place, or no longer do: what else there is has nothing to do with it."""
+    def _has_twins(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
+        """Whether ops have their other forms now: what else there is has nothing to do with them."""
         twins = {old.name: new for old in lost for new in gained if _is_twin(old, new)}
         others = [part for part in lost if part.name not in twins]
         now = [part for part in gained if part not in twins.values()]
@@ -230,9 +232,14 @@ class _Alignment:
 
 
 def _is_twin(old: _Part, new: _Part) -> bool:
-    """``aten::add`` and ``aten::add_``, as often."""
+    """``aten::add`` and ``aten::add_``, as often; or a compiled function with another number."""
     is_whole = old.node is not None and new.node is not None
-    return is_whole and old.count == new.count and old.name.rstrip("_") == new.name.rstrip("_")
+    return is_whole and old.count == new.count and _form(old.name) == _form(new.name)
+
+
+def _form(name: str) -> str:
+    region, _, compilation = name.partition("/")
+    return f"{_COMPILED}{compilation}" if region.startswith(_COMPILED) else name.rstrip("_")
 
 
 def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:

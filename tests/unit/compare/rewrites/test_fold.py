@@ -315,3 +315,15 @@ def test_in_place_op_is_separate_from_new_ops() -> None:
         "aten::conv1d": REGRESSED,
         "aten::add -> aten::add_": CHANGED,
     }
+
+
+def test_compiled_functions_are_known_by_their_compilation() -> None:
+    """One more function is compiled before another one, which is the third in the process now."""
+    once, new, again, now = (f"Torch-Compiled Region: {number}" for number in ("0/0", "1/0", "1/1", "2/1"))
+    base = calling(forward((once, 1), (again, 2, ("aten::sin", 2))))
+    head = calling(forward((once, 1), (new, 1, ("aten::cos", 1)), (now, 2, ("aten::sin", 2))))
+    assert told(compared(base, head)) == {
+        f"{again} -> {now}": CHANGED,
+        new: CHANGED,  # a range that is new
+        "aten::cos": REGRESSED,
+    }
