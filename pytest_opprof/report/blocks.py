@@ -20,8 +20,8 @@ from pytest_opprof.wording import counted
 
 # Autograd's engine runs each node in a range named after it, which adds nothing.
 _ENGINE = "autograd::engine::evaluate_function: "
-# Nobody wrote the ops of autograd, nor those of torch's optimizers.
-_NOT_WRITTEN = (_ENGINE, "Optimizer.step#")
+# The steps of all optimizers are in such ranges, those of a user's own class too.
+_OPTIMIZER = "Optimizer.step#"
 _MOST_BLOCKS = 5
 _MOST_ROWS = 8
 _MOST_TEXT_LINES = 2
@@ -240,6 +240,24 @@ def advice_on(block: Block, test: TestComparison) -> str:
     """What the rise of a block costs, and what to write instead; empty if its anti-pattern is not known."""
     text = block.line.text if block.line is not None else ""
     called = [row.change for row in block.rows if row.depth == 0]
-    roots = [change.op for change in called if change.op and not change.caller.startswith(_NOT_WRITTEN)]
+    roots = [change.op for change in called if change.op and _is_written(change, test)]
     rule = advice([row.change for row in block.rows], test, roots=roots, text=text) if roots else None
     return f"{rule.sentence} ({rule.code})" if rule else ""
+
+
+def _is_written(change: Change, test: TestComparison) -> bool:
+    """Whether an op is the user's own, not one of autograd or of an optimizer of torch."""
+    if change.caller.startswith(_OPTIMIZER):
+        return _is_of_a_line_within(change, test)
+    return not change.caller.startswith(_ENGINE)
+
+
+def _is_of_a_line_within(change: Change, test: TestComparison) -> bool:
+    """Whether the range around an op runs user code that calls it. Torch's own code has the range's line."""
+    if change.line is None or test.head is None:
+        return False
+    of_op, of_range = (
+        {place for row in test.head.ops if row.name == name for place in row.places}
+        for name in (change.op, change.caller)
+    )
+    return change.line.place in of_op - of_range

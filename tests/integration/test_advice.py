@@ -105,6 +105,27 @@ def residual_of_a_clone() -> None:
     trained(torch.clone)
 
 
+class Averages(torch.optim.Optimizer):  # type: ignore[misc]  # torch is Any here
+    """An optimizer of a user's own."""
+
+    def __init__(self, average: Callable[[Any], Any]) -> None:
+        super().__init__([torch.nn.Parameter(torch.ones(8))], {})
+        self.average = average
+
+    def step(self) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.average(parameter.detach())
+
+
+def averaged_in_place() -> None:
+    Averages(lambda average: average.mul_(0.9)).step()
+
+
+def averaged() -> None:
+    Averages(lambda average: average.mul(0.9)).step()
+
+
 def back_and_forth() -> object:
     return X.double().relu().float()
 
@@ -205,6 +226,7 @@ SHOWN = [
     ("OP104", batched, row_by_row),
     ("OP105", not_recorded, recorded),
     ("OP106", added_in_place, added),
+    ("OP106", averaged_in_place, averaged),
     ("OP107", compiled_once, compiled_again),
     ("OP108", relu, back_and_forth),
     ("OP108", kept_on_the_host, host_as_half),

@@ -1,20 +1,36 @@
 """The blocks of a failure: a line with its ops, and the advice on it."""
 
-import pytest
-from support.documents.strategies import calling, simple_run
+from dataclasses import replace
 
-from pytest_opprof.compare.sessions import compare_test
+import pytest
+from support.documents.judged_tests import compared
+from support.documents.strategies import calling
+
 from pytest_opprof.report.blocks import advice_on, blocks_of
+from pytest_opprof.results.run import TestResult
+
+OUTSIDE = "train, train.py:9"
+
+
+def inside_a_range(name: str, op: str, count: int, *, line: str) -> TestResult:
+    """A test whose line `OUTSIDE` opens a range, in which another line or the same one calls an op."""
+    test = calling((name, 1, (op, count)))
+    places = {name: {OUTSIDE: test.steps}, op: {line: count * test.steps}}
+    return replace(test, ops=tuple(replace(row, places=places[row.name]) for row in test.ops))
 
 
 @pytest.mark.parametrize(
-    ("around", "code"),
-    [("my::layer", "(OP101)"), ("Optimizer.step#Adam.step", "")],
-    ids=["of the user", "of an optimizer"],
+    ("around", "line", "code"),
+    [
+        ("my::layer", OUTSIDE, "(OP101)"),
+        ("Optimizer.step#Adam.step", OUTSIDE, ""),
+        ("Optimizer.step#Mine.step", "Mine.step, mine.py:5", "(OP101)"),
+    ],
+    ids=["of the user", "of an optimizer", "of an optimizer of the user"],
 )
-def test_values_that_an_optimizer_reads_are_not_advised_on(around: str, code: str) -> None:
+def test_only_values_that_the_user_reads_are_advised_on(around: str, line: str, code: str) -> None:
     """Adam keeps the step of each parameter in a tensor of the host."""
-    base, head = (calling((around, 1, ("aten::item", many))) for many in (2, 4))
-    found = compare_test(head, base, base=simple_run(base, name="main"), head=simple_run(head))
+    base, head = (inside_a_range(around, "aten::item", many, line=line) for many in (2, 4))
+    found = compared(base, head)
     (told,) = {advice_on(block, found) for block in blocks_of(found)}
     assert told[-len("(OP101)") :] == code
