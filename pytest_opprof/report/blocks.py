@@ -20,8 +20,8 @@ from pytest_opprof.wording import counted
 
 # Autograd's engine runs each node in a range named after it, which adds nothing.
 _ENGINE = "autograd::engine::evaluate_function: "
-# The steps of all optimizers are in such ranges, those of a user's own class too.
-_OPTIMIZER = "Optimizer.step#"
+# Nobody wrote the ops of autograd, nor those of torch's optimizers.
+_OF_TORCH = (_ENGINE, "Optimizer.step#")
 _MOST_BLOCKS = 5
 _MOST_ROWS = 8
 _MOST_TEXT_LINES = 2
@@ -38,6 +38,7 @@ class BlockRow:
 
     change: Change
     depth: int  # how many rows of the block enclose it
+    is_backward: bool = False  # whether autograd's engine runs it, and no hook of the user's does
 
     @property
     def name(self) -> str:
@@ -49,7 +50,7 @@ class BlockRow:
     @property
     def words(self) -> str:
         """The words after its numbers; may be empty."""
-        if self.change.caller.startswith(_ENGINE):
+        if self.is_backward:
             return "its backward"
         is_new = self.change.base is None or self.change.base.high == 0
         return "new" if is_new and self.change.metric == COUNT.name else ""
@@ -164,7 +165,14 @@ def _block(changes: Sequence[Change], test: TestComparison) -> Block:
         for change in siblings:
             of_op[change.op or ""].append(change)
         for op, same in of_op.items():
-            rows.extend(BlockRow(change=change, depth=depth) for change in same)
+            rows.extend(
+                BlockRow(
+                    change=change,
+                    depth=depth,
+                    is_backward=change.caller.startswith(_ENGINE) and not _is_written(change, test),
+                )
+                for change in same
+            )
             add(inside.pop(op, ()), depth + 1)
 
     add(roots, 0)
@@ -246,14 +254,13 @@ def advice_on(block: Block, test: TestComparison) -> str:
 
 
 def _is_written(change: Change, test: TestComparison) -> bool:
-    """Whether an op is the user's own, not one of autograd or of an optimizer of torch."""
-    if change.caller.startswith(_OPTIMIZER):
-        return _is_of_a_line_within(change, test)
-    return not change.caller.startswith(_ENGINE)
+    """Whether an op is the user's own, not one of autograd or of an optimizer of torch.
 
-
-def _is_of_a_line_within(change: Change, test: TestComparison) -> bool:
-    """Whether the range around an op runs user code that calls it. Torch's own code has the range's line."""
+    Around theirs are ranges of torch, which have the same line: it calls `backward` or `step`. A user's hook
+    and a user's own optimizer have other lines.
+    """
+    if not change.caller.startswith(_OF_TORCH):
+        return True
     if change.line is None or test.head is None:
         return False
     of_op, of_range = (

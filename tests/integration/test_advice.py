@@ -105,6 +105,21 @@ def residual_of_a_clone() -> None:
     trained(torch.clone)
 
 
+def hooked(seen: Callable[[Any], Any]) -> None:
+    """A hook that only looks at a gradient."""
+    leaf = torch.ones(8, requires_grad=True)
+    leaf.register_hook(lambda gradient: seen(gradient) and None)
+    leaf.sum().backward()
+
+
+def hooked_plainly() -> None:
+    hooked(lambda gradient: [gradient])
+
+
+def hooked_with_a_copy() -> None:
+    hooked(lambda gradient: [gradient.clone()])
+
+
 class Averages(torch.optim.Optimizer):  # type: ignore[misc]  # torch is Any here
     """An optimizer of a user's own."""
 
@@ -223,6 +238,7 @@ SHOWN = [
     ("OP103", relu, cloned),
     ("OP103", transposed, contiguous),
     ("OP103", kept_on_the_host, cloned_on_the_host),
+    ("OP103", hooked_plainly, hooked_with_a_copy),
     ("OP104", batched, row_by_row),
     ("OP105", not_recorded, recorded),
     ("OP106", added_in_place, added),

@@ -34,3 +34,17 @@ def test_only_values_that_the_user_reads_are_advised_on(around: str, line: str, 
     found = compared(base, head)
     (told,) = {advice_on(block, found) for block in blocks_of(found)}
     assert told[-len("(OP101)") :] == code
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "code"),
+    [(OUTSIDE, "its backward", ""), ("hook, hooks.py:3", "", "(OP103)")],
+    ids=["of autograd", "of a hook"],
+)
+def test_only_a_copy_in_a_hook_is_advised_on(line: str, words: str, code: str) -> None:
+    node = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+    base, head = (inside_a_range(node, "aten::clone", many, line=line) for many in (1, 3))
+    found = compared(base, head)
+    (block,) = blocks_of(found)
+    assert [row.words for row in block.rows] == [words]
+    assert advice_on(block, found)[-len("(OP103)") :] == code
