@@ -13,6 +13,7 @@ from typing import Final
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.in_place import InPlaceOps
 from pytest_opprof.metrics import COUNT, NODES
+from pytest_opprof.report.op_lines import OpLines
 from pytest_opprof.results.run import TestResult
 
 # A loop replaced an op that rises by this many times its earlier calls.
@@ -43,7 +44,7 @@ class Facts:
     roots: Sequence[str]  # those that no other op of the cause calls, the clearest first
     before: Mapping[str, int]  # the most calls of a step before, by op of the test
     now: Mapping[str, int]  # the same now
-    recorded: frozenset[str]  # ops that add to autograd's graph only now
+    recorded: frozenset[str]  # ops that autograd records where it did not before
     was_in_place: Callable[[str], bool]  # whether an op allocates where its in-place form ran before
     text: str  # the source line of the cause; empty if unknown
 
@@ -149,16 +150,17 @@ def advice(
     changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], text: str
 ) -> Rule | None:
     """The anti-pattern of a cause, whose `roots` and `text` are those of `Facts`; None if none is known."""
+    if test.base is None or test.head is None:
+        return None
+    lines = OpLines(test.base, test.head)
     risen: dict[str, int] = {}
     recorded = set()
     for change in changes:
         if change.op is not None and change.rise > 0:
             calls = change.rise if change.metric == COUNT.name else 0
             risen[change.op] = max(risen.get(change.op, 0), calls)
-            if change.metric == NODES.name and change.base is not None and change.base.high == 0:
+            if change.metric == NODES.name and (_had_none(change) or lines.are_recorded_anew(change.op)):
                 recorded.add(change.op)
-    if test.base is None or test.head is None:
-        return None
     facts = Facts(
         risen=risen,
         roots=roots,
@@ -169,6 +171,10 @@ def advice(
         text=text,
     )
     return next((rule for rule in RULES if rule.applies(facts)), None)
+
+
+def _had_none(change: Change) -> bool:
+    return change.base is not None and change.base.high == 0
 
 
 def _counts(side: TestResult) -> dict[str, int]:

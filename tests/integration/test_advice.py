@@ -207,6 +207,20 @@ def recorded_twice() -> object:
     return torch.relu(torch.relu(X @ WEIGHT))
 
 
+def mined_and_trained(around: Any) -> None:
+    with around:
+        (X @ WEIGHT).sort()
+    (X @ WEIGHT).sum().backward()
+
+
+def trained_beside_mined() -> None:
+    mined_and_trained(torch.no_grad())
+
+
+def trained_beside_recorded() -> None:
+    mined_and_trained(torch.enable_grad())
+
+
 COMPILED = torch.compile(lambda x: x * 2, backend="eager", dynamic=False)
 SIZES = itertools.count(2)
 
@@ -241,6 +255,7 @@ SHOWN = [
     ("OP103", hooked_plainly, hooked_with_a_copy),
     ("OP104", batched, row_by_row),
     ("OP105", not_recorded, recorded),
+    ("OP105", trained_beside_mined, trained_beside_recorded),
     ("OP106", added_in_place, added),
     ("OP106", averaged_in_place, averaged),
     ("OP107", compiled_once, compiled_again),

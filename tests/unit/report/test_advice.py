@@ -8,7 +8,7 @@ from support.documents.judged_tests import compared
 from support.documents.strategies import simple_test
 
 from pytest_opprof.capture.torch_ops import WORK
-from pytest_opprof.metrics.host import OPS_BYTES
+from pytest_opprof.metrics.host import AUTOGRAD_NODES, OPS_BYTES, VIEWS_COUNT
 from pytest_opprof.report.advice import advice
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
@@ -18,6 +18,7 @@ def rule_of(base: TestResult, head: TestResult, text: str = "") -> str:
     """The number of the rule for all that rose, as if one line called it; empty if none applies."""
     found = compared(base, head)
     risen = [change for change in found.changes if change.op and change.rise > 0]
+    assert risen
     rule = advice(risen, found, roots=[change.op for change in risen if change.op], text=text)
     return rule.code if rule else ""
 
@@ -78,6 +79,39 @@ def test_a_larger_input_alone_is_no_pattern(ops: list[str], code: str) -> None:
     found = compared(base, with_bytes(256, once))
     assert {change.op for change in found.changes if change.rise > 0} == {None, *ops}
     assert rule_of(base, with_bytes(256, once)) == ""
+
+
+def with_nodes(lines: Mapping[str, tuple[int, int]]) -> TestResult:
+    """A test with one op: how often each line calls it, and the nodes that this adds to autograd's graph."""
+    test = simple_test({"aten::mm": sum(calls for calls, _ in lines.values())})
+    each = Samples.constant(sum(nodes for _, nodes in lines.values()), steps=test.steps)
+    (row,) = test.ops
+    row = replace(
+        row.with_metrics(nodes=each),
+        places={place: calls * test.steps for place, (calls, _) in lines.items()},
+        parts={"nodes": {place: nodes * test.steps for place, (_, nodes) in lines.items() if nodes}},
+    )
+    totals = dict(test.totals) | {AUTOGRAD_NODES.name: each, VIEWS_COUNT.name: each.zeros()}
+    return replace(test, ops=(row,), totals=totals, sources=(*test.sources, WORK))
+
+
+TRAINED, MINED = "loss, loss.py:4", "mine, miner.py:7"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ({MINED: (1, 0)}, {MINED: (1, 1)}, "OP105"),
+        ({TRAINED: (1, 1), MINED: (1, 0)}, {TRAINED: (1, 1), MINED: (1, 1)}, "OP105"),
+        ({TRAINED: (4, 2)}, {TRAINED: (4, 4)}, "OP105"),
+        ({TRAINED: (1, 2), MINED: (1, 0)}, {TRAINED: (1, 4), MINED: (1, 0)}, ""),
+    ],
+    ids=["one line", "another line is trained", "the same line is trained", "more nodes in each call"],
+)
+def test_rule_for_what_autograd_records(
+    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], code: str
+) -> None:
+    assert rule_of(with_nodes(before), with_nodes(after)) == code
 
 
 @pytest.mark.parametrize(
