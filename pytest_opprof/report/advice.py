@@ -8,16 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from pytest_opprof.compare.comparison import Change, TestComparison
+from pytest_opprof.compare.comparison import CallLine, Change, TestComparison
 from pytest_opprof.compare.in_place import InPlaceOps
 from pytest_opprof.metrics import COUNT, NODES
-from pytest_opprof.report.op_lines import OpLines
+from pytest_opprof.report.op_lines import LOOP, OpLines
 from pytest_opprof.results.run import TestResult
 
-# A loop replaced an op that rises by this many times its earlier calls.
-_LOOP = 4
 _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"})
 _COPIES: Final = frozenset({"aten::clone", "aten::contiguous"})
 _CONVERSIONS: Final = frozenset({"aten::to", "aten::_to_copy"})
@@ -45,8 +44,14 @@ class Facts:
     before: Mapping[str, int]  # the most calls of a step before, by op of the test
     now: Mapping[str, int]  # the same now
     recorded: frozenset[str]  # ops that autograd records where it did not before
+    is_looped: Callable[[str], bool]  # whether the function of the cause's line repeats an op now
     was_in_place: Callable[[str], bool]  # whether an op allocates where its in-place form ran before
-    text: str  # the source line of the cause; empty if unknown
+    line: CallLine | None  # the line of the cause; None if unknown
+
+    @property
+    def text(self) -> str:
+        """The source of the line; empty if unknown."""
+        return self.line.text if self.line is not None else ""
 
     @property
     def more_often(self) -> list[str]:
@@ -103,11 +108,18 @@ RULES: Final = (
         title="A Python loop over rows",
         sentence="A Python loop runs these ops once for each row. One op on the whole batch does the same "
         "work in one call.",
-        applies=lambda facts: any(
-            op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
-            for op, rise in facts.risen.items()
-            if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
-            if not facts.grew_with_others(op)
+        applies=lambda facts: (
+            any(
+                op in _ROWS and rise >= LOOP and rise >= LOOP * facts.before.get(op, 0)
+                for op, rise in facts.risen.items()
+                if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
+                if not facts.grew_with_others(op)
+            )
+            # Views are no rise that fails a test.
+            or (
+                any(map(facts.is_looped, _ROWS - {_INDEX}))
+                and any(facts.is_looped(op) for op in facts.more_often if op not in _ROWS)
+            )
         ),
     ),
     Rule(
@@ -147,9 +159,9 @@ RULES: Final = (
 
 
 def advice(
-    changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], text: str
+    changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], line: CallLine | None
 ) -> Rule | None:
-    """The anti-pattern of a cause, whose `roots` and `text` are those of `Facts`; None if none is known."""
+    """The anti-pattern of a cause, whose `roots` and `line` are those of `Facts`; None if none is known."""
     if test.base is None or test.head is None:
         return None
     lines = OpLines(test.base, test.head)
@@ -167,8 +179,9 @@ def advice(
         before=_counts(test.base),
         now=_counts(test.head),
         recorded=frozenset(recorded),
+        is_looped=partial(lines.are_looped, line=line),
         was_in_place=InPlaceOps(test.base, test.head).became,
-        text=text,
+        line=line,
     )
     return next((rule for rule in RULES if rule.applies(facts)), None)
 

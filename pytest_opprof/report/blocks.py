@@ -246,10 +246,9 @@ def _rows(rows: Sequence[BlockRow], *, width: int, show: str | None) -> Iterator
 
 def advice_on(block: Block, test: TestComparison) -> str:
     """What the rise of a block costs, and what to write instead; empty if its anti-pattern is not known."""
-    text = block.line.text if block.line is not None else ""
     called = [row.change for row in block.rows if row.depth == 0]
     roots = [change.op for change in called if change.op and _is_written(change, test)]
-    rule = advice([row.change for row in block.rows], test, roots=roots, text=text) if roots else None
+    rule = advice([row.change for row in block.rows], test, roots=roots, line=block.line) if roots else None
     return f"{rule.sentence} ({rule.code})" if rule else ""
 
 

@@ -8,6 +8,7 @@ from support.documents.judged_tests import compared
 from support.documents.strategies import simple_test
 
 from pytest_opprof.capture.torch_ops import WORK
+from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.metrics.host import AUTOGRAD_NODES, OPS_BYTES, VIEWS_COUNT
 from pytest_opprof.report.advice import advice
 from pytest_opprof.results.run import TestResult
@@ -19,7 +20,8 @@ def rule_of(base: TestResult, head: TestResult, text: str = "") -> str:
     found = compared(base, head)
     risen = [change for change in found.changes if change.op and change.rise > 0]
     assert risen
-    rule = advice(risen, found, roots=[change.op for change in risen if change.op], text=text)
+    line = CallLine(function="f", file="model.py", number=1, text=text)
+    rule = advice(risen, found, roots=[change.op for change in risen if change.op], line=line)
     return rule.code if rule else ""
 
 

@@ -1,13 +1,15 @@
 """The blocks of a failure: a line with its ops, and the advice on it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from support.documents.judged_tests import compared
-from support.documents.strategies import calling
+from support.documents.strategies import calling, simple_test
 
 from pytest_opprof.report.blocks import advice_on, blocks_of
 from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
 
 OUTSIDE = "train, train.py:9"
 
@@ -48,3 +50,58 @@ def test_only_a_copy_in_a_hook_is_advised_on(line: str, words: str, code: str) -
     (block,) = blocks_of(found)
     assert [row.words for row in block.rows] == [words]
     assert advice_on(block, found)[-len("(OP103)") :] == code
+
+
+PRODUCT, LIST = "product, rows.py", "product.<locals>.<listcomp>, rows.py"
+
+
+def with_rows(called: int, places: Mapping[str, Mapping[str, int]]) -> TestResult:
+    """A test that calls a function so often: its ops by line, of which `aten::select` makes views."""
+    test = simple_test({op: sum(lines.values()) for op, lines in places.items()})
+    views = Samples.constant(sum(places.get("aten::select", {}).values()), steps=test.steps)
+    rows = (
+        replace(
+            row.with_metrics(views=row.count) if row.name == "aten::select" else row,
+            places={place: calls * test.steps for place, calls in places[row.name].items()},
+        )
+        for row in test.ops
+    )
+    totals = dict(test.totals) | {
+        "ops.count": test.totals["ops.count"].minus(views),
+        "views.count": views,
+    }
+    return replace(
+        test,
+        ops=tuple(rows),
+        totals=totals,
+        calls={PRODUCT: {"test_x, tests/test_a.py:9": called}, LIST: {f"{PRODUCT}:5": called}},
+        lines={f"{function}:{line}": f"line {line}" for function in (PRODUCT, LIST) for line in (5, 6)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("called", "selected", "multiplied", "code"),
+    [
+        (1, {f"{PRODUCT}:5": 8}, {f"{LIST}:5": 8}, "(OP104)"),
+        (1, {f"{PRODUCT}:5": 8}, {f"{PRODUCT}:6": 8}, "(OP104)"),
+        (8, {f"{PRODUCT}:5": 8}, {f"{PRODUCT}:6": 8}, ""),
+        (1, {f"{PRODUCT}:5": 8}, {f"{PRODUCT}:6": 2}, ""),
+        (1, {"other, rows.py:5": 8}, {f"{PRODUCT}:6": 8}, ""),
+    ],
+    ids=[
+        "a comprehension",
+        "a loop of several lines",
+        "a function that is called more often",
+        "rows that are taken apart without a loop",
+        "rows of another function",
+    ],
+)
+def test_a_loop_over_rows_is_known_by_its_views(
+    called: int, selected: Mapping[str, int], multiplied: Mapping[str, int], code: str
+) -> None:
+    base = with_rows(1, {"aten::mm": {f"{PRODUCT}:5": 1}})
+    head = with_rows(called, {"aten::select": selected, "aten::mm": multiplied})
+    found = compared(base, head)
+    (block,) = blocks_of(found)
+    assert [row.change.op for row in block.rows] == ["aten::mm"]
+    assert advice_on(block, found)[-len("(OP104)") :] == code
