@@ -6,7 +6,7 @@ A rule looks at the ops of one cause, the text of its line, and the earlier ops.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -44,6 +44,7 @@ class Facts:
     before: Mapping[str, int]  # the most calls of a step before, by op of the test
     now: Mapping[str, int]  # the same now
     recorded: frozenset[str]  # ops that autograd records where it did not before
+    is_called_anew: Callable[[str], bool]  # whether the line calls it, or lines that did not before
     is_looped: Callable[[str], bool]  # whether the function of the cause's line repeats an op now
     was_in_place: Callable[[str], bool]  # whether an op allocates where its in-place form ran before
     line: CallLine | None  # the line of the cause; None if unknown
@@ -57,6 +58,10 @@ class Facts:
     def more_often(self) -> list[str]:
         """The roots that run more often: others have larger inputs, or new nodes in autograd's graph."""
         return [op for op in self.roots if self.now.get(op, 0) > self.before.get(op, 0)]
+
+    def are_called_anew(self, ops: Container[str], *, of: Iterable[str]) -> bool:
+        """Whether one of some roots is such an op, and does not run more often only because of the line."""
+        return any(op in ops and self.is_called_anew(op) for op in of)
 
     def grew_with_others(self, op: str) -> bool:
         """Whether another root grew by an op's factor, as if their whole function is called more often."""
@@ -101,7 +106,7 @@ RULES: Final = (
         title="A value is read from a tensor",
         sentence="This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
         "done. Keep the value in a tensor, or read it once after the loop.",
-        applies=lambda facts: not _READS.isdisjoint(facts.more_often),
+        applies=lambda facts: facts.are_called_anew(_READS, of=facts.more_often),
     ),
     Rule(
         code="OP104",
@@ -142,7 +147,7 @@ RULES: Final = (
         title="A copy that is new",
         sentence="This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
         "needs this memory layout.",
-        applies=lambda facts: not _COPIES.isdisjoint(facts.more_often[:1]),
+        applies=lambda facts: facts.are_called_anew(_COPIES, of=facts.more_often[:1]),
     ),
     Rule(
         code="OP108",
@@ -150,7 +155,7 @@ RULES: Final = (
         sentence="This converts a tensor to another dtype or device, which copies it. Keep one dtype from "
         "end to end, or convert once outside of the step.",
         applies=lambda facts: (
-            not _CONVERSIONS.isdisjoint(facts.more_often[:1])
+            facts.are_called_anew(_CONVERSIONS, of=facts.more_often[:1])
             and facts.risen.get("aten::_to_copy", 0) > 0
             and not _KEEPS_DTYPE.search(facts.text)
         ),
@@ -179,6 +184,7 @@ def advice(
         before=_counts(test.base),
         now=_counts(test.head),
         recorded=frozenset(recorded),
+        is_called_anew=partial(lines.is_called_anew, line=line),
         is_looped=partial(lines.are_looped, line=line),
         was_in_place=InPlaceOps(test.base, test.head).became,
         line=line,

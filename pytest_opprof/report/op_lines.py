@@ -39,6 +39,30 @@ class OpLines:
                 risen.append(nodes_before < self._sites.calls_before(place, before))
         return bool(risen) and all(risen)
 
+    def is_called_anew(self, op: str, line: CallLine | None) -> bool:
+        """Whether `line`, or lines that did not call an op before, call most of its new calls.
+
+        Not if lines that always called it only run more often because of `line`, unless they stand below it.
+        If lines are unknown, they may be new.
+        """
+        before, after = (rows.get(op) for rows in self._rows)
+        if line is None or after is None or not after.places or (before is not None and not before.places):
+            return True
+        is_above, function = line.text.endswith(":"), _function(line.place)
+        weight_before, weight_after = self._weights
+        rise = anew = 0
+        for place, calls in after.places.items():
+            earlier = self._sites.calls_before(place, before)
+            more = calls * weight_after - earlier * weight_before
+            rise += more
+            if (
+                not earlier
+                or place.endswith(f", {line.where}")
+                or (is_above and _function(place) == function)
+            ):
+                anew += more
+        return 2 * anew >= rise
+
     def are_looped(self, op: str, line: CallLine | None) -> bool:
         """Whether a line of the function of `line` repeats an op now, in each call of the function.
 
