@@ -105,3 +105,11 @@ def test_a_loop_over_rows_is_known_by_its_views(
     (block,) = blocks_of(found)
     assert [row.change.op for row in block.rows] == ["aten::mm"]
     assert advice_on(block, found)[-len("(OP104)") :] == code
+
+
+def test_a_line_with_a_comprehension_is_one_block() -> None:
+    """Python 3.11 runs the comprehension as a function of its own."""
+    base = with_rows(1, {"aten::mm": {f"{PRODUCT}:5": 1}})
+    head = with_rows(1, {"aten::mm": {f"{LIST}:5": 8}, "aten::stack": {f"{PRODUCT}:5": 1}})
+    (block,) = blocks_of(compared(base, head))
+    assert {row.change.op for row in block.rows} == {"aten::mm", "aten::stack"}
