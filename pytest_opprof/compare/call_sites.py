@@ -72,9 +72,9 @@ class CallSites:
         suspects = [place for place in head.places if place in anew] or list(head.places)
         return self._line(suspects[0], is_certain=len(suspects) == 1)
 
-    def calls_before(self, place: str, base: OpRow | None) -> int:
-        """How often a line of the head called an op of the base."""
-        places = base.places if base else {}
+    def calls_before(self, place: str, base: OpRow | None, *, metric: str = COUNT.name) -> int:
+        """How often a line of the head called an op of the base; or its part of another metric."""
+        places = (base.places if metric == COUNT.name else base.parts.get(metric, {})) if base else {}
         return sum(places.get(old, 0) for old, now in self._now.items() if now == place)
 
     def is_edited(self, line: CallLine, edited: Container[int]) -> bool:

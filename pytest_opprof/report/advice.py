@@ -6,17 +6,17 @@ A rule looks at the ops of one cause, the text of its line, and the earlier ops.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from pytest_opprof.compare.comparison import Change, TestComparison
+from pytest_opprof.compare.comparison import CallLine, Change, TestComparison
 from pytest_opprof.compare.in_place import InPlaceOps
 from pytest_opprof.metrics import COUNT, NODES
+from pytest_opprof.report.op_lines import LOOP, OpLines
 from pytest_opprof.results.run import TestResult
 
-# A loop replaced an op that rises by this many times its earlier calls.
-_LOOP = 4
 _READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"})
 _COPIES: Final = frozenset({"aten::clone", "aten::contiguous"})
 _CONVERSIONS: Final = frozenset({"aten::to", "aten::_to_copy"})
@@ -43,14 +43,25 @@ class Facts:
     roots: Sequence[str]  # those that no other op of the cause calls, the clearest first
     before: Mapping[str, int]  # the most calls of a step before, by op of the test
     now: Mapping[str, int]  # the same now
-    recorded: frozenset[str]  # ops that add to autograd's graph only now
+    recorded: frozenset[str]  # ops that autograd records where it did not before
+    is_called_anew: Callable[[str], bool]  # whether the line calls it, or lines that did not before
+    is_looped: Callable[[str], bool]  # whether the function of the cause's line repeats an op now
     was_in_place: Callable[[str], bool]  # whether an op allocates where its in-place form ran before
-    text: str  # the source line of the cause; empty if unknown
+    line: CallLine | None  # the line of the cause; None if unknown
+
+    @property
+    def text(self) -> str:
+        """The source of the line; empty if unknown."""
+        return self.line.text if self.line is not None else ""
 
     @property
     def more_often(self) -> list[str]:
         """The roots that run more often: others have larger inputs, or new nodes in autograd's graph."""
         return [op for op in self.roots if self.now.get(op, 0) > self.before.get(op, 0)]
+
+    def are_called_anew(self, ops: Container[str], *, of: Iterable[str]) -> bool:
+        """Whether one of some roots is such an op, and does not run more often only because of the line."""
+        return any(op in ops and self.is_called_anew(op) for op in of)
 
     def grew_with_others(self, op: str) -> bool:
         """Whether another root grew by an op's factor, as if their whole function is called more often."""
@@ -95,18 +106,25 @@ RULES: Final = (
         title="A value is read from a tensor",
         sentence="This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
         "done. Keep the value in a tensor, or read it once after the loop.",
-        applies=lambda facts: not _READS.isdisjoint(facts.more_often),
+        applies=lambda facts: facts.are_called_anew(_READS, of=facts.more_often),
     ),
     Rule(
         code="OP104",
         title="A Python loop over rows",
         sentence="A Python loop runs these ops once for each row. One op on the whole batch does the same "
         "work in one call.",
-        applies=lambda facts: any(
-            op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
-            for op, rise in facts.risen.items()
-            if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
-            if not facts.grew_with_others(op)
+        applies=lambda facts: (
+            any(
+                op in _ROWS and rise >= LOOP and rise >= LOOP * facts.before.get(op, 0)
+                for op, rise in facts.risen.items()
+                if op != _INDEX or op in facts.before  # one that is new may be a mask in each layer
+                if not facts.grew_with_others(op)
+            )
+            # Views are no rise that fails a test.
+            or (
+                any(map(facts.is_looped, _ROWS - {_INDEX}))
+                and any(facts.is_looped(op) for op in facts.more_often if op not in _ROWS)
+            )
         ),
     ),
     Rule(
@@ -129,7 +147,7 @@ RULES: Final = (
         title="A copy that is new",
         sentence="This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
         "needs this memory layout.",
-        applies=lambda facts: not _COPIES.isdisjoint(facts.more_often[:1]),
+        applies=lambda facts: facts.are_called_anew(_COPIES, of=facts.more_often[:1]),
     ),
     Rule(
         code="OP108",
@@ -137,7 +155,7 @@ RULES: Final = (
         sentence="This converts a tensor to another dtype or device, which copies it. Keep one dtype from "
         "end to end, or convert once outside of the step.",
         applies=lambda facts: (
-            not _CONVERSIONS.isdisjoint(facts.more_often[:1])
+            facts.are_called_anew(_CONVERSIONS, of=facts.more_often[:1])
             and facts.risen.get("aten::_to_copy", 0) > 0
             and not _KEEPS_DTYPE.search(facts.text)
         ),
@@ -146,29 +164,36 @@ RULES: Final = (
 
 
 def advice(
-    changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], text: str
+    changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], line: CallLine | None
 ) -> Rule | None:
-    """The anti-pattern of a cause, whose `roots` and `text` are those of `Facts`; None if none is known."""
+    """The anti-pattern of a cause, whose `roots` and `line` are those of `Facts`; None if none is known."""
+    if test.base is None or test.head is None:
+        return None
+    lines = OpLines(test.base, test.head)
     risen: dict[str, int] = {}
     recorded = set()
     for change in changes:
         if change.op is not None and change.rise > 0:
             calls = change.rise if change.metric == COUNT.name else 0
             risen[change.op] = max(risen.get(change.op, 0), calls)
-            if change.metric == NODES.name and change.base is not None and change.base.high == 0:
+            if change.metric == NODES.name and (_had_none(change) or lines.are_recorded_anew(change.op)):
                 recorded.add(change.op)
-    if test.base is None or test.head is None:
-        return None
     facts = Facts(
         risen=risen,
         roots=roots,
         before=_counts(test.base),
         now=_counts(test.head),
         recorded=frozenset(recorded),
+        is_called_anew=partial(lines.is_called_anew, line=line),
+        is_looped=partial(lines.are_looped, line=line),
         was_in_place=InPlaceOps(test.base, test.head).became,
-        text=text,
+        line=line,
     )
     return next((rule for rule in RULES if rule.applies(facts)), None)
+
+
+def _had_none(change: Change) -> bool:
+    return change.base is not None and change.base.high == 0
 
 
 def _counts(side: TestResult) -> dict[str, int]:

@@ -21,7 +21,7 @@ from pytest_opprof.wording import counted
 # Autograd's engine runs each node in a range named after it, which adds nothing.
 _ENGINE = "autograd::engine::evaluate_function: "
 # Nobody wrote the ops of autograd, nor those of torch's optimizers.
-_NOT_WRITTEN = (_ENGINE, "Optimizer.step#")
+_OF_TORCH = (_ENGINE, "Optimizer.step#")
 _MOST_BLOCKS = 5
 _MOST_ROWS = 8
 _MOST_TEXT_LINES = 2
@@ -38,6 +38,7 @@ class BlockRow:
 
     change: Change
     depth: int  # how many rows of the block enclose it
+    is_backward: bool = False  # whether autograd's engine runs it, and no hook of the user's does
 
     @property
     def name(self) -> str:
@@ -49,7 +50,7 @@ class BlockRow:
     @property
     def words(self) -> str:
         """The words after its numbers; may be empty."""
-        if self.change.caller.startswith(_ENGINE):
+        if self.is_backward:
             return "its backward"
         is_new = self.change.base is None or self.change.base.high == 0
         return "new" if is_new and self.change.metric == COUNT.name else ""
@@ -91,7 +92,7 @@ def blocks_of(test: TestComparison) -> list[Block]:
         groups[_cause_of(change, by_op)].append(change)
     for change in telling:
         if change.op is None and change.verdict is Verdict.REGRESSED and change.line and change.line.number:
-            groups[change.line.place].append(change)
+            groups[_key_of(change.line)].append(change)
     return [_block(changes, test) for changes in groups.values()]
 
 
@@ -143,8 +144,13 @@ def _cause_of(change: Change, by_op: dict[str | None, Change]) -> Hashable:
         seen.add(change.caller)
         change = by_op[change.caller]
     if change.line is not None:
-        return change.line.place
+        return _key_of(change.line)
     return (change.caller, change.cause)
+
+
+def _key_of(line: CallLine) -> Hashable:
+    """The key of a line, which may belong to several functions: a comprehension is one in Python 3.11."""
+    return line.where if line.number else line.place
 
 
 def _block(changes: Sequence[Change], test: TestComparison) -> Block:
@@ -164,7 +170,14 @@ def _block(changes: Sequence[Change], test: TestComparison) -> Block:
         for change in siblings:
             of_op[change.op or ""].append(change)
         for op, same in of_op.items():
-            rows.extend(BlockRow(change=change, depth=depth) for change in same)
+            rows.extend(
+                BlockRow(
+                    change=change,
+                    depth=depth,
+                    is_backward=change.caller.startswith(_ENGINE) and not _is_written(change, test),
+                )
+                for change in same
+            )
             add(inside.pop(op, ()), depth + 1)
 
     add(roots, 0)
@@ -238,8 +251,24 @@ def _rows(rows: Sequence[BlockRow], *, width: int, show: str | None) -> Iterator
 
 def advice_on(block: Block, test: TestComparison) -> str:
     """What the rise of a block costs, and what to write instead; empty if its anti-pattern is not known."""
-    text = block.line.text if block.line is not None else ""
     called = [row.change for row in block.rows if row.depth == 0]
-    roots = [change.op for change in called if change.op and not change.caller.startswith(_NOT_WRITTEN)]
-    rule = advice([row.change for row in block.rows], test, roots=roots, text=text) if roots else None
+    roots = [change.op for change in called if change.op and _is_written(change, test)]
+    rule = advice([row.change for row in block.rows], test, roots=roots, line=block.line) if roots else None
     return f"{rule.sentence} ({rule.code})" if rule else ""
+
+
+def _is_written(change: Change, test: TestComparison) -> bool:
+    """Whether an op is the user's own, not one of autograd or of an optimizer of torch.
+
+    Around theirs are ranges of torch, which have the same line: it calls `backward` or `step`. A user's hook
+    and a user's own optimizer have other lines.
+    """
+    if not change.caller.startswith(_OF_TORCH):
+        return True
+    if change.line is None or test.head is None:
+        return False
+    of_op, of_range = (
+        {place for row in test.head.ops if row.name == name for place in row.places}
+        for name in (change.op, change.caller)
+    )
+    return change.line.place in of_op - of_range

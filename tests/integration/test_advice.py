@@ -105,6 +105,42 @@ def residual_of_a_clone() -> None:
     trained(torch.clone)
 
 
+def hooked(seen: Callable[[Any], Any]) -> None:
+    """A hook that only looks at a gradient."""
+    leaf = torch.ones(8, requires_grad=True)
+    leaf.register_hook(lambda gradient: seen(gradient) and None)
+    leaf.sum().backward()
+
+
+def hooked_plainly() -> None:
+    hooked(lambda gradient: [gradient])
+
+
+def hooked_with_a_copy() -> None:
+    hooked(lambda gradient: [gradient.clone()])
+
+
+class Averages(torch.optim.Optimizer):  # type: ignore[misc]  # torch is Any here
+    """An optimizer of a user's own."""
+
+    def __init__(self, average: Callable[[Any], Any]) -> None:
+        super().__init__([torch.nn.Parameter(torch.ones(8))], {})
+        self.average = average
+
+    def step(self) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.average(parameter.detach())
+
+
+def averaged_in_place() -> None:
+    Averages(lambda average: average.mul_(0.9)).step()
+
+
+def averaged() -> None:
+    Averages(lambda average: average.mul(0.9)).step()
+
+
 def back_and_forth() -> object:
     return X.double().relu().float()
 
@@ -171,6 +207,20 @@ def recorded_twice() -> object:
     return torch.relu(torch.relu(X @ WEIGHT))
 
 
+def mined_and_trained(around: Any) -> None:
+    with around:
+        (X @ WEIGHT).sort()
+    (X @ WEIGHT).sum().backward()
+
+
+def trained_beside_mined() -> None:
+    mined_and_trained(torch.no_grad())
+
+
+def trained_beside_recorded() -> None:
+    mined_and_trained(torch.enable_grad())
+
+
 COMPILED = torch.compile(lambda x: x * 2, backend="eager", dynamic=False)
 SIZES = itertools.count(2)
 
@@ -202,9 +252,12 @@ SHOWN = [
     ("OP103", relu, cloned),
     ("OP103", transposed, contiguous),
     ("OP103", kept_on_the_host, cloned_on_the_host),
+    ("OP103", hooked_plainly, hooked_with_a_copy),
     ("OP104", batched, row_by_row),
     ("OP105", not_recorded, recorded),
+    ("OP105", trained_beside_mined, trained_beside_recorded),
     ("OP106", added_in_place, added),
+    ("OP106", averaged_in_place, averaged),
     ("OP107", compiled_once, compiled_again),
     ("OP108", relu, back_and_forth),
     ("OP108", kept_on_the_host, host_as_half),
