@@ -102,6 +102,16 @@ class EditedFile:
         loops = (lines_in(node) for node, *_ in self._parts if isinstance(node, _LOOP))
         return any(all(number in lines for number in numbers) for lines in loops)
 
+    def head_around(self, number: int) -> int:
+        """The edited line of the innermost edited head of a loop or branch around a line; 0 if there is none."""
+        edited = (
+            min(self.lines.intersection(head))
+            for node, _, head in self._parts
+            if isinstance(node, _WITH_HEAD) and not self.lines.isdisjoint(head)
+            if number in lines_in(node) and number not in head
+        )
+        return max(edited, default=0)
+
     def feeds(self, edit: int, line: int) -> bool:
         """Whether an edit may change what a later line runs: not if it only binds names unused there.
 

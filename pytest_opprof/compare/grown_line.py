@@ -276,13 +276,13 @@ def edited_line(
     If the whole function of the line runs more often (`is_of_callers`), edits of it come after those of
     functions on the way to it. If the line only calls other ops (not `calls_more`), edits of functions on the
     way count only if they bind what is used there. The found line is certain if no other is as near; of
-    several on the way it is the busiest.
+    several on the way it is the busiest, or the edited head of the loop around them.
     """
     ways = list(_ways(line, head))
     for near in ways[1:]:
         found = [one for one in near if one.number in edited.get(one.file, ())]
         if found:
-            return replace(found[0], is_edited=True, is_certain=line.is_certain and len(found) == 1)
+            return _edited_way(found, edited, is_certain=line.is_certain)
     if is_of_callers:
         ways = [*ways[1:], ways[0]]
     on_the_way = [one for near in ways for one in near]
@@ -294,6 +294,20 @@ def edited_line(
             cause = (None if feeds else _edited_elsewhere(on_the_way, edited)) or edit
             return replace(cause, is_certain=cause.is_certain and line.is_certain)
     return _edited_elsewhere(on_the_way, edited) if head.callers else None
+
+
+def _edited_way(found: Sequence[CallLine], edited: Mapping[str, EditedFile], *, is_certain: bool) -> CallLine:
+    """One of several edited lines that are as near; of unedited ones in an edited loop, its head."""
+    first = found[0]
+    file = edited[first.file]
+    head = 0 if first.number in file.changed else file.head_around(first.number)
+    if head and len(found) > 1:
+        is_one = all(
+            one.file == first.file and one.number not in file.changed and file.head_around(one.number) == head
+            for one in found
+        )
+        return _edit(first.function, first.file, head, file, is_certain=is_certain and is_one)
+    return replace(first, is_edited=True, is_certain=is_certain and len(found) == 1)
 
 
 def _ways(line: CallLine, head: TestResult) -> Iterator[list[CallLine]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 
 from pytest_opprof.baselines.accepted import Acceptance, Key
@@ -19,6 +18,7 @@ from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change, RowPair, pair_rows
 from pytest_opprof.compare.functions import with_grown_functions, with_reasons
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind, disagrees, varies
+from pytest_opprof.compare.in_place import InPlaceOps
 from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
@@ -36,7 +36,6 @@ from pytest_opprof.results.samples import Samples, range_text
 _UNCONFIRMED = "one process measured the baseline, and other tests may change what this one runs"
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day"
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
-_NO_CALLS = Samples.constant(0, steps=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +64,7 @@ def judge(
         trust=trust,
         accepted=accepted,
         causes=Causes(base, head),
+        in_place=InPlaceOps(base, head),
         views_are_guessed=views_are_guessed,
     )
     totals = work.traded(list(comparer.totals()), base, head, gates=gates)
@@ -106,6 +106,7 @@ class _Comparer:
     trust: Trust
     accepted: Mapping[Key, Acceptance]
     causes: Causes
+    in_place: InPlaceOps
     views_are_guessed: bool
     objections: dict[tuple[str, OpKind | None, bool, bool, bool], str] = field(default_factory=dict)
 
@@ -194,28 +195,9 @@ class _Comparer:
                     yield self.causes.explained(change, pair) if change.rise > 0 else change
 
     def _was_in_place(self, pair: RowPair) -> bool:
-        """Whether an op, such as `aten::relu`, has as many more calls as its in-place form has fewer.
-
-        It allocates a tensor in each of them.
-        """
-        if pair.kind is not OpKind.OP or pair.background or self.views_are_guessed:
-            return False
-        rise, fall = self._rise(pair.name), self._rise(f"{pair.name}_")
-        return rise == -fall > 0
-
-    def _rise(self, op: str) -> int:
-        """How many more calls an op has in each step; 0 if they vary."""
-        counts = [side.get(op, _NO_CALLS) for side in self._counts]
-        return counts[1].low - counts[0].low if all(count.is_constant for count in counts) else 0
-
-    @cached_property
-    def _counts(self) -> tuple[dict[str, Samples], dict[str, Samples]]:
-        """The calls of each side's ops."""
-        base, head = (
-            {row.name: row.count for row in side.ops if row.kind is OpKind.OP and not row.background}
-            for side in (self.base, self.head)
-        )
-        return base, head
+        """Whether an op allocates where its in-place form ran before."""
+        is_op = pair.kind is OpKind.OP and not pair.background and not self.views_are_guessed
+        return is_op and self.in_place.became(pair.name)
 
     def _change_of(self, pair: RowPair, metric: Metric, rule: Rule | None) -> Change:
         return Change(

@@ -54,7 +54,7 @@ def sentence_of(
         sentences.append(f"{name_of(leading)}: {leading.reason}")
     elif verdict is Verdict.CHANGED:
         told = _moved(found, base) or _slight(found, base) or _of_views(found, base)
-        sentences.append(told or f"other ops than {base.title}, but no total rose")
+        sentences.append(told or _of_totals(found, base))
     elif verdict is None:
         reason = next(
             (f"{name_of(one)}: {one.reason}" for one in found.changes if one.reason and one.rule), ""
@@ -91,6 +91,20 @@ def _of_views(found: Judgement, base: Run) -> str:
     total = next((change for change in judged if change.op is None), None)
     what = f"{difference(total)} in each step than" if total else "other views than"
     return f"{what} {base.title}: views launch and copy nothing"
+
+
+def _of_totals(found: Judgement, base: Run) -> str:
+    """The first total that rose without failing the test; if none did, that only ops changed."""
+    risen = [
+        change
+        for change in found.changes
+        if change.op is None and change.rise > 0 and not change.is_free
+        if change.about.family is not Family.TIME
+    ]
+    if not risen:
+        return f"other ops than {base.title}, but no gated total rose"
+    first = min(risen, key=lambda change: change.is_slight)
+    return f"{difference(first)} in each step than {base.title}, {first.reason or 'not gated'}"
 
 
 def about_limits(limits: tuple[LimitResult, ...]) -> str:

@@ -144,12 +144,12 @@ def _with_edits(
     """The changes, with lines marked that were edited since the base's commit.
 
     Of ops that a regression begins with, those of edited lines come first: if such a line calls a function
-    once more, that runs all of its ops more often.
+    once more, that runs all of its ops more often. A base with uncommitted changes may have these edits.
     """
     risen = [change for change in changes if change.verdict is Verdict.REGRESSED and change.rise > 0]
     if base.commit is None or not (risen or any(change.line for change in changes)):
         return changes
-    edited = policy.edits(base.commit.id)
+    edited = {} if base.commit.dirty else policy.edits(base.commit.id)
     regressed = {change.metric for change in changes if change.verdict is Verdict.REGRESSED}
     sites, grown = CallSites(before, test), GrownLines(before, test, edited)
     has_a_line = any(change.line for change in (*risen, *(one for one in changes if one.begins)))

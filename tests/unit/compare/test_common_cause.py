@@ -159,16 +159,19 @@ def test_edited_line_precedes_the_function_it_calls() -> None:
     filtering, calling_it = "filter2d, filter.py:129", "ssim, ssim.py:86"
     base = calling("test_a", ("aten::conv2d", 5, filtering), ("aten::add", 1, calling_it))
     head = calling("test_a", ("aten::conv2d", 6, filtering), ("aten::add", 2, calling_it))
-    before = simple_run(base, name="main", commit=MAIN)
     found = []
-    edited = EditedFile(Path("ssim.py"), lines=frozenset({86}))
-    for files in ({}, {"ssim.py": edited}):
-        policy = Policy(edits={MAIN.id: files}.__getitem__)
+    files = {"ssim.py": EditedFile(Path("ssim.py"), lines=frozenset({86}))}
+    # A base with uncommitted changes may have the edits already.
+    for edits, commit in (({}, MAIN), (files, MAIN), (files, replace(MAIN, dirty=True))):
         compared_with_edits = compare_runs(
-            before, simple_run(head), created=NOW, opprof_version="0.1.0", policy=policy
+            simple_run(base, name="main", commit=commit),
+            simple_run(head),
+            created=NOW,
+            opprof_version="0.1.0",
+            policy=Policy(edits={MAIN.id: edits}.__getitem__),
         )
         found.append(common_causes(compared_with_edits)[0].beginnings[0].change.op)
-    assert found == ["aten::conv2d", "aten::add"]
+    assert found == ["aten::conv2d", "aten::add", "aten::conv2d"]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,29 @@ def test_the_nearest_edited_line_on_the_way_is_to_blame(edited: dict[str, set[in
         assert found.text == texts.get(found.place, "")
 
 
+@pytest.mark.parametrize(
+    ("edited", "place"),
+    [
+        ({2}, "run, loop.py:2"),
+        ({2, 4}, "perhaps run, loop.py:2"),
+        ({3}, "run, loop.py:3"),
+        ({3, 4}, "perhaps run, loop.py:3"),
+    ],
+    ids=["the head", "a line of the body too", "a line of the body", "two lines of the body"],
+)
+def test_a_loop_with_several_ways_is_named_by_its_head(tmp_path: Path, edited: set[int], place: str) -> None:
+    (tmp_path / "loop.py").write_text(
+        "def run():\n    for _ in range(3):\n        inner()\n        inner()\n"
+    )
+    head = replace(
+        simple_test({"aten::mul": 8}), callers={"inner, in.py:1": ("run, loop.py:3", "run, loop.py:4")}
+    )
+    edits = {"loop.py": EditedFile(tmp_path / "loop.py", lines=frozenset(edited))}
+    found = edited_line(CallLine(function="inner", file="in.py", number=1), head, edits)
+    assert found is not None
+    assert f"{'' if found.is_certain else 'perhaps '}{found.place}" == place
+
+
 def test_a_candidates_caller_is_a_candidate() -> None:
     head = replace(simple_test({"aten::mul": 8}), callers=WAYS)
     found = edited_line(replace(LINE, is_certain=False), head, edits_of({"train.py": {12}}))

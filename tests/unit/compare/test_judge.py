@@ -84,12 +84,27 @@ def test_watched_ops_are_judged_as_families(
         # one op in place of several is less work
         ({"aten::mul_": 3}, {"aten::mul": 1}, Verdict.CHANGED),
         ({"aten::mul_": 3}, {"aten::add": 3}, Verdict.CHANGED),
+        # another op runs in place instead
+        ({"aten::add_": 3, "aten::neg": 3}, {"aten::add": 3, "aten::neg_": 3}, Verdict.CHANGED),
     ],
 )
 def test_an_in_place_op_that_allocates_now_regresses(
     before: dict[str, int], after: dict[str, int], verdict: Verdict
 ) -> None:
     assert compared(simple_test(before), simple_test(after)).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        ("50%", "1 more op in each step than main, within the tolerance of 50%"),
+        ("advisory", "1 more op in each step than main, not gated"),
+        ("off", "other ops than main, but no gated total rose"),
+    ],
+)
+def test_a_total_that_rose_without_failing_is_told(gate: str, told: str) -> None:
+    found = compared(simple_test({"aten::mul": 4}), simple_test({"aten::mul": 5}, gates={"ops.count": gate}))
+    assert (found.verdict, found.reason) == (Verdict.CHANGED, told)
 
 
 def test_an_op_that_was_asked_for_is_judged_by_itself() -> None:

@@ -35,7 +35,7 @@ def test_section_has_verdict_op_cause_and_next_step() -> None:
 
 # docs/comparing.md shows this.
 REWRITTEN = """\
-CHANGED: other ops than main@1a2b3c4, but no total rose
+CHANGED: other ops than main@1a2b3c4, but no gated total rose
 
 op                                      metric  base  head  change  cause
 aten::mul + aten::add -> aten::addcmul  count     20    10     -10  fused in range 'forward'
