@@ -6,6 +6,7 @@ aligned like those of a diff: function by function, by their texts.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ _SIMILAR = 0.6
 # Two functions that share at least this part of their lines are one renamed function.
 _SAME_FUNCTION = 0.5
 _FEWER_PLACES = 64  # kept by older releases
+_CALLS = re.compile(r"\b(?:for|while)\b|\w+(?=\()")
 # More are not compared one by one.
 _MOST_PAIRS = 20_000
 
@@ -103,6 +105,11 @@ class CallSites:
         if one <= 1 or set(factors.values()) != {one}:
             return False
         return has_moved or any(_number(now) not in edited for now in factors)
+
+    def calls_as_before(self, line: CallLine) -> bool:
+        """Whether the text of an edited line has the same calls and loops as in the base."""
+        texts = (self.sides[0].lines.get(old, "") for old, now in self._now.items() if now == line.place)
+        return any(_CALLS.findall(text) == _CALLS.findall(line.text) for text in texts)
 
     def calls_more(self, line: CallLine) -> bool:
         """Whether a line calls more ops: not if it only calls another one in place of each."""

@@ -185,6 +185,41 @@ def test_a_function_that_only_lost_statements_is_named(tmp_path: Path) -> None:
     assert line.place == place("total", "def total")
 
 
+REWRITTEN = """\
+LIMITS = (1, 2, 3)
+def run():
+    total = 0
+    for limit in LIMITS:
+        size = work(limit)
+        total += size
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [("total += work(limit)", "<module>, run.py:1"), ("total += work(more(limit))", "run, run.py:5")],
+    ids=["with the same calls", "with other calls"],
+)
+def test_a_line_that_was_rewritten_is_no_likelier_than_a_constant(
+    tmp_path: Path, before: str, expected: str
+) -> None:
+    (tmp_path / "run.py").write_text(REWRITTEN)
+    edits = {"run.py": EditedFile(tmp_path / "run.py", lines=frozenset({1, 5, 6}))}
+    sides = [
+        TestResult(
+            node_id="t",
+            functions={NAME: {"run, run.py": 40, "work, run.py": 10 * calls}},
+            calls={"work, run.py": {"run, run.py:5": calls}, "run, run.py": {TEST: 1}},
+            lines={"run, run.py:5": text},
+        )
+        for calls, text in ((2, before), (3, "size = work(limit)"))
+    ]
+    line = GrownLines(*sides, edits).line_of([("work, run.py", 10)], NAME)
+    assert line is not None
+    assert line.place == expected
+
+
 def test_a_moved_function_is_called_as_often(tmp_path: Path) -> None:
     Finder(tmp_path)
     old = named("look_up").replace("shop.py", "old.py")
