@@ -41,18 +41,24 @@ class GrownLines:
         A function that is called more often has the line that calls it so, or the edited line that makes that
         run more often. One that does more in each call has its own edit, or one on the way to it.
         """
-        first = None
         # What only libraries call has no line.
         called = [item for item in risen if item[0] in self._rows[1]] or risen
         ranked = sorted(called, key=lambda item: (-item[1], item[0]))[:_MOST]
-        for function, rise in ranked:
-            if rise * _PARTS < ranked[0][1]:
-                break
-            line = self._line_of(function, metric)
-            if line is not None and line.is_edited:
-                return line
-            first = first or line
-        return first
+        lines = [
+            line
+            for function, rise in ranked
+            if rise * _PARTS >= ranked[0][1] and (line := self._line_of(function, metric)) is not None
+        ]
+        found = next((line for line in lines if line.is_edited), None)
+        if found is None or not self._is_cut_only(found):
+            return found or next(iter(lines), None)
+        # Nothing is new there: the line that calls more says more than the function's head.
+        here = (line for line in lines if (line.function, line.file) == (found.function, found.file))
+        return next((line for line in here if line.number != found.number), found)
+
+    def _is_cut_only(self, line: CallLine) -> bool:
+        """Whether a line is the head of a function that only lost statements."""
+        return line.file in self._edited and line.number == self._edited[line.file].cutting(line.function)
 
     def caller_of(self, line: CallLine) -> CallLine | None:
         """The edited line that calls the function of an unedited line more often; None if there is none."""

@@ -220,6 +220,23 @@ def test_a_line_that_was_rewritten_is_no_likelier_than_a_constant(
     assert line.place == expected
 
 
+def test_a_line_that_calls_more_comes_before_the_head_of_what_lost_statements(tmp_path: Path) -> None:
+    Finder(tmp_path)
+    edits = {"shop.py": EditedFile(tmp_path / "shop.py", cut=frozenset({"Shop.total"}))}
+    sides = [
+        side(
+            {**COUNTS, named("total"): total, named("look_up"): 10 * calls},
+            {**CALLS, named("look_up"): {place("total", "prices.sort"): calls}},
+        )
+        for total, calls in ((60, 10), (900, 60))
+    ]
+    for rises in ((840, 500), (400, 500)):
+        risen = list(zip((named("total"), named("look_up")), rises, strict=True))
+        line = GrownLines(*sides, edits).line_of(risen, NAME)
+        assert line is not None
+        assert (line.place, line.is_edited) == (place("total", "prices.sort"), False)
+
+
 def test_a_moved_function_is_called_as_often(tmp_path: Path) -> None:
     Finder(tmp_path)
     old = named("look_up").replace("shop.py", "old.py")
