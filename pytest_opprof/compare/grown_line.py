@@ -50,14 +50,16 @@ class GrownLines:
             if rise * _PARTS >= ranked[0][1] and (line := self._line_of(function, metric)) is not None
         ]
         found = next((line for line in lines if line.is_edited), None)
-        if found is None or not self._is_cut_only(found):
+        if found is None or not self._is_mere_head(found):
             return found or next(iter(lines), None)
-        # Nothing is new there: the line that calls more says more than the function's head.
+        # The line that calls more says more.
         here = (line for line in lines if (line.function, line.file) == (found.function, found.file))
         return next((line for line in here if line.number != found.number), found)
 
-    def _is_cut_only(self, line: CallLine) -> bool:
-        """Whether a line is the head of a function that only lost statements."""
+    def _is_mere_head(self, line: CallLine) -> bool:
+        """Whether a line is the head of a function that is new, or that only lost statements."""
+        if self._is_new(line):
+            return line.text.startswith(("def ", "async def "))
         return line.file in self._edited and line.number == self._edited[line.file].cutting(line.function)
 
     def caller_of(self, line: CallLine) -> CallLine | None:
@@ -88,12 +90,17 @@ class GrownLines:
         return first and replace(first, is_certain=first.is_certain and len(edits) == 1)
 
     def _line_of(self, function: str, metric: str) -> CallLine | None:
+        origin, own = self._origin(function), self._own_edit(function)
+        is_edited = origin is not None and self._is_edited(origin)
         if self._is_called_more(function, metric):
-            line = self._origin(function)
-            if line is None:
+            if origin is None:
                 return None
-            return self._outermost(self._edit_behind(line), growth=self._growth(function))
-        return self._own_edit(function) or self._edit_on_the_way(self._rows[1].get(function))
+            if own and self._is_new(own) and not is_edited:
+                return own  # such as what an unedited line calls in place of something else
+            return self._outermost(self._edit_behind(origin), growth=self._growth(function))
+        # Calls that an edited line adds may do more in each than those before.
+        added = origin and replace(origin, is_edited=True) if is_edited else None
+        return own or added or self._edit_on_the_way(self._rows[1].get(function))
 
     def _origin(self, function: str) -> CallLine | None:
         """The line that calls a function more often, and whose own function is not called as much more.
@@ -113,9 +120,11 @@ class GrownLines:
             calls = [_calls(row) for row in self._rows_of(function)]
             made = self._sites.calls_before(line.place, before), after.places.get(line.place, 0)
             if self._is_new(line) or calls[1] <= calls[0] or made[1] * calls[0] > made[0] * calls[1] > 0:
-                is_edited = self._sites.is_edited(line, self._edited.get(line.file, ()))
-                return decorator if decorator and not is_edited else found
+                return decorator if decorator and not self._is_edited(line) else found
         return found
+
+    def _is_edited(self, line: CallLine) -> bool:
+        return self._sites.is_edited(line, self._edited.get(line.file, ()))
 
     def _rows_of(self, function: str) -> tuple[OpRow | None, OpRow | None]:
         """A function's row on both sides, if it was renamed or moved, too."""

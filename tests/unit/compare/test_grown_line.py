@@ -237,6 +237,27 @@ def test_a_line_that_calls_more_comes_before_the_head_of_what_lost_statements(tm
         assert (line.place, line.is_edited) == (place("total", "prices.sort"), False)
 
 
+def test_a_few_calls_of_an_edited_line_may_do_most(found: Finder) -> None:
+    """They are the larger ones: by the mean of those before, they explain little."""
+    calls = {named("look_up"): {**CALLS[named("look_up")], place("sell", "return self.total"): 2}}
+    line = found({named("look_up"): 900}, calls, "return self.total", "self.name")
+    assert line is not None
+    assert (line.place, line.is_edited) == (place("sell", "return self.total"), True)
+
+
+def test_new_code_that_an_unedited_line_calls_is_named(found: Finder) -> None:
+    calls = {named("check"): {place("total", "prices.sort"): 10}}
+    edited = ("def check", "for item in items:", "self.look_up(item)", "self.name")
+    line = found({named("check"): 500}, calls, *edited[1:], new="Shop.check")
+    assert line is not None
+    assert (line.place, line.is_edited) == (place("check", "for item in items:"), True)
+    # The line of it that calls what rose as well says more than its head.
+    calls = CHECKED | calls
+    line = found({named("check"): 500, named("look_up"): 200}, calls, *edited, new="Shop.check")
+    assert line is not None
+    assert line.place == place("check", "self.look_up(item)")
+
+
 def test_a_moved_function_is_called_as_often(tmp_path: Path) -> None:
     Finder(tmp_path)
     old = named("look_up").replace("shop.py", "old.py")
