@@ -7,7 +7,7 @@ aligned like those of a diff: function by function, by their texts.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
@@ -78,6 +78,13 @@ class CallSites:
         """How often a line of the head called an op of the base."""
         places = base.places if base else {}
         return sum(places.get(old, 0) for old, now in self._now.items() if now == place)
+
+    def places_now(self, base: OpRow) -> Mapping[str, int]:
+        """How often each line of the head, as far as it is known, called an op of the base."""
+        found: Counter[str] = Counter()
+        for place, calls in base.places.items():
+            found[self._now.get(place, place)] += calls
+        return found
 
     def is_edited(self, line: CallLine, edited: Container[int]) -> bool:
         """Whether a line was edited, or an equal one of its function: of two, a diff takes either for new."""

@@ -133,19 +133,26 @@ class GrownLines:
 
     @cached_property
     def _older(self) -> dict[str, str]:
-        """By function that the base lacks: its name there, if it was moved or renamed."""
+        """By function that the base lacks: its name there, if it was moved or renamed.
+
+        A new one is a renamed one with another body if the same lines call it as often as one that is gone.
+        """
         before, after = self._rows
         gone = before.keys() - after.keys()
         found = {}
         for function in after.keys() - before.keys():
             name, _, file = function.rpartition(", ")
-            moved = [old for old in gone if old.rpartition(", ")[0] == name]
-            renamed = []
-            if file in self._edited and name not in self._edited[file].new:
-                here = (old for old in gone if old.rpartition(", ")[2] == file)
-                renamed = [old for old in here if not self._edited[file].defines(old.rpartition(", ")[0])]
-            if len(moved or renamed) == 1:
-                (found[function],) = moved or renamed
+            likely = [old for old in gone if old.rpartition(", ")[0] == name]
+            if not likely and file in self._edited:
+                edited = self._edited[file]
+                here = [old.rpartition(", ") for old in gone]
+                olds = [old for old, _, its in here if its == file and not edited.defines(old)]
+                likely = [f"{old}, {file}" for old in olds if _inner(old) == _inner(name)]
+                if name in edited.new:
+                    places = after[function].places
+                    likely = [old for old in likely if self._sites.places_now(before[old]) == places]
+            if len(likely) == 1:
+                (found[function],) = likely
         return found
 
     def _edited_decorator(self, place: str) -> CallLine | None:
@@ -240,6 +247,11 @@ def _with_calls_as_ops(test: TestResult) -> TestResult:
 
 def _ranked(places: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(places, key=lambda place: (-places[place], place)))
+
+
+def _inner(function: str) -> str:
+    """The kind of a comprehension or lambda; empty for a function that has a name."""
+    return function.rpartition(".")[2] if function.endswith(">") else ""
 
 
 def _calls(row: OpRow | None) -> int:

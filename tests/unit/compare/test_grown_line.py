@@ -1,6 +1,7 @@
 """The line that makes functions run more, by the calls of functions on both sides."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -272,6 +273,36 @@ def test_a_moved_function_is_called_as_often(tmp_path: Path) -> None:
     line = lines.line_of([(named("look_up"), 800)], NAME)
     assert line is not None
     assert line.place == place("look_up", "return item")
+
+
+@pytest.mark.parametrize(
+    ("gone", "calls", "expected"),
+    [
+        ("search", 10, place("look_up", "return item")),
+        ("search", 5, place("price", "return self.look_up")),
+        ("price.<locals>.<lambda>", 10, place("price", "return self.look_up")),
+        ("check", 10, place("price", "return self.look_up")),
+    ],
+    ids=["a new name", "called less often", "a lambda", "still there"],
+)
+def test_a_renamed_function_with_another_body_has_its_own_edit(
+    tmp_path: Path, gone: str, calls: int, expected: str
+) -> None:
+    Finder(tmp_path)
+    call = place("price", "return self.look_up")
+    before = {name: places for name, places in CALLS.items() if name != named("look_up")}
+    counts = {named(gone): 100} | {name: n for name, n in COUNTS.items() if name != named("look_up")}
+    base = side(counts, before | {named(gone): {call: calls}})
+    base = replace(base, lines=base.lines | {call: "return self.search(item)"})
+    edited = EditedFile(
+        tmp_path / "shop.py",
+        lines=frozenset({at("return self.look_up"), at("return item")}),
+        new=frozenset({"Shop.look_up"}),
+    )
+    lines = GrownLines(base, side({**COUNTS, named("look_up"): 900}, CALLS), {"shop.py": edited})
+    line = lines.line_of([(named("look_up"), 800)], NAME)
+    assert line is not None
+    assert (line.place, line.is_edited) == (expected, True)
 
 
 def test_a_side_without_calls_names_no_caller(tmp_path: Path) -> None:
