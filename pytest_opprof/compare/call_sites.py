@@ -114,9 +114,9 @@ class CallSites:
         return has_moved or any(_number(now) not in edited for now in factors)
 
     def calls_as_before(self, line: CallLine) -> bool:
-        """Whether the text of an edited line has the same calls and loops as in the base."""
-        texts = (self.sides[0].lines.get(old, "") for old, now in self._now.items() if now == line.place)
-        return any(_CALLS.findall(text) == _CALLS.findall(line.text) for text in texts)
+        """Whether a line has another text than in the base, with the same calls and loops."""
+        olds = (self.sides[0].lines.get(old, "") for old, now in self._now.items() if now == line.place)
+        return any(old != line.text and _CALLS.findall(old) == _CALLS.findall(line.text) for old in olds)
 
     def calls_more(self, line: CallLine) -> bool:
         """Whether a line calls more ops: not if it only calls another one in place of each."""

@@ -6,6 +6,7 @@ The calls of functions are compared like those of ops.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -39,22 +40,33 @@ class GrownLines:
         """The line that makes functions run more, each given with its rise; None if none is known.
 
         A function that is called more often has the line that calls it so, or the edited line that makes that
-        run more often. One that does more in each call has its own edit, or one on the way to it.
+        run more often. One that does more in each call has its own edit, or one on the way to it. Edits
+        come first if those of one function explain at least half of the rise.
         """
         # What only libraries call has no line.
         called = [item for item in risen if item[0] in self._rows[1]] or risen
         ranked = sorted(called, key=lambda item: (-item[1], item[0]))[:_MOST]
         lines = [
-            line
+            (line, rise)
             for function, rise in ranked
             if rise * _PARTS >= ranked[0][1] and (line := self._line_of(function, metric)) is not None
         ]
-        found = next((line for line in lines if line.is_edited), None)
-        if found is None or not self._is_mere_head(found):
-            return found or next(iter(lines), None)
-        # The line that calls more says more.
-        here = (line for line in lines if (line.function, line.file) == (found.function, found.file))
-        return next((line for line in here if line.number != found.number), found)
+        if not lines:
+            return None
+        shares: Counter[tuple[str, str]] = Counter()
+        for line, rise in lines:
+            shares[line.function, line.file] += rise
+        found = next((line for line, _ in lines if line.is_edited), lines[0][0])
+        place = found.function, found.file
+        if found.is_edited and 2 * shares[place] < shares.total():
+            place = max(shares, key=lambda one: shares[one])
+            if 2 * shares[place] < shares.total():
+                return replace(found, is_certain=False)
+        here = [line for line, _ in lines if (line.function, line.file) == place]
+        found = next((line for line in here if line.is_edited), here[0])
+        # A line that calls more says more than the head of a function.
+        others = (line for line in here if line.number != found.number)
+        return next(others, found) if self._is_mere_head(found) else found
 
     def _is_mere_head(self, line: CallLine) -> bool:
         """Whether a line is the head of a function that is new, or that only lost statements."""

@@ -162,6 +162,29 @@ def test_a_function_that_does_more_in_each_call_has_its_own_edit(found: Finder) 
 
 
 @pytest.mark.parametrize(
+    ("rises", "expected"),
+    [
+        ((100, 900), place("sell", "prices = [")),
+        ((500, 400), place("total", "prices.sort")),
+        ((400, 300, 300), f"perhaps {place('total', 'prices.sort')}"),
+    ],
+    ids=["a few percent", "most", "less than half"],
+)
+def test_an_edit_is_to_blame_for_most_of_the_rise(
+    found: Finder, rises: tuple[int, ...], expected: str
+) -> None:
+    calls = {
+        named("price"): {place("sell", "prices = ["): 90},
+        named("look_up"): {**CALLS[named("look_up")], place("check", "self.look_up(item)"): 90},
+    }
+    names = ("total", "price", "look_up")[: len(rises)]
+    counts = {named(name): COUNTS.get(named(name), 0) + rise for name, rise in zip(names, rises, strict=True)}
+    line = found(counts, calls, "prices.sort", "return item")
+    assert line is not None
+    assert f"{'' if line.is_certain else 'perhaps '}{line.place}" == expected
+
+
+@pytest.mark.parametrize(
     ("edited", "expected"),
     [(["def __init__"], "def __init__"), (["self.steps = steps", "self.name"], "self.steps = steps")],
     ids=["a default", "two attributes"],
