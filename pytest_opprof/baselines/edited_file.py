@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import re
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from pytest_opprof.baselines.code_scopes import FUNCTION, Part, Scope, lines_in, lines_of, parsed, scopes_in
+from pytest_opprof.baselines.deciding_names import bound_names, deciding_names, is_leaving
 from pytest_opprof.events.statement import joined, rest_of_statement
 from pytest_opprof.results.build import MAX_LINE
 
@@ -26,8 +27,9 @@ _TELLING: Final = frozenset(
 )
 # What runs its body more often if its head was edited.
 _LOOP: Final = (ast.For, ast.AsyncFor, ast.While)
-_BINDING: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _WITH_HEAD: Final = (*_LOOP, ast.If)
+# The distance of a statement that may decide anything.
+UNKNOWN: Final = 4
 
 
 @dataclass(frozen=True)
@@ -113,26 +115,39 @@ class EditedFile:
         )
         return max(edited, default=0)
 
-    def feeds(self, edit: int, line: int) -> bool:
-        """Whether an edit may change what a later line runs: not if it only binds names unused there.
+    def distance(self, edit: int, line: int) -> float:
+        """How far an edit is from deciding how often a later line of its function runs: 0 is the nearest.
 
-        Used there is what the line's statement names, or the head of a loop or branch around it.
+        It is infinite for an edit that only binds what is not used for that.
         """
-        node = next((node for node, _, head in reversed(self._parts) if edit in head), None)
-        if not isinstance(node, _BINDING) or any(isinstance(one, ast.Subscript) for one in _targets(node)):
-            return True
-        bound = {
-            one.id if isinstance(one, ast.Name) else one.attr
-            for one in _targets(node)
-            if isinstance(one, (ast.Name, ast.Attribute))
-        }
-        heads = (
-            head for part, _, head in self._parts if isinstance(part, ast.stmt) and line in lines_in(part)
+        node, head = next(
+            ((node, head) for node, _, head in reversed(self._parts) if edit in head), (None, ())
         )
-        used = {
-            word for head in heads for number in head for word in re.findall(r"\w+", self._stripped(number))
-        }
-        return not bound.isdisjoint(used)
+        if isinstance(node, _WITH_HEAD) and (line in lines_in(node) or is_leaving(node)):
+            return 0
+        bound = bound_names(node, self.lines.intersection(head))
+        found = self._distance_of(bound or (), line)
+        is_known = bound is not None and not isinstance(node, list)
+        return found if is_known else min(found, UNKNOWN)
+
+    def constants(self, other: EditedFile, line: int) -> Iterator[tuple[float, int]]:
+        """The edits of module and class variables that decide how often a line of `other` runs."""
+        for function, number in self.places:
+            node = next((node for node, _, head in reversed(self._parts) if number in head), None)
+            bound = () if function or "" in self.new else bound_names(node, self.lines)
+            found = other._distance_of(bound or (), line)
+            if found < math.inf:
+                yield found, number
+
+    def _distance_of(self, bound: Collection[str], line: int) -> float:
+        if line not in self._deciding:
+            self._deciding[line] = deciding_names(self._module, line)
+        names = self._deciding[line]
+        return min((names[name] for name in bound if name in names), default=math.inf)
+
+    @cached_property
+    def _deciding(self) -> dict[int, Mapping[str, int]]:
+        return {}
 
     @cached_property
     def callers(self) -> Mapping[str, frozenset[str]]:
@@ -210,11 +225,6 @@ class EditedFile:
     def _module(self) -> ast.Module:
         """The file's syntax; empty if it has errors."""
         return parsed(self._source) or ast.Module(body=[], type_ignores=[])
-
-
-def _targets(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> Iterator[ast.AST]:
-    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-        yield from (one for one in ast.walk(target) if isinstance(getattr(one, "ctx", None), ast.Store))
 
 
 def _is_idle(node: object) -> bool:

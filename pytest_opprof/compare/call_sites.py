@@ -6,7 +6,8 @@ aligned like those of a diff: function by function, by their texts.
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
@@ -22,6 +23,7 @@ _SIMILAR = 0.6
 # Two functions that share at least this part of their lines are one renamed function.
 _SAME_FUNCTION = 0.5
 _FEWER_PLACES = 64  # kept by older releases
+_CALLS = re.compile(r"\b(?:for|while)\b|\w+(?=\()")
 # More are not compared one by one.
 _MOST_PAIRS = 20_000
 
@@ -77,6 +79,13 @@ class CallSites:
         places = (base.places if metric == COUNT.name else base.parts.get(metric, {})) if base else {}
         return sum(places.get(old, 0) for old, now in self._now.items() if now == place)
 
+    def places_now(self, base: OpRow) -> Mapping[str, int]:
+        """How often each line of the head, as far as it is known, called an op of the base."""
+        found: Counter[str] = Counter()
+        for place, calls in base.places.items():
+            found[self._now.get(place, place)] += calls
+        return found
+
     def is_edited(self, line: CallLine, edited: Container[int]) -> bool:
         """Whether a line was edited, or an equal one of its function: of two, a diff takes either for new."""
         head, function = self.sides[1], _function(line.place)
@@ -103,6 +112,11 @@ class CallSites:
         if one <= 1 or set(factors.values()) != {one}:
             return False
         return has_moved or any(_number(now) not in edited for now in factors)
+
+    def calls_as_before(self, line: CallLine) -> bool:
+        """Whether a line has another text than in the base, with the same calls and loops."""
+        olds = (self.sides[0].lines.get(old, "") for old, now in self._now.items() if now == line.place)
+        return any(old != line.text and _CALLS.findall(old) == _CALLS.findall(line.text) for old in olds)
 
     def calls_more(self, line: CallLine) -> bool:
         """Whether a line calls more ops: not if it only calls another one in place of each."""

@@ -1,4 +1,4 @@
-"""The line that makes functions run more, and the edited line that makes another line run more often.
+"""The line that makes functions run more.
 
 The calls of functions are compared like those of ops.
 """
@@ -6,13 +6,15 @@ The calls of functions are compared like those of ops.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.call_sites import CallSites, line_at
 from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.compare.edited_line import edit_at, edit_behind
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT, PYTHON_INSTRUCTIONS
 from pytest_opprof.results.build import MAX_FUNCTIONS
@@ -38,20 +40,39 @@ class GrownLines:
         """The line that makes functions run more, each given with its rise; None if none is known.
 
         A function that is called more often has the line that calls it so, or the edited line that makes that
-        run more often. One that does more in each call has its own edit, or one on the way to it.
+        run more often. One that does more in each call has its own edit, or one on the way to it. Edits
+        come first if those of one function explain at least half of the rise.
         """
-        first = None
         # What only libraries call has no line.
         called = [item for item in risen if item[0] in self._rows[1]] or risen
         ranked = sorted(called, key=lambda item: (-item[1], item[0]))[:_MOST]
-        for function, rise in ranked:
-            if rise * _PARTS < ranked[0][1]:
-                break
-            line = self._line_of(function, metric)
-            if line is not None and line.is_edited:
-                return line
-            first = first or line
-        return first
+        lines = [
+            (line, rise)
+            for function, rise in ranked
+            if rise * _PARTS >= ranked[0][1] and (line := self._line_of(function, metric)) is not None
+        ]
+        if not lines:
+            return None
+        shares: Counter[tuple[str, str]] = Counter()
+        for line, rise in lines:
+            shares[line.function, line.file] += rise
+        found = next((line for line, _ in lines if line.is_edited), lines[0][0])
+        place = found.function, found.file
+        if found.is_edited and 2 * shares[place] < shares.total():
+            place = max(shares, key=lambda one: shares[one])
+            if 2 * shares[place] < shares.total():
+                return replace(found, is_certain=False)
+        here = [line for line, _ in lines if (line.function, line.file) == place]
+        found = next((line for line in here if line.is_edited), here[0])
+        # A line that calls more says more than the head of a function.
+        others = (line for line in here if line.number != found.number)
+        return next(others, found) if self._is_mere_head(found) else found
+
+    def _is_mere_head(self, line: CallLine) -> bool:
+        """Whether a line is the head of a function that is new, or that only lost statements."""
+        if self._is_new(line):
+            return line.text.startswith(("def ", "async def "))
+        return line.file in self._edited and line.number == self._edited[line.file].cutting(line.function)
 
     def caller_of(self, line: CallLine) -> CallLine | None:
         """The edited line that calls the function of an unedited line more often; None if there is none."""
@@ -81,12 +102,17 @@ class GrownLines:
         return first and replace(first, is_certain=first.is_certain and len(edits) == 1)
 
     def _line_of(self, function: str, metric: str) -> CallLine | None:
+        origin, own = self._origin(function), self._own_edit(function)
+        is_edited = origin is not None and self._is_edited(origin)
         if self._is_called_more(function, metric):
-            line = self._origin(function)
-            if line is None:
+            if origin is None:
                 return None
-            return self._outermost(self._edit_behind(line), growth=self._growth(function))
-        return self._own_edit(function) or self._edit_on_the_way(self._rows[1].get(function))
+            if own and self._is_new(own) and not is_edited:
+                return own  # such as what an unedited line calls in place of something else
+            return self._outermost(self._edit_behind(origin), growth=self._growth(function))
+        # Calls that an edited line adds may do more in each than those before.
+        added = origin and replace(origin, is_edited=True) if is_edited else None
+        return own or added or self._edit_on_the_way(self._rows[1].get(function))
 
     def _origin(self, function: str) -> CallLine | None:
         """The line that calls a function more often, and whose own function is not called as much more.
@@ -106,9 +132,11 @@ class GrownLines:
             calls = [_calls(row) for row in self._rows_of(function)]
             made = self._sites.calls_before(line.place, before), after.places.get(line.place, 0)
             if self._is_new(line) or calls[1] <= calls[0] or made[1] * calls[0] > made[0] * calls[1] > 0:
-                is_edited = self._sites.is_edited(line, self._edited.get(line.file, ()))
-                return decorator if decorator and not is_edited else found
+                return decorator if decorator and not self._is_edited(line) else found
         return found
+
+    def _is_edited(self, line: CallLine) -> bool:
+        return self._sites.is_edited(line, self._edited.get(line.file, ()))
 
     def _rows_of(self, function: str) -> tuple[OpRow | None, OpRow | None]:
         """A function's row on both sides, if it was renamed or moved, too."""
@@ -117,25 +145,32 @@ class GrownLines:
 
     @cached_property
     def _older(self) -> dict[str, str]:
-        """By function that the base lacks: its name there, if it was moved or renamed."""
+        """By function that the base lacks: its name there, if it was moved or renamed.
+
+        A new one is a renamed one with another body if the same lines call it as often as one that is gone.
+        """
         before, after = self._rows
         gone = before.keys() - after.keys()
         found = {}
         for function in after.keys() - before.keys():
             name, _, file = function.rpartition(", ")
-            moved = [old for old in gone if old.rpartition(", ")[0] == name]
-            renamed = []
-            if file in self._edited and name not in self._edited[file].new:
-                here = (old for old in gone if old.rpartition(", ")[2] == file)
-                renamed = [old for old in here if not self._edited[file].defines(old.rpartition(", ")[0])]
-            if len(moved or renamed) == 1:
-                (found[function],) = moved or renamed
+            likely = [old for old in gone if old.rpartition(", ")[0] == name]
+            if not likely and file in self._edited:
+                edited = self._edited[file]
+                here = [old.rpartition(", ") for old in gone]
+                olds = [old for old, _, its in here if its == file and not edited.defines(old)]
+                likely = [f"{old}, {file}" for old in olds if _inner(old) == _inner(name)]
+                if name in edited.new:
+                    places = after[function].places
+                    likely = [old for old in likely if self._sites.places_now(before[old]) == places]
+            if len(likely) == 1:
+                (found[function],) = likely
         return found
 
     def _edited_decorator(self, place: str) -> CallLine | None:
         function, _, file = place.rpartition(", ")
         number = self._edited[file].decoration(function) if file in self._edited else 0
-        return _edit(function, file, number, self._edited[file]) if number else None
+        return edit_at(function, file, number, self._edited[file]) if number else None
 
     def _outermost(self, line: CallLine, *, growth: float) -> CallLine:
         """An edited line, or the edited one whose more calls of its function explain all growth."""
@@ -195,7 +230,7 @@ class GrownLines:
             function = outer if own.startswith("<") else ""
         if not numbers and (cut := edited.cutting(inner)):
             numbers = [cut]
-        return _edit(inner, file, numbers[0], edited, is_certain=len(numbers) == 1) if numbers else None
+        return edit_at(inner, file, numbers[0], edited, is_certain=len(numbers) == 1) if numbers else None
 
     def _edit_on_the_way(self, row: OpRow | None) -> CallLine | None:
         """The edit that gives a function more to do in each call, if one line alone calls it most."""
@@ -226,144 +261,10 @@ def _ranked(places: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(places, key=lambda place: (-places[place], place)))
 
 
+def _inner(function: str) -> str:
+    """The kind of a comprehension or lambda; empty for a function that has a name."""
+    return function.rpartition(".")[2] if function.endswith(">") else ""
+
+
 def _calls(row: OpRow | None) -> int:
     return sum(row.places.values()) if row else 0
-
-
-# What makes an object ready: how many layers it has is said there, and not where they are called.
-_MAKING = ("__init__", "__post_init__")
-
-
-def edit_behind(
-    line: CallLine,
-    sites: CallSites,
-    edited: Mapping[str, EditedFile],
-    *,
-    caller_of: Callable[[CallLine], CallLine | None] = lambda _: None,
-    calls_more: bool = True,
-) -> CallLine:
-    """The line itself, or the edited one that makes it run more often: that of `caller_of` first.
-
-    If it does not call more ops, it calls others: then it is an edit that gives it something else.
-    """
-    numbers = edited.get(line.file, ())
-    is_edited = sites.is_edited(line, numbers)
-    is_of_callers = sites.is_of_callers(line, numbers)
-    cause = None
-    if not is_edited or is_of_callers:
-        cause = caller_of(line) or edited_line(
-            line, sites.sides[1], edited, is_of_callers=is_of_callers, calls_more=calls_more
-        )
-    return cause or replace(line, is_edited=is_edited)
-
-
-def edited_line(
-    line: CallLine,
-    head: TestResult,
-    edited: Mapping[str, EditedFile],
-    *,
-    is_of_callers: bool = False,
-    calls_more: bool = True,
-) -> CallLine | None:
-    """The line to look at if an unedited line of `head` calls an op more often; None if nothing is known.
-
-    It is the nearest edited line on the way to that line: a model that is called once more runs all of its
-    ops more often. Else it is an edit that runs before, in the nearest edited function on the way, such as of
-    a number of steps. Else, or if that edit only binds what is not used there, it is the edit where a class
-    on the way is made. Else it is the only edit of all, if that is of a module's own statements or of a file
-    that ran.
-
-    If the whole function of the line runs more often (`is_of_callers`), edits of it come after those of
-    functions on the way to it. If the line only calls other ops (not `calls_more`), edits of functions on the
-    way count only if they bind what is used there. The found line is certain if no other is as near; of
-    several on the way it is the busiest, or the edited head of the loop around them.
-    """
-    ways = list(_ways(line, head))
-    for near in ways[1:]:
-        found = [one for one in near if one.number in edited.get(one.file, ())]
-        if found:
-            return _edited_way(found, edited, is_certain=line.is_certain)
-    if is_of_callers:
-        ways = [*ways[1:], ways[0]]
-    on_the_way = [one for near in ways for one in near]
-    for one in on_the_way:
-        if one.file in edited and (edit := _edit_in(one, edited[one.file])):
-            feeds = edited[one.file].feeds(edit.number, one.number)
-            if not (feeds or calls_more):
-                continue
-            cause = (None if feeds else _edited_elsewhere(on_the_way, edited)) or edit
-            return replace(cause, is_certain=cause.is_certain and line.is_certain)
-    return _edited_elsewhere(on_the_way, edited) if head.callers else None
-
-
-def _edited_way(found: Sequence[CallLine], edited: Mapping[str, EditedFile], *, is_certain: bool) -> CallLine:
-    """One of several edited lines that are as near; of unedited ones in an edited loop, its head."""
-    first = found[0]
-    file = edited[first.file]
-    head = 0 if first.number in file.changed else file.head_around(first.number)
-    if head and len(found) > 1:
-        is_one = all(
-            one.file == first.file and one.number not in file.changed and file.head_around(one.number) == head
-            for one in found
-        )
-        return _edit(first.function, first.file, head, file, is_certain=is_certain and is_one)
-    return replace(first, is_edited=True, is_certain=is_certain and len(found) == 1)
-
-
-def _ways(line: CallLine, head: TestResult) -> Iterator[list[CallLine]]:
-    """The line, then the lines that call its function, and so on outwards."""
-    near, seen = [line.place], {line.place}
-    while near:
-        lines = (line_at(place, head, is_certain=line.is_certain) for place in near)
-        yield [one for one in lines if one is not None]
-        callers = (caller for place in near for caller in head.callers.get(place, ()))
-        near = list(dict.fromkeys(caller for caller in callers if caller not in seen))
-        seen.update(near)
-
-
-def _edit_in(line: CallLine, edited: EditedFile) -> CallLine | None:
-    """An edit of the function that a line is in: the last one that runs before the line."""
-    above = [
-        number
-        for function, number in edited.places
-        if function == line.function
-        if number < line.number or edited.share_a_loop(number, line.number)
-    ]
-    if not above:
-        return line if line.function in edited.cut else None
-    return _edit(line.function, line.file, above[-1], edited, is_certain=len(above) == 1)
-
-
-def _edited_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -> CallLine | None:
-    ran = {one.file for one in lines}
-    makers = {(f"{one.function.rpartition('.')[0]}.{name}", one.file) for one in lines for name in _MAKING}
-    # What is new runs only if edited code calls it. What is gone has no line.
-    places = [
-        (function, file, number)
-        for file, one in edited.items()
-        for function, number in one.places
-        if function not in one.new
-    ]
-    gone = sum(
-        len((one.cut | one.decorated) - {function for function, *_ in places}) for one in edited.values()
-    )
-    near = [place for place in places if place[:2] in makers]
-    if not near and not gone:
-        on_the_way = {(one.function, one.file) for one in lines}
-        is_possible = len(places) == 1 and places[0][:2] not in on_the_way
-        near = [place for place in places if is_possible and (not place[0] or place[1] in ran)]
-    if len({place[:2] for place in near}) != 1 or not near[0][1].endswith(".py"):
-        return None
-    function, file, number = near[0]
-    return _edit(function, file, number, edited[file], is_certain=len(near) == 1)
-
-
-def _edit(function: str, file: str, number: int, edited: EditedFile, *, is_certain: bool = True) -> CallLine:
-    return CallLine(
-        function=function or "<module>",
-        file=file,
-        number=number,
-        text=edited.text_of(number),
-        is_certain=is_certain,
-        is_edited=True,
-    )

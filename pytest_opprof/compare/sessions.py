@@ -20,9 +20,10 @@ from pytest_opprof.compare.comparison import (
     TestPair,
     pair_tests,
 )
+from pytest_opprof.compare.edited_line import edit_behind
 from pytest_opprof.compare.functions import with_grown_functions, with_lines_of_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
-from pytest_opprof.compare.grown_line import GrownLines, edit_behind
+from pytest_opprof.compare.grown_line import GrownLines
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.renamed_tests import with_suggestions

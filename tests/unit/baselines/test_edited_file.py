@@ -1,10 +1,11 @@
 """Which functions of a file were edited."""
 
+import math
 from pathlib import Path
 
 import pytest
 
-from pytest_opprof.baselines.edited_file import EditedFile
+from pytest_opprof.baselines.edited_file import UNKNOWN, EditedFile
 
 SOURCE = """\
 \"\"\"A shop.\"\"\"
@@ -168,7 +169,7 @@ def test_python_warnings_are_suppressed(tmp_path: Path) -> None:
     assert EditedFile(tmp_path / "a.py", lines=frozenset({2})).functions == {"f"}
 
 
-def test_an_edit_feeds_what_names_it(tmp_path: Path) -> None:
+def test_an_edit_is_as_far_as_what_it_binds(tmp_path: Path) -> None:
     file = tmp_path / "steps.py"
     text = (
         "def run(job, n):\n    steps = 3\n    job.size = 4\n    options['n'] = 5\n    n = max(n, 1)\n"
@@ -176,9 +177,9 @@ def test_an_edit_feeds_what_names_it(tmp_path: Path) -> None:
     )
     file.write_text(text + "x" * 300 + " = 1\n")
     edited = EditedFile(file, lines=frozenset({2, 3, 4, 5}))
-    assert [edited.feeds(2, 7), edited.feeds(3, 7), edited.feeds(5, 7)] == [True, True, False]
-    assert edited.feeds(4, 8)  # whatever is named so
-    assert edited.feeds(6, 7)  # the head of a loop
+    assert [edited.distance(2, 7), edited.distance(3, 7), edited.distance(5, 7)] == [0, 3, math.inf]
+    assert edited.distance(4, 8) == UNKNOWN  # whatever is named so
+    assert edited.distance(6, 7) == 0  # the head of a loop
     assert len(edited.text_of(9)) == 200
 
 

@@ -8,7 +8,7 @@ from support.documents.strategies import simple_test
 
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import CallLine
-from pytest_opprof.compare.grown_line import edited_line
+from pytest_opprof.compare.edited_line import edited_line
 
 LINE = CallLine(function="Model.forward", file="model.py", number=4, text="return x * 2")
 WAYS = {
@@ -66,6 +66,40 @@ def test_a_loop_with_several_ways_is_named_by_its_head(tmp_path: Path, edited: s
     )
     edits = {"loop.py": EditedFile(tmp_path / "loop.py", lines=frozenset(edited))}
     found = edited_line(CallLine(function="inner", file="in.py", number=1), head, edits)
+    assert found is not None
+    assert f"{'' if found.is_certain else 'perhaps '}{found.place}" == place
+
+
+LOOPS = """\
+LIMITS = (1, 2, 3)
+def run(values, every=True):
+    total = int()
+    for limit in LIMITS:
+        if not every:
+            continue
+        for value in values:
+            total += work(value, limit)
+    return total
+class Other:
+    LIMIT = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("edited", "place"),
+    [
+        ({1, 3}, "<module>, loops.py:1"),
+        ({2, 3}, "run, loops.py:2"),
+        ({1, 2}, "perhaps run, loops.py:2"),
+        ({3, 7}, "run, loops.py:7"),
+        ({3, 11}, "run, loops.py:3"),
+    ],
+    ids=["a constant", "a default", "both", "a loop", "a constant that is not used"],
+)
+def test_what_decides_how_often_a_line_runs_is_to_blame(tmp_path: Path, edited: set[int], place: str) -> None:
+    (tmp_path / "loops.py").write_text(LOOPS)
+    edits = {"loops.py": EditedFile(tmp_path / "loops.py", lines=frozenset(edited))}
+    found = edited_line(CallLine(function="run", file="loops.py", number=8), simple_test({}), edits)
     assert found is not None
     assert f"{'' if found.is_certain else 'perhaps '}{found.place}" == place
 

@@ -1,6 +1,7 @@
 """The line that makes functions run more, by the calls of functions on both sides."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,29 @@ def test_a_function_that_does_more_in_each_call_has_its_own_edit(found: Finder) 
 
 
 @pytest.mark.parametrize(
+    ("rises", "expected"),
+    [
+        ((100, 900), place("sell", "prices = [")),
+        ((500, 400), place("total", "prices.sort")),
+        ((400, 300, 300), f"perhaps {place('total', 'prices.sort')}"),
+    ],
+    ids=["a few percent", "most", "less than half"],
+)
+def test_an_edit_is_to_blame_for_most_of_the_rise(
+    found: Finder, rises: tuple[int, ...], expected: str
+) -> None:
+    calls = {
+        named("price"): {place("sell", "prices = ["): 90},
+        named("look_up"): {**CALLS[named("look_up")], place("check", "self.look_up(item)"): 90},
+    }
+    names = ("total", "price", "look_up")[: len(rises)]
+    counts = {named(name): COUNTS.get(named(name), 0) + rise for name, rise in zip(names, rises, strict=True)}
+    line = found(counts, calls, "prices.sort", "return item")
+    assert line is not None
+    assert f"{'' if line.is_certain else 'perhaps '}{line.place}" == expected
+
+
+@pytest.mark.parametrize(
     ("edited", "expected"),
     [(["def __init__"], "def __init__"), (["self.steps = steps", "self.name"], "self.steps = steps")],
     ids=["a default", "two attributes"],
@@ -185,6 +209,79 @@ def test_a_function_that_only_lost_statements_is_named(tmp_path: Path) -> None:
     assert line.place == place("total", "def total")
 
 
+REWRITTEN = """\
+LIMITS = (1, 2, 3)
+def run():
+    total = 0
+    for limit in LIMITS:
+        size = work(limit)
+        total += size
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [("total += work(limit)", "<module>, run.py:1"), ("total += work(more(limit))", "run, run.py:5")],
+    ids=["with the same calls", "with other calls"],
+)
+def test_a_line_that_was_rewritten_is_no_likelier_than_a_constant(
+    tmp_path: Path, before: str, expected: str
+) -> None:
+    (tmp_path / "run.py").write_text(REWRITTEN)
+    edits = {"run.py": EditedFile(tmp_path / "run.py", lines=frozenset({1, 5, 6}))}
+    sides = [
+        TestResult(
+            node_id="t",
+            functions={NAME: {"run, run.py": 40, "work, run.py": 10 * calls}},
+            calls={"work, run.py": {"run, run.py:5": calls}, "run, run.py": {TEST: 1}},
+            lines={"run, run.py:5": text},
+        )
+        for calls, text in ((2, before), (3, "size = work(limit)"))
+    ]
+    line = GrownLines(*sides, edits).line_of([("work, run.py", 10)], NAME)
+    assert line is not None
+    assert line.place == expected
+
+
+def test_a_line_that_calls_more_comes_before_the_head_of_what_lost_statements(tmp_path: Path) -> None:
+    Finder(tmp_path)
+    edits = {"shop.py": EditedFile(tmp_path / "shop.py", cut=frozenset({"Shop.total"}))}
+    sides = [
+        side(
+            {**COUNTS, named("total"): total, named("look_up"): 10 * calls},
+            {**CALLS, named("look_up"): {place("total", "prices.sort"): calls}},
+        )
+        for total, calls in ((60, 10), (900, 60))
+    ]
+    for rises in ((840, 500), (400, 500)):
+        risen = list(zip((named("total"), named("look_up")), rises, strict=True))
+        line = GrownLines(*sides, edits).line_of(risen, NAME)
+        assert line is not None
+        assert (line.place, line.is_edited) == (place("total", "prices.sort"), False)
+
+
+def test_a_few_calls_of_an_edited_line_may_do_most(found: Finder) -> None:
+    """They are the larger ones: by the mean of those before, they explain little."""
+    calls = {named("look_up"): {**CALLS[named("look_up")], place("sell", "return self.total"): 2}}
+    line = found({named("look_up"): 900}, calls, "return self.total", "self.name")
+    assert line is not None
+    assert (line.place, line.is_edited) == (place("sell", "return self.total"), True)
+
+
+def test_new_code_that_an_unedited_line_calls_is_named(found: Finder) -> None:
+    calls = {named("check"): {place("total", "prices.sort"): 10}}
+    edited = ("def check", "for item in items:", "self.look_up(item)", "self.name")
+    line = found({named("check"): 500}, calls, *edited[1:], new="Shop.check")
+    assert line is not None
+    assert (line.place, line.is_edited) == (place("check", "for item in items:"), True)
+    # The line of it that calls what rose as well says more than its head.
+    calls = CHECKED | calls
+    line = found({named("check"): 500, named("look_up"): 200}, calls, *edited, new="Shop.check")
+    assert line is not None
+    assert line.place == place("check", "self.look_up(item)")
+
+
 def test_a_moved_function_is_called_as_often(tmp_path: Path) -> None:
     Finder(tmp_path)
     old = named("look_up").replace("shop.py", "old.py")
@@ -199,6 +296,36 @@ def test_a_moved_function_is_called_as_often(tmp_path: Path) -> None:
     line = lines.line_of([(named("look_up"), 800)], NAME)
     assert line is not None
     assert line.place == place("look_up", "return item")
+
+
+@pytest.mark.parametrize(
+    ("gone", "calls", "expected"),
+    [
+        ("search", 10, place("look_up", "return item")),
+        ("search", 5, place("price", "return self.look_up")),
+        ("price.<locals>.<lambda>", 10, place("price", "return self.look_up")),
+        ("check", 10, place("price", "return self.look_up")),
+    ],
+    ids=["a new name", "called less often", "a lambda", "still there"],
+)
+def test_a_renamed_function_with_another_body_has_its_own_edit(
+    tmp_path: Path, gone: str, calls: int, expected: str
+) -> None:
+    Finder(tmp_path)
+    call = place("price", "return self.look_up")
+    before = {name: places for name, places in CALLS.items() if name != named("look_up")}
+    counts = {named(gone): 100} | {name: n for name, n in COUNTS.items() if name != named("look_up")}
+    base = side(counts, before | {named(gone): {call: calls}})
+    base = replace(base, lines=base.lines | {call: "return self.search(item)"})
+    edited = EditedFile(
+        tmp_path / "shop.py",
+        lines=frozenset({at("return self.look_up"), at("return item")}),
+        new=frozenset({"Shop.look_up"}),
+    )
+    lines = GrownLines(base, side({**COUNTS, named("look_up"): 900}, CALLS), {"shop.py": edited})
+    line = lines.line_of([(named("look_up"), 800)], NAME)
+    assert line is not None
+    assert (line.place, line.is_edited) == (expected, True)
 
 
 def test_a_side_without_calls_names_no_caller(tmp_path: Path) -> None:
