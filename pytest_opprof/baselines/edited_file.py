@@ -14,8 +14,8 @@ from typing import Final
 
 from pytest_opprof.baselines.code_scopes import FUNCTION, Part, Scope, lines_in, lines_of, parsed, scopes_in
 from pytest_opprof.baselines.deciding_names import bound_names, deciding_names, is_leaving
-from pytest_opprof.events.statement import joined, rest_of_statement
 from pytest_opprof.results.build import MAX_LINE
+from pytest_opprof.statement import joined, rest_of_statement
 
 # Statements that do nothing by themselves when the module runs, or only contain other statements.
 _DOES_NOTHING: Final = (ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.ExceptHandler, ast.With)

@@ -29,11 +29,11 @@ from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.renamed_tests import with_suggestions
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
-from pytest_opprof.events.statement import says_little, statement_at
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.members import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.statement import says_little, statement_at
 
 _NO_STEP = "no active step finished"
 

@@ -15,8 +15,8 @@ from pytest_opprof.capture.call_sites import CalledFrom, CallSite, library_folde
 from pytest_opprof.capture.folders import start_folder
 from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
-from pytest_opprof.events.statement import rest_of_statement
 from pytest_opprof.kinds import FLAG_CREDITED, PYTHON_CALLS, EventKind
+from pytest_opprof.statement import rest_of_statement
 
 _NOT_CALLED_FROM_A_LINE = PYTHON_CALLS | {EventKind.MEMORY, EventKind.MARK}
 

@@ -8,7 +8,6 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from pytest_opprof.events.statement import line_below
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OP_METRICS, TOTALS, WATCHED_OPS, Family, Source, device, host
 from pytest_opprof.metrics.metric import ColumnSum, RowSum
@@ -17,6 +16,7 @@ from pytest_opprof.results.names import STEP_NAME, bounded
 from pytest_opprof.results.rows import name_of, per_step, rows_of
 from pytest_opprof.results.run import OpRow, TestResult, TreeNode
 from pytest_opprof.results.samples import Samples
+from pytest_opprof.statement import line_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from support.kineto.made_groups import EMPTY, Node, cycle, op, row
 
-from pytest_opprof.events.statement import statement_at
 from pytest_opprof.events.user_frames import Place
 from pytest_opprof.kinds import EventKind, OpKind
 from pytest_opprof.results.build import (
@@ -19,6 +18,7 @@ from pytest_opprof.results.build import (
 from pytest_opprof.results.names import MAX_NAME
 from pytest_opprof.results.rows import MAX_LISTED_STEPS
 from pytest_opprof.results.samples import Samples
+from pytest_opprof.statement import statement_at
 
 
 def test_rows_keep_each_step() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_opprof.events.statement import joined, rest_of_statement
+from pytest_opprof.statement import joined, rest_of_statement
 
 LONG = "name: parameter.default for name, parameter in inspect.signature(made).parameters.items()"
 
