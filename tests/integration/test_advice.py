@@ -120,7 +120,7 @@ def hooked_with_a_copy() -> None:
     hooked(lambda gradient: [gradient.clone()])
 
 
-class Averages(torch.optim.Optimizer):  # type: ignore[misc]  # torch is Any here
+class Averages(torch.optim.Optimizer):  # type: ignore[name-defined, misc]  # torch is Any here
     """An optimizer of a user's own."""
 
     def __init__(self, average: Callable[[Any], Any]) -> None:
