@@ -87,7 +87,8 @@ def _tests_of(node: ast.stmt | ast.ExceptHandler, line: int) -> Iterator[tuple[a
         for block in blocks:
             yield from _tests(block, line)
         return
-    own = heads or ([node.value] if isinstance(node, _BINDING) and node.value else [node])
+    value = node.value if isinstance(node, _BINDING) else None
+    own: list[ast.AST] = [*heads] or [value or node]
     for one in (inner for part in own for inner in ast.walk(part)):
         if isinstance(one, ast.comprehension):
             yield from ((part, 0) for part in (one.iter, *one.ifs))
