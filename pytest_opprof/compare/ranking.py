@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pytest_opprof.compare.cause import ENGINE, Causes
@@ -15,8 +15,9 @@ from pytest_opprof.metrics import BYTES, COUNT, FLOPS, TOTALS, Source
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 
 _LEAST = severity_of(None)
-# None of these totals is the cause of another one. Of the others, those that are listed first are.
-_BY_SHARE = frozenset({Source.MEMORY, Source.RETAINED, Source.INSTRUCTIONS, Source.REPLAY})
+# Neither is the cause of the other.
+_OF_INSTRUCTIONS = frozenset({Source.INSTRUCTIONS, Source.REPLAY})
+_OF_MEMORY = frozenset({Source.MEMORY, Source.RETAINED})
 # Inputs follow from the ops that made them, and work follows from inputs.
 _FOLLOWS = (BYTES.name, FLOPS.name)
 
@@ -26,7 +27,7 @@ def ranked(changes: Sequence[Change], causes: Causes) -> list[Change]:
     ops = [change for change in changes if change.op is not None]
     places = _Places(ops, causes)
     return [
-        *sorted((change for change in changes if change.op is None), key=_order_of_total),
+        *_ordered_totals(change for change in changes if change.op is None),
         *(
             replace(change, begins=places.is_beginning(change))
             for change in sorted(
@@ -112,24 +113,39 @@ def _is_engine(name: str) -> bool:
     return name.startswith(ENGINE)
 
 
-def _order_of_total(change: Change) -> tuple[int, bool, bool, bool, bool, float, int]:
+def _ordered_totals(totals: Iterable[Change]) -> list[Change]:
     """The worst first, slight changes last, and what varies after what does not.
 
-    Then as the metrics are listed: ops, kernels, bytes; of memory and instructions, the largest share first.
+    Then as the metrics are listed: ops, kernels, bytes. Of instructions and memory, which come last, the
+    larger share of the baseline is first. Memory goes by its first total: few bytes are soon a large share.
     """
+    listed = sorted(totals, key=lambda change: (*_order_of_total(change), list(TOTALS).index(change.metric)))
+    memory = {_order_of_total(change): _share(change) for change in reversed(listed) if _is_memory(change)}
+
+    def share(change: Change) -> float:
+        if _is_memory(change):
+            return memory[_order_of_total(change)]
+        return _share(change) if change.about.source in _OF_INSTRUCTIONS else math.inf
+
+    return sorted(listed, key=lambda change: (*_order_of_total(change), _is_amount(change), -share(change)))
+
+
+def _order_of_total(change: Change) -> tuple[int, bool, bool, bool]:
     severity, has_no_rule, *_ = _order(change)
-    by_share = change.about.source in _BY_SHARE
+    return (severity, change.is_slight, has_no_rule, not change.is_constant)
+
+
+def _is_amount(change: Change) -> bool:
+    return _is_memory(change) or change.about.source in _OF_INSTRUCTIONS
+
+
+def _is_memory(change: Change) -> bool:
+    return change.about.source in _OF_MEMORY
+
+
+def _share(change: Change) -> float:
     before = change.base.high if change.base else 0
-    share = abs(change.rise) / before if before else math.inf
-    return (
-        severity,
-        change.is_slight,
-        has_no_rule,
-        not change.is_constant,
-        by_share,
-        -share if by_share else 0,
-        list(TOTALS).index(change.metric),
-    )
+    return abs(change.rise) / before if before else math.inf
 
 
 def _order(change: Change) -> tuple[int, bool, bool, int, int]:

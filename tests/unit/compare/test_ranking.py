@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from support.documents.strategies import calling, simple_run
 
 from pytest_opprof.compare.cause import Causes
@@ -125,16 +126,26 @@ def rise(before: int, after: int) -> tuple[Samples, Samples]:
 def test_the_certain_total_with_the_largest_share_comes_first() -> None:
     found = totals(
         memory=(Samples.of([360, 365]), Samples.of([9_000, 9_100])),
-        peak=rise(100, 130),
         python=rise(198_068, 202_148),
         libraries=rise(13_168, 5_720_878),
     )
     assert [name.rpartition(".")[2] for name in found] == [
         "library_instructions",
-        "peak",
         "instructions",
         "allocated",
     ]
+
+
+@pytest.mark.parametrize(
+    ("after", "first"),
+    [(1_300, "cpu_memory.allocated"), (1_010, "python.instructions")],
+    ids=["more", "less"],
+)
+def test_allocated_memory_stands_for_all_memory(after: int, first: str) -> None:
+    """Some bytes more may be many times the peak."""
+    found = totals(memory=rise(1_000, after), peak=rise(8, 80), python=rise(10_000, 11_000))
+    assert found[0] == first
+    assert found.index("cpu_memory.peak") == found.index("cpu_memory.allocated") + 1
 
 
 def test_a_rise_from_zero_has_the_largest_share() -> None:
