@@ -230,7 +230,7 @@ def test_a_line_that_was_rewritten_is_no_likelier_than_a_constant(
 ) -> None:
     (tmp_path / "run.py").write_text(REWRITTEN)
     edits = {"run.py": EditedFile(tmp_path / "run.py", lines=frozenset({1, 5, 6}))}
-    sides = [
+    base, head = (
         TestResult(
             node_id="t",
             functions={NAME: {"run, run.py": 40, "work, run.py": 10 * calls}},
@@ -238,8 +238,8 @@ def test_a_line_that_was_rewritten_is_no_likelier_than_a_constant(
             lines={"run, run.py:5": text},
         )
         for calls, text in ((2, before), (3, "size = work(limit)"))
-    ]
-    line = GrownLines(*sides, edits).line_of([("work, run.py", 10)], NAME)
+    )
+    line = GrownLines(base, head, edits).line_of([("work, run.py", 10)], NAME)
     assert line is not None
     assert line.place == expected
 
@@ -247,16 +247,16 @@ def test_a_line_that_was_rewritten_is_no_likelier_than_a_constant(
 def test_a_line_that_calls_more_comes_before_the_head_of_what_lost_statements(tmp_path: Path) -> None:
     Finder(tmp_path)
     edits = {"shop.py": EditedFile(tmp_path / "shop.py", cut=frozenset({"Shop.total"}))}
-    sides = [
+    base, head = (
         side(
             {**COUNTS, named("total"): total, named("look_up"): 10 * calls},
             {**CALLS, named("look_up"): {place("total", "prices.sort"): calls}},
         )
         for total, calls in ((60, 10), (900, 60))
-    ]
+    )
     for rises in ((840, 500), (400, 500)):
         risen = list(zip((named("total"), named("look_up")), rises, strict=True))
-        line = GrownLines(*sides, edits).line_of(risen, NAME)
+        line = GrownLines(base, head, edits).line_of(risen, NAME)
         assert line is not None
         assert (line.place, line.is_edited) == (place("total", "prices.sort"), False)
 
@@ -316,7 +316,7 @@ def test_a_renamed_function_with_another_body_has_its_own_edit(
     before = {name: places for name, places in CALLS.items() if name != named("look_up")}
     counts = {named(gone): 100} | {name: n for name, n in COUNTS.items() if name != named("look_up")}
     base = side(counts, before | {named(gone): {call: calls}})
-    base = replace(base, lines=base.lines | {call: "return self.search(item)"})
+    base = replace(base, lines={**base.lines, call: "return self.search(item)"})
     edited = EditedFile(
         tmp_path / "shop.py",
         lines=frozenset({at("return self.look_up"), at("return item")}),
