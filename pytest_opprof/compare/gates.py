@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import COUNT, TOTALS, WATCHED_OPS, Family, Metric, MetricPath, matches, parse_path
+from pytest_opprof.metrics.host import OPS_COUNT, RANGES_COUNT
 from pytest_opprof.metrics.metric import BOUNDED_PERCENT
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples, range_text
@@ -149,10 +150,23 @@ def _varying(test: TestResult, gates: Gates) -> Iterator[str]:
 
 
 def varies(test: TestResult, path: MetricPath, samples: Samples, rule: Rule | None) -> bool:
-    """Whether the steps or measurements of a metric differ by more than its rule allows."""
+    """Whether the steps or measurements of a metric differ by more than its rule allows.
+
+    Instructions of a test whose ops or ranges vary vary with them, even if they happen to differ by little.
+    """
     if samples.is_constant or rule is None:
         return not samples.is_constant or disagrees(test, path)
+    if path.metric.is_moved_by_edits and not rule.is_asked_for and not _is_steady(test):
+        return True
     return not rule.allows(samples.high - samples.low, base=samples.low)
+
+
+def _is_steady(test: TestResult) -> bool:
+    """Whether all measurements of a test ran as many ops and ranges in each step."""
+    counts = [
+        (name, test.totals[name]) for name in (OPS_COUNT.name, RANGES_COUNT.name) if name in test.totals
+    ]
+    return all(samples.is_constant and name not in test.unstable for name, samples in counts)
 
 
 def disagrees(test: TestResult, path: MetricPath) -> bool:

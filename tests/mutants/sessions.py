@@ -234,7 +234,7 @@ SESSIONS: Final = (
         name="a baseline from the future",
         tells="That a clock was set back.",
         file=_RESOLVE,
-        text="    if age < -_CLOCKS_APART:",
+        text="    if age < -CLOCKS_APART:",
         without="    if False:",
         test=f"{_GIT}::test_run_from_the_future_is_reported",
     ),

@@ -105,6 +105,12 @@ def test_a_baseline_that_jitters_within_the_tolerance_gates(
     assert compared(base, head).verdict is verdict
 
 
+def test_instructions_that_vary_with_the_ops_do_not_gate() -> None:
+    base = with_total(8_121, 8_139)
+    base = replace(base, totals={**base.totals, "ops.count": Samples.of([2, 3, 2])})
+    assert compared(base, with_total(30_672)).verdict is not Verdict.REGRESSED
+
+
 def both(project: int, libraries: int, *, version: str = "3.11.7 a") -> TestResult:
     test, other = with_total(project), with_total(libraries, metric=LIBRARY_INSTRUCTIONS, libraries=version)
     return replace(other, totals={**test.totals, **other.totals})
