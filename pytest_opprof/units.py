@@ -230,7 +230,7 @@ def parse_limit(limit: object, *, unit: Unit) -> Bound:
         raise UsageError(f"{limit!r} is not a limit: write it like {f'<= {_WRITTEN[unit][2]}'!r}")
     if value < 0:
         raise UsageError(f"{value} is not a limit: a limit is 0 or more")
-    if value > MOST_IN_JSON and value is limit:  # text is kept as it was written
+    if value > MOST_IN_JSON and value is limit:  # a JSON file stores a limit given as text as that text
         raise UsageError(f"{value} is above {MOST_IN_JSON}, the most in a JSON file: leave the limit out")
     return Bound(comparator=comparator, value=value, unit=unit)
 

@@ -237,7 +237,7 @@ class HistoryTables:
             listening=[told for told in known if path.op is not None and path.metric.answers(told.split())],
         )
         self._query(_STRETCHED, name=name)
-        # DuckDB leaves out the files of other months only if it is told the months.
+        # DuckDB skips the files of other months only if the query names the months.
         months = self._query(
             "SELECT DISTINCT of_month FROM runs "
             "SEMI JOIN stretched ON runs.repo = stretched.repo AND is_read AND place BETWEEN begins AND ends"

@@ -14,9 +14,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.fleet.database import Database
 from pytest_opprof.fleet.ingest import ingest
 from pytest_opprof.fleet.manifest import Status
-from pytest_opprof.fleet.summary import summarize
 from pytest_opprof.fleet.tables import Window, windows_of
-from pytest_opprof.report.fleet import fleet_lines
 
 RANKS = 16
 
@@ -73,29 +71,3 @@ def test_tables_in_a_pattern_are_refused(tmp_path: Path, threads: Executor) -> N
     folder = write_job(tmp_path / "job", ranks=2)
     with pytest.raises(UsageError, match="choose a path without"):
         ingest(str(folder), str(tmp_path / "out[1]"), job="a", executor=threads)
-
-
-def test_ranks_too_few_to_judge_have_no_verdict(tmp_path: Path, threads: Executor) -> None:
-    """A job of few ranks, and a large one of which few take part in collectives."""
-    write_job(tmp_path / "few", ranks=4, late_us={3: 2000})
-    for path in write_job(tmp_path / "group", ranks=RANKS).iterdir():
-        trace = json.loads(path.read_text())
-        if trace["distributedInfo"]["rank"] >= 4:
-            trace["traceEvents"] = [event for event in trace["traceEvents"] if "nccl" not in event["name"]]
-        for event in trace["traceEvents"]:
-            event.get("args", {}).update({"Group size": 4, "Process Group Ranks": "[0, 1, 2, 3]"})
-        path.write_text(json.dumps(trace))
-    write_job(tmp_path / "whole", ranks=RANKS)
-    for job, told in {
-        "few": "no stragglers are named among fewer than 8 ranks",
-        "group": "no stragglers are named among fewer than 8 ranks",
-        "whole": "no stragglers",
-    }.items():
-        ingest(str(tmp_path / job), str(tmp_path / "tables"), job=job, executor=threads)
-        lines = [
-            str(line)
-            for line in fleet_lines(
-                summarize(windows_of(str(tmp_path / "tables"), job)[-1]), rows=0, width=100
-            )
-        ]
-        assert [line for line in lines if "stragglers" in line or "INCONCLUSIVE" in line] == [told], job

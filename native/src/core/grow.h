@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether the array has room for one element more than `count`. A full one grows, from `first` elements
- * on. False: no memory, and all is as it was. `array` and `capacity` are where both are kept. */
+/* Makes room for one element more than `count`: a full array doubles, an empty one gets `first`
+ * elements. False: no memory, and the array is unchanged. Assigns to `array` and `capacity` if the
+ * array grows. */
 #define OP_HAS_ROOM(array, count, capacity, first)                                                     \
     __extension__({                                                                                    \
         bool has_room_ = (count) < (capacity);                                                         \

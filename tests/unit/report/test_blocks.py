@@ -56,7 +56,7 @@ PRODUCT, LIST = "product, rows.py", "product.<locals>.<listcomp>, rows.py"
 
 
 def with_rows(called: int, places: Mapping[str, Mapping[str, int]]) -> TestResult:
-    """A test that calls a function so often: its ops by line, of which `aten::select` makes views."""
+    """A test that calls a function `called` times: the calls of its ops by line. `aten::select` makes views."""
     test = simple_test({op: sum(lines.values()) for op, lines in places.items()})
     views = Samples.constant(sum(places.get("aten::select", {}).values()), steps=test.steps)
     rows = (
