@@ -297,8 +297,9 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
         change = row.change
         is_plain = change.op is None or change.metric == COUNT.name
         name = name_in_code(row.name) if is_plain else f"{name_in_code(name_of(change))} {change.metric}"
+        words = f" {row.words}" if row.is_backward else ""
         numbers = map(quantity, numbers_of(change).values())
-        yield table_line([f"{_INDENT * row.depth}{name}", *numbers])
+        yield table_line([f"{_INDENT * row.depth}{name}{words}", *numbers])
     if len(block.rows) > _MOST_ROWS_OF_A_BLOCK:
         yield table_line([f"... and {len(block.rows) - _MOST_ROWS_OF_A_BLOCK} more", "", "", ""])
     if told := advice_on(block, test):

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+import pytest
 from support.documents.compared import compared, named
-from support.documents.strategies import simple_run
+from support.documents.strategies import calling, simple_run
 from support.html.pages import NEW, OTHER, SAME, WORSE
 from support.html.report_tabs import fill_in, shown_tests, texts, written
 
@@ -45,6 +46,27 @@ def test_list_shows_all_tests_of_a_cause(browser: Browser, tmp_path: Path) -> No
     assert texts(tab, ".controls [role=status]") == ["25 of 27 tests"]
     assert {name.rpartition("::")[2] for name in shown_tests(tab)} == set(failing)
     assert tab.run("document.activeElement.value") == "cause 1"
+    tab.close()
+
+
+@pytest.mark.parametrize(("width", "tables"), [(400, ".common .scroll"), (820, ".scroll")])
+def test_no_column_is_off_the_screen(browser: Browser, tmp_path: Path, width: int, tables: str) -> None:
+    node = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+    base, head = (
+        simple_run(
+            calling(
+                ("Optimizer.step", 201),
+                (node, 1, ("aten::clone", 100 + more, ("aten::empty_strided", 100 + more))),
+                node_id="tests/test_model.py::test_a_training_step_of_the_whole_model[bfloat16]",
+            )
+        )
+        for more in (0, 2)
+    )
+    tab = Tab(browser, width=width)
+    tab.open(written(tmp_path, html_report(compared(base, head))))
+    assert "its backward" in texts(tab, ".common td")
+    wide = f"[...document.querySelectorAll('{tables}')].filter((one) => one.scrollWidth > one.clientWidth)"
+    assert tab.run(f"{wide}.map((one) => one.textContent)") == []
     tab.close()
 
 

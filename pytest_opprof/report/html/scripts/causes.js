@@ -11,9 +11,10 @@ function plainTable(label, titles, rows, { numbers = [], long = [] } = {}) {
 
 /** An op as far in as it has callers above it; where there is a call tree, it leads to its box. */
 function causeOp(row, show) {
+  const words = breakable(row.name);
   const name = show && row.op
-    ? make("button", { type: "button", class: "opens-box", title: "Show it in the call tree", click: () => show(row) }, row.name)
-    : row.name;
+    ? make("button", { type: "button", class: "opens-box", title: "Show it in the call tree", click: () => show(row) }, words)
+    : words;
   const element = make("span", { class: "indented" }, name);
   element.style.paddingLeft = `${row.depth * 1.5}em`;
   return element;

@@ -42,6 +42,11 @@ function draw(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG_SPACE, tag), attributes, children);
 }
 
+/** A name that a narrow column breaks after its underscores, dots, colons and slashes. */
+function breakable(name) {
+  return name.split(/(?<=[_.:/])(?![_.:/])/).flatMap((piece, at) => at ? [make("wbr"), piece] : [piece]);
+}
+
 /** A section under a heading; null where there is nothing to put in. */
 function section(title, ...children) {
   return children.some((child) => child) ? make("section", {}, make("h3", {}, title), ...children) : null;

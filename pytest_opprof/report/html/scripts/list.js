@@ -3,7 +3,7 @@
 /** A test's name with its file before it, which says less and may stand on a line of its own. */
 function testLink({ number, node_id: name }) {
   const end = name.includes("::") ? name.indexOf("::") + 2 : 0;
-  return make("a", { href: `#test-${number}` }, end ? make("span", { class: "file" }, name.slice(0, end)) : null, name.slice(end));
+  return make("a", { href: `#test-${number}` }, end ? make("span", { class: "file" }, breakable(name.slice(0, end))) : null, breakable(name.slice(end)));
 }
 
 function listColumns() {
