@@ -47,13 +47,16 @@ def with_grown_functions(
     What the totals in `regressed` say is not said again. Of what grew, edited functions come first, and other
     functions of edited files next: others run more only because something calls them more.
     """
-    risen = _risen(change.metric, base, head, edited)
-    if change.rise <= 0 or not risen:
+    if change.rise <= 0:
         return change
-    is_of_libraries = change.metric == LIBRARY_INSTRUCTIONS.name
-    own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited) if is_of_libraries else []
+    grown = grown or GrownLines(base, head, edited)
+    risen = _risen(change.metric, base, head, edited, older=grown.older)
+    if not risen:
+        return change
+    own = []
+    if change.metric == LIBRARY_INSTRUCTIONS.name:
+        own = _risen(PYTHON_INSTRUCTIONS.name, base, head, edited, older=grown.older)
     if change.metric in _INSTRUCTIONS and base.calls and head.calls:
-        grown = grown or GrownLines(base, head, edited)
         # What grew by less than a tenth of a total did not make it grow, if anything else may have.
         large = [item for item in own if _PARTS * item[1] >= change.rise]
         line = (
@@ -152,15 +155,22 @@ def in_words(counts: Mapping[str, int], *, of: Metric) -> str:
 
 
 def _risen(
-    metric: str, base_test: TestResult, head_test: TestResult, edited: Mapping[str, EditedFile]
+    metric: str,
+    base_test: TestResult,
+    head_test: TestResult,
+    edited: Mapping[str, EditedFile],
+    *,
+    older: Mapping[str, str],
 ) -> list[tuple[str, int]]:
     """The functions that run more, by how much: edited ones first. One of the same name only moved.
 
     One that took the place of another one, or of a part of it, runs more by what it has more than that had.
+    `older` has names of the base by those of the head, as far as its calls tell.
     """
     before, after = (test.functions.get(metric, {}) for test in (base_test, head_test))
     base, head = _by_function(before), _by_function(after)
-    taken = _places_taken(base, head)
+    names = {new.rpartition(", ")[0]: old.rpartition(", ")[0] for new, old in older.items()}
+    taken = _places_taken(base, head, names)
     # A full table may lack functions that have as much as the smallest that it kept.
     least = min(before.values()) if _is_cut(before) else 0
     risen: dict[str, int] = {}
@@ -230,13 +240,16 @@ def _called_as(place: str) -> str:
     return classes[-1] if classes and name in {"__init__", "__new__"} else name
 
 
-def _places_taken(base: Counter[str], head: Counter[str]) -> dict[str, int]:
+def _places_taken(base: Counter[str], head: Counter[str], older: Mapping[str, str]) -> dict[str, int]:
     """By new function: how much less another one runs, which was renamed, or which it was taken out of.
 
-    Documents have no code, so this goes by counts: one runs less by about as much as the other one runs. A
-    method whose class was renamed is known by its own name.
+    Where calls do not tell the older name, this goes by counts: one runs less by about as much as the other
+    one runs. A method whose class was renamed is known by its own name.
     """
     less = base - head
+    taken = {
+        new: less.pop(old) for new, old in older.items() if new in head and new not in base and old in less
+    }
     pairs = []
     for new in head.keys() - base.keys():
         for old, fall in less.items():
@@ -244,7 +257,6 @@ def _places_taken(base: Counter[str], head: Counter[str]) -> dict[str, int]:
             is_namesake = old not in head and _own_name(old) == _own_name(new)
             if is_namesake or likeness >= _NEAR:
                 pairs.append((likeness < 1, not is_namesake, -likeness, new, old))
-    taken: dict[str, int] = {}
     for *_, new, old in sorted(pairs):
         if new not in taken and old in less:
             taken[new] = less.pop(old)

@@ -141,10 +141,10 @@ class GrownLines:
     def _rows_of(self, function: str) -> tuple[OpRow | None, OpRow | None]:
         """A function's row on both sides, if it was renamed or moved, too."""
         before, after = self._rows
-        return before.get(self._older.get(function, function)), after.get(function)
+        return before.get(self.older.get(function, function)), after.get(function)
 
     @cached_property
-    def _older(self) -> dict[str, str]:
+    def older(self) -> dict[str, str]:
         """By function that the base lacks: its name there, if it was moved or renamed.
 
         A new one is a renamed one with another body if the same lines call it as often as one that is gone.
@@ -206,7 +206,7 @@ class GrownLines:
     def _is_called_more(self, function: str, metric: str) -> bool:
         """Whether at least half of its rise is due to more calls of it, not to more work in each."""
         calls = [_calls(row) for row in self._rows_of(function)]
-        names = self._older.get(function, function), function
+        names = self.older.get(function, function), function
         counts = [
             side.functions.get(metric, {}).get(name, 0) for side, name in zip(self._sides, names, strict=True)
         ]

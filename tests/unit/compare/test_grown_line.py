@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from pytest_opprof.baselines.edited_file import EditedFile
-from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.compare.comparison import CallLine, Change
+from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.grown_line import GrownLines
 from pytest_opprof.metrics import PYTHON_INSTRUCTIONS
 from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
 
 NAME = PYTHON_INSTRUCTIONS.name
 SHOP = """\
@@ -299,17 +301,17 @@ def test_a_moved_function_is_called_as_often(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "calls", "expected"),
+    ("gone", "calls", "expected", "rise"),
     [
-        ("search", 10, place("look_up", "return item")),
-        ("search", 5, place("price", "return self.look_up")),
-        ("price.<locals>.<lambda>", 10, place("price", "return self.look_up")),
-        ("check", 10, place("price", "return self.look_up")),
+        ("search", 10, place("look_up", "return item"), 800),
+        ("search", 5, place("price", "return self.look_up"), 900),
+        ("price.<locals>.<lambda>", 10, place("price", "return self.look_up"), 900),
+        ("check", 10, place("price", "return self.look_up"), 900),
     ],
     ids=["a new name", "called less often", "a lambda", "still there"],
 )
 def test_a_renamed_function_with_another_body_has_its_own_edit(
-    tmp_path: Path, gone: str, calls: int, expected: str
+    tmp_path: Path, gone: str, calls: int, expected: str, rise: int
 ) -> None:
     Finder(tmp_path)
     call = place("price", "return self.look_up")
@@ -322,10 +324,13 @@ def test_a_renamed_function_with_another_body_has_its_own_edit(
         lines=frozenset({at("return self.look_up"), at("return item")}),
         new=frozenset({"Shop.look_up"}),
     )
-    lines = GrownLines(base, side({**COUNTS, named("look_up"): 900}, CALLS), {"shop.py": edited})
-    line = lines.line_of([(named("look_up"), 800)], NAME)
-    assert line is not None
-    assert (line.place, line.is_edited) == (expected, True)
+    head = side({**COUNTS, named("look_up"): 900}, CALLS)
+    total = [Samples.constant(sum(one.functions[NAME].values()), steps=1) for one in (base, head)]
+    change = Change(op=None, metric=NAME, base=total[0], head=total[1], verdict=None)
+    found = with_grown_functions(change, base, head, regressed=(), edited={"shop.py": edited})
+    assert found.line is not None
+    assert (found.line.place, found.line.is_edited) == (expected, True)
+    assert found.cause == f"in {named('look_up')} (+{rise})"
 
 
 def test_a_side_without_calls_names_no_caller(tmp_path: Path) -> None:
