@@ -13,6 +13,7 @@ from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import PYTHON_INSTRUCTIONS
 from pytest_opprof.results.names import STEP_NAME, bounded_text
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.wording import counted
@@ -99,13 +100,17 @@ _MOST_PAIRS = 2_500  # more are compared op by op only if their names are alike
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """One side: its place among the tests, the parts of its node id, and how often a step runs each op."""
+    """One side: its place among the tests, the parts of its node id, and what it runs how much.
+
+    What it runs are its ops and ranges, each with the calls in a step. Without any, these are the project's
+    functions, each with its Python instructions.
+    """
 
     at: int
     node_id: str
     function: str
     around: tuple[str, str, str]  # its file, its classes, its parameters
-    ops: Mapping[tuple[str, OpKind], float]
+    runs: Mapping[tuple[str, OpKind], float]
 
     def is_named_like(self, other: _Test) -> bool:
         """Whether one part of the name differs, and the function is the same."""
@@ -119,7 +124,7 @@ def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
 
     * their node ids differ only by the file, the class or the parameters, and at least half of what they run
       is the same, or
-    * they run many ops, and nearly all of them are the same;
+    * they run many ops (or, without ops, functions), and nearly all of them are the same;
 
     and each is the other's only best match.
     """
@@ -135,7 +140,7 @@ def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
     ]
     found = list(tests)
     for before, after, likeness in _pairs(gone, new):
-        how = _words(likeness)
+        how = _words(likeness, before)
         rename = shlex.quote(str(Renamed(old=before.node_id, new=after.node_id)))
         sentence = f"looks like {after.node_id}, which is new ({how}): the same? --opprof-rename={rename}"
         found[before.at] = _told(found[before.at], sentence)
@@ -143,10 +148,11 @@ def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
     return found
 
 
-def _words(likeness: float) -> str:
+def _words(likeness: float, test: _Test) -> str:
     if likeness < _LIKE_BY_OPS:
         return "its name differs in one part"
-    return "it runs the same ops" if likeness == 1 else "it runs nearly the same ops"
+    what = "functions" if all(kind is OpKind.CALL for _, kind in test.runs) else "ops"
+    return f"it runs the same {what}" if likeness == 1 else f"it runs nearly the same {what}"
 
 
 def _told(test: TestComparison, sentence: str) -> TestComparison:
@@ -158,18 +164,24 @@ def _test(at: int, test: TestResult) -> _Test:
     file, _, rest = test.node_id.partition("::")
     name, bracket, params = rest.partition("[")
     classes, _, function = name.rpartition("::")
+    ops: dict[tuple[str, OpKind], float] = {
+        (row.name, row.kind): row.count.mean
+        for row in test.ops
+        # An op that only another process ran has a range here, but no total.
+        if row.count.total and not row.background
+        if row.kind is not OpKind.CALL and row.name != STEP_NAME
+    }
+    functions = {
+        (place, OpKind.CALL): float(count)
+        for place, count in test.functions.get(PYTHON_INSTRUCTIONS.name, {}).items()
+        if function not in place.rpartition(", ")[0].split(".")  # the test itself has another name
+    }
     return _Test(
         at=at,
         node_id=test.node_id,
         function=function,
         around=(file, classes, bracket + params),
-        ops={
-            (row.name, row.kind): row.count.mean
-            for row in test.ops
-            # An op that only another process ran has a range here, but no total.
-            if row.count.total and not row.background
-            if row.kind is not OpKind.CALL and row.name != STEP_NAME
-        },
+        runs=ops or functions,
     )
 
 
@@ -177,8 +189,8 @@ def _pairs(gone: Sequence[_Test], new: Sequence[_Test]) -> Iterable[tuple[_Test,
     """Tests that are each other's best match, with their likeness, 0 to 1."""
     scores: dict[tuple[int, int], tuple[bool, float]] = {}
     for before, after in _candidates(gone, new):
-        alike, is_named = _likeness(before.ops, after.ops), before.is_named_like(after)
-        is_enough = alike >= _LIKE_BY_OPS and min(len(before.ops), len(after.ops)) >= _FEW_OPS
+        alike, is_named = _likeness(before.runs, after.runs), before.is_named_like(after)
+        is_enough = alike >= _LIKE_BY_OPS and min(len(before.runs), len(after.runs)) >= _FEW_OPS
         if is_enough or (is_named and alike >= _LIKE_BY_NAME):
             scores[before.at, after.at] = (is_named, alike)
     best_after, best_before = _best(scores, side=0), _best(scores, side=1)

@@ -9,7 +9,9 @@ from support.documents.strategies import simple_run, simple_test
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import PYTHON_INSTRUCTIONS
 from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
 MANY = {"aten::mul": 4, "aten::add": 4, "aten::relu": 1, "forward": 1}
@@ -78,6 +80,33 @@ def test_name_decides_between_tests_of_equal_ops() -> None:
     found = compared({f"a.py::{name}": MANY for name in names}, {f"b.py::{name}": MANY for name in names})
     for name in names:
         assert suggested(found, f"a.py::{name}").startswith(f"looks like b.py::{name}, ")
+
+
+def of_functions(node_id: str, instructions: int) -> TestResult:
+    """A test without ops; each test is a function of its own."""
+    own = node_id.rpartition("::")[2]
+    functions = {f"f{number}, shop.py": instructions for number in range(4)}
+    counts = {PYTHON_INSTRUCTIONS.name: {**functions, f"{own}, a.py": 9, f"{own}.<locals>.<lambda>, a.py": 5}}
+    return simple_test({}, node_id=node_id, functions=counts)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "sentence"),
+    [
+        (50, "looks like a.py::test_x, which is gone (it runs the same functions)"),
+        (52, "looks like a.py::test_x, which is gone (it runs nearly the same functions)"),
+        (80, "not in main"),
+    ],
+)
+def test_tests_without_ops_are_known_by_their_functions(instructions: int, sentence: str) -> None:
+    found = compare_runs(
+        simple_run(of_functions("a.py::test_x", 50), name="main"),
+        simple_run(of_functions("a.py::test_y", instructions)),
+        created=datetime(2026, 1, 3, tzinfo=UTC),
+        opprof_version="0.1.0",
+        collected=Collected(node_ids=frozenset({"a.py::test_y"}), whole_paths=frozenset({"."})),
+    )
+    assert suggested(found, "a.py::test_y") == sentence
 
 
 def test_tests_on_both_sides_are_not_suggested() -> None:
