@@ -1,16 +1,17 @@
 """Which statements of Python sources are new or edited since an older version of them.
 
-Names of variables make no difference if they are renamed where they are bound, and a function or a class may
-move to another place or file.
+Names make no difference if they are renamed where they are bound, those of attributes and functions also if
+nothing has the old name any more. A function or a class may move to another place or file.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from pytest_opprof.baselines.code_scopes import FUNCTION, Key, Scope, Statement, lines_of, parsed, scopes_in
@@ -48,6 +49,17 @@ class _Side:
                 self._inside[key].append(one)
         self._names: dict[Key, frozenset[str]] = {}
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of everything, and of what is in it, in all files."""
+        used = (
+            name
+            for one in self.scopes.values()
+            for statement in one.statements
+            for name, _ in statement.names
+        )
+        return frozenset(used) | {f".{one.own_name}" for one in self.scopes.values()}
+
     def names_in(self, key: Key) -> frozenset[str]:
         """The names of variables in a scope, and in those inside it."""
         if key not in self._names:
@@ -70,11 +82,13 @@ def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[
     names = ((before.own_name, new.scopes[key].own_name) for key, before in pairs.items())
     renamed = frozenset((before, after) for before, after in names if before != after)
     taken_out = _taken_out(pairs, new)
-    compared: dict[Key, _Comparison] = {}
+    compared = {
+        key: _Comparison(pairs.get(key) or taken_out.get(key), scope) for key, scope in new.scopes.items()
+    }
+    renamed |= _renamed_members(renamed, [pair for one in compared.values() for pair in one.given], old, new)
     for key, scope in new.scopes.items():
         around = compared[scope.around[-1]].renamed if scope.around else renamed
-        before = pairs.get(key) or taken_out.get(key)
-        compared[key] = _Comparison(before, scope, around, sides=(old, new))
+        compared[key].rename(around, old, new)
     cut = {key for key, one in compared.items() if key in pairs and one.is_cut} | _lacking(pairs, old)
     by_file: dict[str, list[Key]] = {file: [] for file in head}
     for key in compared:
@@ -93,24 +107,44 @@ def edits_between(base: Mapping[str, bytes], head: Mapping[str, bytes]) -> dict[
 
 
 class _Comparison:
-    """A scope beside its older version, if it has one; `renamed` has old and new names, here or around it."""
+    """A scope beside its older version, if it has one."""
 
-    def __init__(
-        self, base: Scope | None, head: Scope, renamed: frozenset[_Renamed], *, sides: tuple[_Side, _Side]
-    ) -> None:
+    def __init__(self, base: Scope | None, head: Scope) -> None:
         self._base, self._head = base or replace(head, parts=[], decorator_parts=[], text=""), head
         is_same = self._base.text == head.text
         self._regions = [] if is_same else _regions(self._base.statements, head.statements)
-        alike = [pair for region in self._regions for pair in _alike(*region)]
+        self._alike = [pair for region in self._regions for pair in _alike(*region)]
         # A new name is bound in place of the old one, which is gone. Else a statement takes another variable.
-        given = {pair for both in alike for pair in _renamed(*both, anywhere=False)}
+        self._given = {pair for both in self._alike for pair in _renamed(*both, anywhere=False)}
+
+    @property
+    def given(self) -> Iterator[_Renamed]:
+        """Old and new names of what others reach by attributes and keywords, as such."""
+        is_function = issubclass(self._head.kind, FUNCTION)
+        for before, after in self._given:
+            if before.startswith("."):
+                yield before, after
+            elif not is_function:
+                yield f".{before}", f".{after}"
+        for old, new in self._alike:
+            if is_function and new.is_signature:
+                known, left = ({name for name, _ in one.names} for one in (old, new))
+                yield from (
+                    (f"={before}", f"={after}")
+                    for before, after in _renamed(old, new)
+                    if before not in left and after not in known
+                )
+
+    def rename(self, around: frozenset[_Renamed], *sides: _Side) -> None:
+        """Take into account which names are new: `around` has those around it, the older ones first."""
+        given = {pair for pair in self._given if not pair[0].startswith(".")}
         old, new = (
             side.names_in(one.key) if given else _NOTHING
-            for side, one in zip(sides, (self._base, head), strict=True)
+            for side, one in zip(sides, (self._base, self._head), strict=True)
         )
         anew = {pair for pair in given if pair[0] not in new and pair[1] not in old}
-        self.renamed = renamed | anew if anew else renamed
-        self._same = {id(one) for both in alike if _renamed(*both) <= self.renamed for one in both}
+        self.renamed = around | anew if anew else around
+        self._same = {id(one) for both in self._alike if _renamed(*both) <= self.renamed for one in both}
 
     @property
     def is_decorated_anew(self) -> bool:
@@ -186,6 +220,18 @@ def _renamed(old: Statement, new: Statement, *, anywhere: bool = True) -> frozen
     pairs = zip(old.names, new.names, strict=True)
     changed = ((one, other, is_bound) for (one, _), (other, is_bound) in pairs if one != other)
     return frozenset((one, other) for one, other, is_bound in changed if is_bound or anywhere)
+
+
+def _renamed_members(
+    functions: Iterable[_Renamed], members: Iterable[_Renamed], old: _Side, new: _Side
+) -> set[_Renamed]:
+    """Renamed functions as methods whose name is new, and renamed attributes whose older name is gone."""
+    known = {one.own_name for one in old.scopes.values()}
+    found = {(f".{before}", f".{after}") for before, after in functions if after not in known}
+    for before, after in members:
+        if before.startswith("=") or (before not in new.names and after not in old.names):
+            found.add((before, after))
+    return found
 
 
 def _pairs(base: Sequence[Scope], head: Sequence[Scope]) -> dict[Key, Scope]:

@@ -1,6 +1,6 @@
 """The statements of a Python source, by the module, class or function that they are in.
 
-A statement has no comment, layout, docstring or annotation, and its variables apart from its syntax.
+A statement has no comment, layout, docstring or annotation, and its names apart from its syntax.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Part: TypeAlias = "tuple[object, tuple[str, ...], range]"
 class Statement(NamedTuple):
     """A statement without the ones inside it, or a signature, or a decorator."""
 
-    shape: str  # its syntax without its variables
-    # The variables in their order, each with whether the statement binds it.
+    shape: str  # its syntax without its names
+    # The variables, `.attributes` and `=keywords` in their order, each with whether the statement binds it.
     names: tuple[tuple[str, bool], ...]
     lines: range  # the numbers of its lines
 
@@ -180,14 +180,17 @@ def _does_nothing(one: _Block) -> bool:
 
 
 def _shape(node: object, names: list[tuple[str, bool]]) -> str:
-    """The syntax of a node without its variables, which are added to `names`."""
+    """The syntax of a node without its names, which are added to `names`."""
     match node:
-        case ast.Name(id=name, ctx=context):
-            names.append((name, not isinstance(context, ast.Load)))
+        case ast.Name(id=name) | ast.arg(arg=name):
+            names.append((name, not isinstance(getattr(node, "ctx", None), ast.Load)))
             return "$"
-        case ast.arg(arg=name):
-            names.append((name, True))
-            return "$"
+        case ast.Attribute(value=value, attr=name, ctx=context):
+            names.append((f".{name}", not isinstance(context, ast.Load)))
+            return f"{_shape(value, names)}.$"
+        case ast.keyword(arg=str(name), value=value):
+            names.append((f"={name}", False))
+            return f"$={_shape(value, names)}"
         case ast.AST():
             is_block = isinstance(node, (ast.stmt, ast.ExceptHandler, ast.match_case))
             if isinstance(node, _BINDING) and node.name is not None:

@@ -32,6 +32,9 @@ class Index(Base):
         return [stem(word) for word in total]
 '''
 NONE = CodeEdits(frozenset())
+MEMBER = (
+    "class A:\n    def __init__(self): self.a = 1\n    def f(self): return self.a\ndef g(x): return x.a\n"
+)
 
 
 def edits_of(head: str, base: str = BASE) -> CodeEdits:
@@ -195,10 +198,38 @@ def test_very_long_sum_is_compared_by_its_text() -> None:
         ("def f(x): return x\n", "async def f(x): return x\n", {1}),
         ("try: a()\nexcept E as e: b(e)\n", "try: a()\nexcept E as err: b(err)\n", set()),
         ("def f(x): return x\nf(1)\n", "def g(x): return x\ng(1)\n", set()),
+        (
+            "class A:\n    def f(self): return 1\nA().f()\n",
+            "class A:\n    def g(self): return 1\nA().g()\n",
+            set(),
+        ),
+        ("x.f()\n", "x.g()\n", {1}),
+        (MEMBER, MEMBER.replace(".a", ".b"), set()),
+        (MEMBER, MEMBER.replace("self.a", "self.b"), {2, 3}),
+        ("class A:\n    a = 1\ndef f(): return A.a\n", "class A:\n    b = 1\ndef f(): return A.b\n", set()),
+        ("def f(n): return n\nf(n=1)\n", "def f(m): return m\nf(m=1)\n", set()),
+        ("def f(n, m): return n\nf(n=1)\n", "def f(m, n): return m\nf(m=1)\n", {1, 2}),
         ("a = 1\rb = 2\rc = 3\r", "a = 1\rb = 2\rc = 4\r", {3}),
         ("a = 1\r\r\nb = 2\r\r\n", "a = 1\r\r\nb = 3\r\r\n", {3}),
     ],
-    ids=["swap", "cap", "defaults", "constants", "async", "except", "function", "CR", "CR CR LF"],
+    ids=[
+        "swap",
+        "cap",
+        "defaults",
+        "constants",
+        "async",
+        "except",
+        "function",
+        "method",
+        "another method",
+        "attribute",
+        "another attribute",
+        "class variable",
+        "keyword",
+        "swapped keywords",
+        "CR",
+        "CR CR LF",
+    ],
 )
 def test_a_name_is_renamed_if_it_is_gone(base: str, head: str, lines: set[int]) -> None:
     assert edits_of(head, base).lines == lines
