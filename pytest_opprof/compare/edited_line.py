@@ -10,6 +10,7 @@ from pytest_opprof.baselines.deciding_names import OWN
 from pytest_opprof.baselines.edited_file import UNKNOWN, EditedFile
 from pytest_opprof.compare.call_sites import CallSites, line_at
 from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.metrics import PYTHON_INSTRUCTIONS
 from pytest_opprof.results.run import TestResult
 
 # What makes an object ready: how many layers it has is said there, and not where they are called.
@@ -57,7 +58,7 @@ def edited_line(
     Else it is an edit that runs before, in the nearest edited function on the way, such as of a number of
     steps. Else, or if that edit only binds what is not used there, it is the edit where a class
     on the way is made. Else it is the only edit of all, if that is of a module's own statements or of a file
-    that ran.
+    that ran, or else the only one of what ran.
 
     If the whole function of the line runs more often (`is_of_callers`), edits of it come after those of
     functions on the way to it. If the line only calls other ops (not `calls_more`), edits of functions on the
@@ -78,9 +79,9 @@ def edited_line(
             may_decide = edited[one.file].distance(edit.number, one.number) < math.inf
             if not (may_decide or calls_more):
                 continue
-            cause = (None if may_decide else _edited_elsewhere(on_the_way, edited)) or edit
+            cause = (None if may_decide else _edited_elsewhere(on_the_way, edited, head)) or edit
             return replace(cause, is_certain=cause.is_certain and line.is_certain)
-    return _edited_elsewhere(on_the_way, edited) if head.callers else None
+    return _edited_elsewhere(on_the_way, edited, head) if head.callers else None
 
 
 def _edited_way(found: Sequence[CallLine], edited: Mapping[str, EditedFile], *, is_certain: bool) -> CallLine:
@@ -150,7 +151,9 @@ def _edit_in(line: CallLine, edited: EditedFile) -> CallLine | None:
     return edit_at(line.function, line.file, above[-1], edited, is_certain=len(above) == 1)
 
 
-def _edited_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -> CallLine | None:
+def _edited_elsewhere(
+    lines: list[CallLine], edited: Mapping[str, EditedFile], head: TestResult
+) -> CallLine | None:
     ran = {one.file for one in lines}
     makers = {(f"{one.function.rpartition('.')[0]}.{name}", one.file) for one in lines for name in _MAKING}
     # What is new runs only if edited code calls it. What is gone has no line.
@@ -160,18 +163,32 @@ def _edited_elsewhere(lines: list[CallLine], edited: Mapping[str, EditedFile]) -
         for function, number in one.places
         if function not in one.new
     ]
-    gone = sum(
-        len((one.cut | one.decorated) - {function for function, *_ in places}) for one in edited.values()
-    )
+    gone = {(function, file, 0) for file, one in edited.items() for function in one.cut | one.decorated}
+    gone = {place for place in gone if place[:2] not in {place[:2] for place in places}}
     near = [place for place in places if place[:2] in makers]
-    if not near and not gone:
+    is_certain = len(near) == 1
+    if not near:
+        is_certain = len(places) == 1 and not gone
+        # What only made ready what is called may be the cause too, but seldom is.
+        likely = [place for place in (*places, *gone) if is_certain or _ran(place, head)]
         on_the_way = {(one.function, one.file) for one in lines}
-        is_possible = len(places) == 1 and places[0][:2] not in on_the_way
-        near = [place for place in places if is_possible and (not place[0] or place[1] in ran)]
+        is_possible = len(likely) == 1 and likely[0][2] and likely[0][:2] not in on_the_way
+        near = [
+            place for place in likely if is_possible and (not place[0] or place[1] in ran or not is_certain)
+        ]
     if len({place[:2] for place in near}) != 1 or not near[0][1].endswith(".py"):
         return None
     function, file, number = near[0]
-    return edit_at(function, file, number, edited[file], is_certain=len(near) == 1)
+    return edit_at(function, file, number, edited[file], is_certain=is_certain)
+
+
+def _ran(place: tuple[str, str, int], head: TestResult) -> bool:
+    """Whether an edit is of a function that a step ran, or of the module of one."""
+    function, file, _ = place
+    functions = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
+    if function:
+        return f"{function}, {file}" in functions
+    return any(one.rpartition(", ")[2] == file for one in functions)
 
 
 def edit_at(

@@ -9,6 +9,7 @@ from support.documents.strategies import simple_test
 from pytest_opprof.baselines.edited_file import EditedFile
 from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.compare.edited_line import edited_line
+from pytest_opprof.metrics import PYTHON_INSTRUCTIONS
 
 LINE = CallLine(function="Model.forward", file="model.py", number=4, text="return x * 2")
 WAYS = {
@@ -190,6 +191,36 @@ def test_an_edit_beside_the_way_is_found(tmp_path: Path, edited: str, place: str
     assert own.place == "Block.forward, block.py:3"
     if "forward" in place:
         assert edited_line(line, head, edits, is_of_callers=True) == found
+
+
+@pytest.mark.parametrize(
+    ("ran", "gone", "place"),
+    [
+        ("Model.forward, model.py", "Base.run", "<module>, model.py:2"),
+        ("Model.extra, model.py", "Base.run", None),
+        ("Base.run, other.py", "Base.run", None),
+        ("Base.run, other.py", "Base.stop", "<module>, model.py:2"),
+    ],
+    ids=["one", "another", "what lost a statement", "what did not run"],
+)
+def test_of_several_edits_the_only_one_that_ran_is_likely(
+    tmp_path: Path, ran: str, gone: str, place: str | None
+) -> None:
+    for name, text in (("model.py", MODEL), ("block.py", BLOCK), ("other.py", "LIMIT = 1\n")):
+        (tmp_path / name).write_text(text)
+    edits = {
+        "model.py": EditedFile(tmp_path / "model.py", lines=frozenset({2, 18})),
+        "other.py": EditedFile(tmp_path / "other.py", cut=frozenset({gone})),
+    }
+    functions = {PYTHON_INSTRUCTIONS.name: {"Block.forward, block.py": 8, "main, model.py": 1, ran: 1}}
+    head = replace(simple_test({"aten::mul": 8}), functions=functions)
+    found = edited_line(
+        CallLine(function="Block.forward", file="block.py", number=4),
+        replace(head, callers={"Block.forward, block.py:4": ("test_it, test_it.py:3",)}),
+        edits,
+    )
+    assert (found and found.place) == place
+    assert found is None or not found.is_certain
 
 
 def test_what_only_calls_other_ops_gets_them_from_an_edit_that_binds_what_is_used(tmp_path: Path) -> None:
