@@ -107,7 +107,7 @@ def _has_no_place(change: Change) -> bool:
 def _key(change: Change) -> _Key:
     line = change.line
     if line is not None and (line.is_certain or line.is_edited or change.op is None):
-        return (line.place, line.is_certain)
+        return (line.key, line.is_certain)
     # Without a place, only the same rise of a total can have the same cause.
     return (change.metric, change.rise) if change.op is None else (name_of(change), _place(change))
 

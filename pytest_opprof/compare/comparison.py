@@ -71,6 +71,11 @@ class CallLine:
         """``src/model.py:41``."""
         return f"{self.file}:{self.number}" if self.number else self.file
 
+    @property
+    def key(self) -> str:
+        """What tells lines apart: one may be of several functions, as a comprehension in Python 3.11."""
+        return self.where if self.number else self.place
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:

@@ -92,7 +92,7 @@ def blocks_of(test: TestComparison) -> list[Block]:
         groups[_cause_of(change, by_op)].append(change)
     for change in telling:
         if change.op is None and change.verdict is Verdict.REGRESSED and change.line and change.line.number:
-            groups[_key_of(change.line)].append(change)
+            groups[change.line.key].append(change)
     return [_block(changes, test) for changes in groups.values()]
 
 
@@ -144,13 +144,8 @@ def _cause_of(change: Change, by_op: dict[str | None, Change]) -> Hashable:
         seen.add(change.caller)
         change = by_op[change.caller]
     if change.line is not None:
-        return _key_of(change.line)
+        return change.line.key
     return (change.caller, change.cause)
-
-
-def _key_of(line: CallLine) -> Hashable:
-    """The key of a line, which may belong to several functions: a comprehension is one in Python 3.11."""
-    return line.where if line.number else line.place
 
 
 def _block(changes: Sequence[Change], test: TestComparison) -> Block:

@@ -66,6 +66,13 @@ def test_tests_that_fail_at_the_same_lines_share_a_cause() -> None:
     assert [one.place for one in both.beginnings] == [f"in {FORWARD}", f"in {LOSS}"]
 
 
+def test_a_line_of_two_functions_begins_a_cause_once() -> None:
+    """In Python 3.11, a comprehension is a function of its own."""
+    inner = FORWARD.replace("forward", "forward.<locals>.<listcomp>")
+    (cause,) = common_causes(of(calling("test_a", ADD, ("aten::mm", 8, inner), ("aten::stack", 1, FORWARD))))
+    assert [(one.place, one.most) for one in cause.beginnings] == [(f"in {inner}", 8)]
+
+
 def test_causes_are_the_same_in_a_document() -> None:
     again = comparison_from_document(comparison_to_document(three()), where="a.json")
     brief = [replace(test, base=None, head=None, changes=test.changes) for test in again.tests]
