@@ -126,6 +126,8 @@ def beginnings_of(test: TestComparison) -> list[Change]:
     It reads only the changes, so a comparison stored without rows has the same causes.
     """
     begun = [change for change in test.changes if change.begins]
+    own = {change.op for change in begun if not change.rewrite}
+    begun = [one for one in begun if not (one.rewrite and own.issuperset(one.rewrite.after))]
     ops = [change for change in test.regressed if change.op is not None]
     if begun or ops:
         failed = {change.op for change in ops}

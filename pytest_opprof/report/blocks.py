@@ -39,6 +39,7 @@ class BlockRow:
     change: Change
     depth: int  # how many rows of the block enclose it
     is_backward: bool = False  # whether autograd's engine runs it, and no hook of the user's does
+    was: str = ""  # the op that it replaced; empty for none or unknown
 
     @property
     def name(self) -> str:
@@ -52,6 +53,8 @@ class BlockRow:
         """The words after its numbers; may be empty."""
         if self.is_backward:
             return "its backward"
+        if self.was:
+            return f"was {self.was}"
         is_new = self.change.base is None or self.change.base.high == 0
         return "new" if is_new and self.change.metric == COUNT.name else ""
 
@@ -159,6 +162,7 @@ def _block(changes: Sequence[Change], test: TestComparison) -> Block:
         else:
             roots.append(change)
     rows: list[BlockRow] = []
+    older = {one.after: one.before for change in test.changes if (one := change.rewrite)}
 
     def add(siblings: Iterable[Change], depth: int) -> None:
         of_op: defaultdict[str, list[Change]] = defaultdict(list)
@@ -170,6 +174,7 @@ def _block(changes: Sequence[Change], test: TestComparison) -> Block:
                     change=change,
                     depth=depth,
                     is_backward=change.caller.startswith(_ENGINE) and not _is_written(change, test),
+                    was=" + ".join(older.get((op,), ())) if change.metric == COUNT.name else "",
                 )
                 for change in same
             )

@@ -63,10 +63,13 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
     shown = [row for row in change_rows(test) if row.source is not None]
     has_failed = any(row.verdict is Verdict.REGRESSED for row in shown)
     told = [row.change for block in blocks_of(test) for row in block.rows]
+    names = {change.op for change in told}
     ops = [
         row
         for row in shown
         if row.source and not (row.is_total or is_in_a_block(row.source) or row.source in told)
+        # A block says what its op replaced.
+        if not (row.source.rewrite and names.issuperset(row.source.rewrite.after))
     ]
     totals = [
         (f"all {row.source.about.label}", row.source, "" if row.source.line else row.why)

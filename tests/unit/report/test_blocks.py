@@ -7,7 +7,9 @@ import pytest
 from support.documents.judged_tests import compared
 from support.documents.strategies import calling, simple_test
 
+from pytest_opprof.compare.common_cause import beginnings_of
 from pytest_opprof.report.blocks import advice_on, blocks_of
+from pytest_opprof.report.section import change_lines
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -50,6 +52,14 @@ def test_only_a_copy_in_a_hook_is_advised_on(line: str, words: str, code: str) -
     (block,) = blocks_of(found)
     assert [row.words for row in block.rows] == [words]
     assert advice_on(block, found)[-len("(OP103)") :] == code
+
+
+def test_an_op_says_what_it_replaced_once() -> None:
+    found = compared(calling(("aten::mul_", 2)), calling(("aten::mul", 2)))
+    (block,) = blocks_of(found)
+    assert [(row.name, row.words) for row in block.rows] == [("aten::mul", "was aten::mul_")]
+    assert "aten::mul_ -> aten::mul" not in "\n".join(change_lines(found, width=80))
+    assert [change.op for change in beginnings_of(found)] == ["aten::mul"]
 
 
 PRODUCT, LIST = "product, rows.py", "product.<locals>.<listcomp>, rows.py"
