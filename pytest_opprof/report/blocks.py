@@ -226,8 +226,14 @@ def _title(block: Block, *, width: int) -> list[str]:
     return title + (text if len(text) <= _MOST_TEXT_LINES else [])
 
 
+def first_rows(rows: Sequence[BlockRow], *, most: int) -> list[BlockRow]:
+    """The rows of a short block, in their order: those that a line calls come before those inside of them."""
+    ranked = sorted(range(len(rows)), key=lambda at: (rows[at].depth, at))
+    return [rows[at] for at in sorted(ranked[:most])]
+
+
 def _rows(rows: Sequence[BlockRow], *, width: int, show: str | None) -> Iterator[str]:
-    kept = rows if show == "" else rows[:_MOST_ROWS]
+    kept = rows if show == "" else first_rows(rows, most=_MOST_ROWS)
     names = short_names(row.name for row in kept)
     yield from number_rows(
         [

@@ -17,7 +17,7 @@ from pytest_opprof.compare.comparison import CallLine, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.report.blocks import Block, advice_on, blocks_of, title_of
+from pytest_opprof.report.blocks import Block, advice_on, blocks_of, first_rows, title_of
 from pytest_opprof.report.causes import acceptance, accepting, again, cause_words, test_totals
 from pytest_opprof.report.markdown_folds import CHANGE_HEAD, Fold, change_line, folds_of
 from pytest_opprof.report.markdown_text import (
@@ -293,7 +293,7 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
         yield sentence_in_code(block.place)
     yield ""
     yield from table_head(_HEADERS_OF_A_BLOCK, right=_HEADERS_OF_A_BLOCK[1:])
-    for row in block.rows[:_MOST_ROWS_OF_A_BLOCK]:
+    for row in first_rows(block.rows, most=_MOST_ROWS_OF_A_BLOCK):
         change = row.change
         is_plain = change.op is None or change.metric == COUNT.name
         name = name_in_code(row.name) if is_plain else f"{name_in_code(name_of(change))} {change.metric}"

@@ -8,7 +8,7 @@ from support.documents.judged_tests import compared
 from support.documents.strategies import calling, simple_test
 
 from pytest_opprof.compare.common_cause import beginnings_of
-from pytest_opprof.report.blocks import advice_on, blocks_of
+from pytest_opprof.report.blocks import advice_on, blocks_of, first_rows
 from pytest_opprof.report.section import change_lines
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
@@ -60,6 +60,18 @@ def test_an_op_says_what_it_replaced_once() -> None:
     assert [(row.name, row.words) for row in block.rows] == [("aten::mul", "was aten::mul_")]
     assert "aten::mul_ -> aten::mul" not in "\n".join(change_lines(found, width=80))
     assert [change.op for change in beginnings_of(found)] == ["aten::mul"]
+
+
+def test_a_short_block_has_what_its_line_calls() -> None:
+    """The sync is called last, after an op with many others inside."""
+
+    def side(many: int) -> TestResult:
+        inside = [(f"aten::in{number}", many) for number in range(9)]
+        return calling(("aten::isfinite", many, *inside), ("aten::is_nonzero", many, ("aten::item", many)))
+
+    (block,) = blocks_of(compared(side(1), side(2)))
+    names = ["isfinite", "in0", "in1", "is_nonzero"]
+    assert [row.name.removeprefix("aten::") for row in first_rows(block.rows, most=4)] == names
 
 
 PRODUCT, LIST = "product, rows.py", "product.<locals>.<listcomp>, rows.py"
