@@ -37,6 +37,7 @@ class _Side:
     """One version of all files; the `unread` ones are those that Python cannot read."""
 
     def __init__(self, sources: Mapping[str, bytes]) -> None:
+        self._sources = sources.values()
         modules = {file: parsed(source) for file, source in sources.items()}
         self.unread = {file for file, module in modules.items() if module is None}
         read = ((file, module) for file, module in modules.items() if module is not None)
@@ -50,15 +51,14 @@ class _Side:
         self._names: dict[Key, frozenset[str]] = {}
 
     @cached_property
-    def names(self) -> frozenset[str]:
-        """The names of everything, and of what is in it, in all files."""
-        used = (
-            name
-            for one in self.scopes.values()
-            for statement in one.statements
-            for name, _ in statement.names
-        )
-        return frozenset(used) | {f".{one.own_name}" for one in self.scopes.values()}
+    def functions(self) -> frozenset[str]:
+        """The names of functions and classes, without what they are in."""
+        return frozenset(one.own_name for one in self.scopes.values())
+
+    def has_member(self, name: str) -> bool:
+        """Whether something is, or is asked for, an attribute of this name, which begins with a dot."""
+        use = re.compile(rb"\.\s*" + re.escape(name[1:].encode()) + rb"\b")
+        return name[1:] in self.functions or any(map(use.search, self._sources))
 
     def names_in(self, key: Key) -> frozenset[str]:
         """The names of variables in a scope, and in those inside it."""
@@ -192,27 +192,31 @@ def _text(scope: Scope, statement: Statement, line: int) -> str:
 
 def _aligned(
     base: Sequence[Statement], head: Sequence[Statement], *, by: str
-) -> Sequence[tuple[str, int, int, int, int]]:
+) -> Iterator[tuple[bool, Sequence[Statement], Sequence[Statement]]]:
+    """The parts of two lists, in order: whether they are alike by an attribute, and both parts."""
     old, new = ([getattr(one, by) for one in side] for side in (base, head))
-    return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for tag, low, high, low_after, high_after in SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
+        yield tag == "equal", base[low:high], head[low_after:high_after]
 
 
 def _regions(
     base: Sequence[Statement], head: Sequence[Statement]
 ) -> list[tuple[Sequence[Statement], Sequence[Statement]]]:
     """What differs between two lists of statements, with what it replaced."""
-    return [
-        (base[low:high], head[low_after:high_after])
-        for tag, low, high, low_after, high_after in _aligned(base, head, by="meaning")
-        if tag != "equal"
-    ]
+    return [(old, new) for is_same, old, new in _aligned(base, head, by="meaning") if not is_same]
 
 
-def _alike(base: Sequence[Statement], head: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]:
-    """Pairs of statements that differ in variables alone."""
-    for tag, low, high, low_after, high_after in _aligned(base, head, by="shape"):
-        if tag == "equal":
-            yield from zip(base[low:high], head[low_after:high_after], strict=True)
+def _alike(
+    base: Sequence[Statement], head: Sequence[Statement], *, by: str = "outline"
+) -> Iterator[tuple[Statement, Statement]]:
+    """Pairs of statements that differ in names alone: in those of variables, if there is such a pair."""
+    for is_alike, old, new in _aligned(base, head, by=by):
+        if is_alike:
+            yield from zip(old, new, strict=True)
+        elif by == "outline":
+            yield from _alike(old, new, by="shape")
 
 
 def _renamed(old: Statement, new: Statement, *, anywhere: bool = True) -> frozenset[_Renamed]:
@@ -226,10 +230,9 @@ def _renamed_members(
     functions: Iterable[_Renamed], members: Iterable[_Renamed], old: _Side, new: _Side
 ) -> set[_Renamed]:
     """Renamed functions as methods whose name is new, and renamed attributes whose older name is gone."""
-    known = {one.own_name for one in old.scopes.values()}
-    found = {(f".{before}", f".{after}") for before, after in functions if after not in known}
+    found = {(f".{before}", f".{after}") for before, after in functions if after not in old.functions}
     for before, after in members:
-        if before.startswith("=") or (before not in new.names and after not in old.names):
+        if before.startswith("=") or not (new.has_member(before) or old.has_member(after)):
             found.add((before, after))
     return found
 

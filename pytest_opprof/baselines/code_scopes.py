@@ -41,6 +41,11 @@ class Statement(NamedTuple):
         return self.shape.partition(":")[2].startswith("[arguments(")
 
     @property
+    def outline(self) -> Hashable:
+        """What two statements have alike that differ in variables alone."""
+        return self.shape, tuple(name for name, _ in self.names if name.startswith((".", "=")))
+
+    @property
     def meaning(self) -> Hashable:
         """What two statements that do the same have alike."""
         return self.shape, tuple(name for name, _ in self.names)
