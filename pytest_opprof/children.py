@@ -78,6 +78,13 @@ class Tether:
                 fcntl.fcntl(self.end, fcntl.F_SETSIG, signal.SIGKILL)
                 fcntl.fcntl(self.end, fcntl.F_SETFL, os.O_ASYNC)
 
+    def untie(self) -> None:
+        """Let what the process left in the background go on."""
+        import fcntl  # noqa: PLC0415
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(self.end, fcntl.F_SETFL, 0)
+
     def __exit__(self, *_: object) -> None:
         os.close(self.end)
         os.close(self._ours)

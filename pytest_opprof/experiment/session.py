@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pytest_opprof.children import is_gone, send, started
+from pytest_opprof.children import Tether, is_gone, send, started
 from pytest_opprof.errors import ExperimentError, UsageError
 from pytest_opprof.recovery.deaths import last_words
 from pytest_opprof.results.files import read_run
@@ -173,11 +173,11 @@ def run(
 ) -> Ended:
     """Run a command to its end; an exception, such as KeyboardInterrupt, stops it and all that it started.
 
-    What it leaves in the background, such as a server, does not delay this. It is stopped after `timeout`
-    seconds; for `locks` see `Spot`.
+    So does the death of this process. What the command leaves in the background, such as a server, does not
+    delay this. It is stopped after `timeout` seconds; for `locks` see `Spot`.
     """
     # Not a pipe: its end is the end of the last process that holds it.
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile() as file, Tether() as tether:
         # It has its own session: Ctrl-C is for us, and an unfinished measurement is of no use.
         process = started(
             command,
@@ -186,8 +186,9 @@ def run(
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
-            pass_fds=locks,
+            pass_fds=(*locks, tether.end),
         )
+        tether.tie(process)
         late = None
         try:
             if not _ends(process, timeout):
@@ -196,6 +197,7 @@ def run(
         except BaseException:
             _end(process)
             raise
+        tether.untie()
         # Not seek(): what it left shares this file's position.
         output = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
     lines = [line for line in output.splitlines() if line.strip()]
