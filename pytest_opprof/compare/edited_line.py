@@ -27,6 +27,8 @@ def edit_behind(
 ) -> CallLine:
     """The line itself, or the edited one that makes it run more often: that of `caller_of` first.
 
+    In a loop or branch with an edited head, it is the head.
+
     If it does not call more ops, it calls others: then it is an edit that gives it something else. A line
     that was only rewritten has another cause if an edit decides how often it runs.
     """
@@ -38,7 +40,11 @@ def edit_behind(
         cause = caller_of(line) or edited_line(
             line, sites.sides[1], edited, is_of_callers=is_of_callers, calls_more=calls_more
         )
-    elif line.number in edited[line.file].changed and sites.calls_as_before(line):
+    elif line.number not in edited[line.file].changed:
+        file = edited[line.file]
+        head = file.head_around(line.number)
+        cause = edit_at(line.function, line.file, head, file, is_certain=line.is_certain) if head else None
+    elif sites.calls_as_before(line):
         cause = _decidingedit_at(line, edited, within=OWN)
     return cause or replace(line, is_edited=is_edited)
 

@@ -7,8 +7,9 @@ import pytest
 from support.documents.strategies import simple_test
 
 from pytest_opprof.baselines.edited_file import EditedFile
+from pytest_opprof.compare.call_sites import CallSites
 from pytest_opprof.compare.comparison import CallLine
-from pytest_opprof.compare.edited_line import edited_line
+from pytest_opprof.compare.edited_line import edit_behind, edited_line
 from pytest_opprof.metrics import PYTHON_INSTRUCTIONS
 
 LINE = CallLine(function="Model.forward", file="model.py", number=4, text="return x * 2")
@@ -103,6 +104,17 @@ def test_what_decides_how_often_a_line_runs_is_to_blame(tmp_path: Path, edited: 
     found = edited_line(CallLine(function="run", file="loops.py", number=8), simple_test({}), edits)
     assert found is not None
     assert f"{'' if found.is_certain else 'perhaps '}{found.place}" == place
+
+
+@pytest.mark.parametrize(
+    ("edited", "number"), [(7, 7), (8, 8), (9, 8)], ids=["the head", "the line", "beside it"]
+)
+def test_in_a_loop_with_an_edited_head_that_is_named(tmp_path: Path, edited: int, number: int) -> None:
+    (tmp_path / "loops.py").write_text(LOOPS)
+    edits = {"loops.py": EditedFile(tmp_path / "loops.py", lines=frozenset({edited, 11}))}
+    line = CallLine(function="run", file="loops.py", number=8, is_certain=False)
+    found = edit_behind(line, CallSites(simple_test({}), simple_test({})), edits)
+    assert (found.number, found.is_edited, found.is_certain) == (number, edited == number, False)
 
 
 def test_a_candidates_caller_is_a_candidate() -> None:
