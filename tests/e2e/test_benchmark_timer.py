@@ -50,6 +50,7 @@ def test_each_reading_waits_for_each_device_in_use(
     result.stdout.no_fnmatch_line("*cuda_perf_counter: CUDA was not in use*")
 
 
+@pytest.mark.slow
 def test_calibration_takes_the_timer(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -72,6 +73,7 @@ def test_calibration_takes_the_timer(pytester: pytest.Pytester) -> None:
     assert waits > 2 * rounds
 
 
+@pytest.mark.slow
 def test_host_clock_without_cuda_is_reported_once(pytester: pytest.Pytester) -> None:
     result = run(pytester, "[]")
     result.stdout.fnmatch_lines(["waits: 0 inits: 0"])
@@ -81,6 +83,7 @@ def test_host_clock_without_cuda_is_reported_once(pytester: pytest.Pytester) -> 
     ]
 
 
+@pytest.mark.slow
 def test_error_of_a_kernel_fails_the_benchmark(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -97,6 +100,7 @@ def test_error_of_a_kernel_fails_the_benchmark(pytester: pytest.Pytester) -> Non
     result.stdout.fnmatch_lines(["*CollectorError: cannot wait for CUDA: cuCtxSynchronize returned 700*"])
 
 
+@pytest.mark.slow
 def test_other_timers_do_not_load_the_cuda_timer(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

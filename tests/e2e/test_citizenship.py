@@ -70,6 +70,7 @@ def test_exit_first_stops_at_a_regression(regressed: tuple[Project, Session]) ->
     assert project.pytest("--opprof-baseline=main", "-x").outcomes == {"test_first": "failure"}
 
 
+@pytest.mark.slow
 def test_quiet_session_prints_one_line(regressed: tuple[Project, Session]) -> None:
     project, _ = regressed
     quiet = project.pytest("--opprof-baseline=main", "-q", "--tb=no")

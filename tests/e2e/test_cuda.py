@@ -113,6 +113,7 @@ MEMORY = """
 """
 
 
+@pytest.mark.slow
 def test_a_test_has_the_device_memory_of_its_steps(project: Project) -> None:
     project.write("test_it.py", MEMORY.replace("LIMITS", "").replace("MORE", "pass"))
     session = project.pytest("--opprof-save=main", "-v")

@@ -64,6 +64,7 @@ def test_a_caught_regression_ends_with_0() -> None:
     assert "warnings summary" not in shown.stdout
 
 
+@pytest.mark.slow
 def test_a_missed_regression_ends_with_1() -> None:
     shown = run_demo("stage", "--ignore=test_transformer.py", "--opprof=off")
     assert shown.returncode == 1, shown.stdout + shown.stderr

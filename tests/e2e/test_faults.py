@@ -156,6 +156,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.slow
 def test_full_disk_is_one_sentence_and_keeps_earlier_files(project: Project, small_disk: Path) -> None:
     project.write("test_it.py", TEST)
     store = f"--opprof-store=dir:{small_disk}/store"

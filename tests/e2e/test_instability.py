@@ -229,6 +229,7 @@ def test_rise_above_a_varying_range_fails(varying: Project) -> None:
     assert varying.pytest("--opprof-baseline=main", "-k", "by_step").exit_code == 0
 
 
+@pytest.mark.slow
 def test_count_beyond_the_processes_range_is_reported(
     varying: Project,
 ) -> None:

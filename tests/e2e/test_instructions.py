@@ -85,6 +85,7 @@ CALLING = """\
 """
 
 
+@pytest.mark.slow
 def test_edited_line_heads_the_functions_that_it_makes_run_more(project: Project) -> None:
     project.write("called.py", textwrap.dedent(CALLED))
     project.write("calling.py", textwrap.dedent(CALLING.replace("mean(values) for", "values[0] for")))

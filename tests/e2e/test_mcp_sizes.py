@@ -43,6 +43,7 @@ def agent(make_project: MakeProject) -> Iterator[Agent]:
         yield agent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [("show_run", {"run": "head.json"}), ("compare_runs", {"base": "base.json", "head": "head.json"})],

@@ -271,6 +271,7 @@ def test_a_regression_fails(folder: Path) -> None:
     assert named.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "mark"),
     [

@@ -102,6 +102,7 @@ def test_first_measurement_stands_if_no_fresh_process_can_start(project: Project
     assert processes == 1
 
 
+@pytest.mark.slow
 def test_measurement_that_cannot_be_judged_fails_alone(project: Project) -> None:
     raises = 'monkeypatch.setattr(Path, "read_bytes", mock.Mock(side_effect=RuntimeError))'
     why, outcomes, _ = compared(project, replacing("if MORE:", f"    {raises}"))

@@ -158,6 +158,7 @@ def test_files_are_recognized_from_a_subfolder(distributed: tuple[Project, Sessi
     session.lines.fnmatch_lines(["6 passed * nothing dropped * 6 other tests not run"])
 
 
+@pytest.mark.slow
 def test_a_crashing_worker_loses_only_its_own_test(project: Project) -> None:
     project.write(
         "test_it.py",
