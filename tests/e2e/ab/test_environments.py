@@ -90,7 +90,7 @@ def test_each_side_has_an_environment_of_its_own(project: Project, tmp_path: Pat
     told = ab(
         project,
         *("HEAD", "--setup", made_environment("src/work.py"), "--python", OWN_PYTHON, "-k", "other"),
-        *("--processes=8", "--steps=3", "--max-time=0", "-o", str(document)),
+        *("--processes=8", "--steps=3", "--max-time=0", "--max-noise=10000%", "-o", str(document)),
         env={"VIRTUAL_ENV": str(tmp_path)},
     )
     assert told.code == 1
