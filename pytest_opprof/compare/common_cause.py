@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.metrics import Source
+from pytest_opprof.metrics import COUNT, Source
 
 _Key: TypeAlias = "tuple[Hashable, ...]"
 CAUSED = frozenset({Verdict.REGRESSED, Verdict.MISSING})
@@ -117,6 +117,13 @@ def _place(change: Change) -> str:
     return text.removeprefix("new").lstrip(", ") if is_new else text
 
 
+def without_twins(changes: Iterable[Change]) -> list[Change]:
+    """The changes; of an op that came in place of another, and has a gate of its own, one alone."""
+    known = list(changes)
+    own = {change.op for change in known if change.rewrite is None and change.metric == COUNT.name}
+    return [change for change in known if not (change.rewrite and change.op in own)]
+
+
 def beginnings_of(test: TestComparison) -> list[Change]:
     """The ops that a test's regression begins with; else the first outermost that failed, or the totals.
 
@@ -125,9 +132,7 @@ def beginnings_of(test: TestComparison) -> list[Change]:
 
     It reads only the changes, so a comparison stored without rows has the same causes.
     """
-    begun = [change for change in test.changes if change.begins]
-    own = {change.op for change in begun if not change.rewrite}
-    begun = [one for one in begun if not (one.rewrite and own.issuperset(one.rewrite.after))]
+    begun = without_twins(change for change in test.changes if change.begins)
     ops = [change for change in test.regressed if change.op is not None]
     if begun or ops:
         failed = {change.op for change in ops}

@@ -160,7 +160,6 @@ def _edit_in(line: CallLine, edited: EditedFile) -> CallLine | None:
 def _edited_elsewhere(
     lines: list[CallLine], edited: Mapping[str, EditedFile], head: TestResult
 ) -> CallLine | None:
-    ran = {one.file for one in lines}
     makers = {(f"{one.function.rpartition('.')[0]}.{name}", one.file) for one in lines for name in _MAKING}
     # What is new runs only if edited code calls it. What is gone has no line.
     places = [
@@ -169,28 +168,28 @@ def _edited_elsewhere(
         for function, number in one.places
         if function not in one.new
     ]
-    gone = {(function, file, 0) for file, one in edited.items() for function in one.cut | one.decorated}
-    gone = {place for place in gone if place[:2] not in {place[:2] for place in places}}
+    known = {place[:2] for place in places}
+    gone = {(function, file) for file, one in edited.items() for function in one.cut | one.decorated} - known
     near = [place for place in places if place[:2] in makers]
     is_certain = len(near) == 1
     if not near:
         is_certain = len(places) == 1 and not gone
         # What only made ready what is called may be the cause too, but seldom is.
-        likely = [place for place in (*places, *gone) if is_certain or _ran(place, head)]
-        on_the_way = {(one.function, one.file) for one in lines}
-        is_possible = len(likely) == 1 and likely[0][2] and likely[0][:2] not in on_the_way
-        near = [
-            place for place in likely if is_possible and (not place[0] or place[1] in ran or not is_certain)
-        ]
-    if len({place[:2] for place in near}) != 1 or not near[0][1].endswith(".py"):
-        return None
+        near = [place for place in places if is_certain or _ran(place[:2], head)]
+        is_possible = len(near) == 1 and not any(_ran(place, head) for place in gone)
+        if not is_possible or near[0][:2] in {(one.function, one.file) for one in lines}:
+            return None
+        if is_certain and near[0][0] and near[0][1] not in {one.file for one in lines}:
+            return None
     function, file, number = near[0]
+    if not file.endswith(".py") or any(place[:2] != (function, file) for place in near):
+        return None
     return edit_at(function, file, number, edited[file], is_certain=is_certain)
 
 
-def _ran(place: tuple[str, str, int], head: TestResult) -> bool:
+def _ran(place: tuple[str, str], head: TestResult) -> bool:
     """Whether an edit is of a function that a step ran, or of the module of one."""
-    function, file, _ = place
+    function, file = place
     functions = head.functions.get(PYTHON_INSTRUCTIONS.name, {})
     if function:
         return f"{function}, {file}" in functions

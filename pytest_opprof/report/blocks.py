@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_opprof.compare.common_cause import beginnings_of
+from pytest_opprof.compare.common_cause import beginnings_of, without_twins
 from pytest_opprof.compare.comparison import CallLine, Change, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
@@ -80,9 +80,7 @@ def blocks_of(test: TestComparison) -> list[Block]:
     if not risen:  # an op may stand for the total that failed: then what its line calls more often does
         lines = [change.line for change in beginnings_of(test) if change.op is not None]
         risen = [change for change in telling if change.op and change.line in lines and change.rise > 0]
-    # What came in place of another op, and has a gate of its own, says it once.
-    own = {change.op for change in risen if change.rewrite is None and change.metric == COUNT.name}
-    risen = [change for change in risen if not (change.rewrite and change.op in own)]
+    risen = without_twins(risen)
     known = {change.op for change in risen}
     risen = [
         change

@@ -297,9 +297,10 @@ def _block(block: Block, test: TestComparison, *, source: str | None) -> Iterato
         change = row.change
         is_plain = change.op is None or change.metric == COUNT.name
         name = name_in_code(row.name) if is_plain else f"{name_in_code(name_of(change))} {change.metric}"
-        words = f" {row.words}" if row.is_backward else ""
+        was = f"was {name_in_code(row.was)}" if row.was else ""
+        named = " ".join(filter(None, (name, row.words if row.is_backward else was)))
         numbers = map(quantity, numbers_of(change).values())
-        yield table_line([f"{_INDENT * row.depth}{name}{words}", *numbers])
+        yield table_line([f"{_INDENT * row.depth}{named}", *numbers])
     if len(block.rows) > _MOST_ROWS_OF_A_BLOCK:
         yield table_line([f"... and {len(block.rows) - _MOST_ROWS_OF_A_BLOCK} more", "", "", ""])
     if told := advice_on(block, test):

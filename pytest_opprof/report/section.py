@@ -62,14 +62,17 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
     """A test's changes: its regressions by cause, a table of the others, and the totals."""
     shown = [row for row in change_rows(test) if row.source is not None]
     has_failed = any(row.verdict is Verdict.REGRESSED for row in shown)
-    told = [row.change for block in blocks_of(test) for row in block.rows]
-    names = {change.op for change in told}
+    of_blocks = [row for block in blocks_of(test) for row in block.rows]
+    told = [row.change for row in of_blocks]
+    blocks = blocks_in_lines(test, width=width, show=show)
+    text = "\n".join(line for block in blocks for line in block)
+    # A block says what its op replaced, if there is room for it.
+    replacing = {(row.change.op,) for row in of_blocks if row.was and f"  {row.words}" in text}
     ops = [
         row
         for row in shown
         if row.source and not (row.is_total or is_in_a_block(row.source) or row.source in told)
-        # A block says what its op replaced.
-        if not (row.source.rewrite and names.issuperset(row.source.rewrite.after))
+        if not (row.source.rewrite and row.source.rewrite.after in replacing)
     ]
     totals = [
         (f"all {row.source.about.label}", row.source, "" if row.source.line else row.why)
@@ -77,7 +80,7 @@ def change_lines(test: TestComparison, *, width: int, show: str | None = None) -
         if row.is_total and row.source and not ((has_failed and row.source.is_slight) or row.source in told)
     ]
     parts = [
-        *blocks_in_lines(test, width=width, show=show),
+        *blocks,
         _table(ops, width=width, show=show) if ops else [],
         [
             line

@@ -294,12 +294,14 @@ GIT_READS = {
     *("cat-file", "diff", "for-each-ref", "hash-object", "ls-files", "ls-tree"),
     *("merge-base", "remote", "rev-list", "rev-parse", "status"),
 }
+NO_REFRESH = "diff.autoRefreshIndex=false"  # so that not even the index is written
 
 
-def without_options(command: list[str]) -> list[str]:
+def without_settings(command: list[str]) -> list[str]:
     """A command of git without the settings before its name."""
     git, *rest = command
     while rest[0] == "-c":
+        assert rest[1] in {NO_REFRESH, "log.showSignature=false"}
         rest = rest[2:]
     return [git, *rest]
 
@@ -321,9 +323,8 @@ def test_nothing_is_written(watched: Project) -> None:
     done = list(map(json.loads, agent.log.read_text("utf-8").splitlines()))
     commands = [arguments[1] for event, *arguments in done if event == "subprocess.Popen"]
     assert {program for program, *_ in commands} == {"git"}
-    # not even the index is written
-    assert all("diff.autoRefreshIndex=false" in command for command in commands if "diff" in command)
-    commands = [without_options(command) for command in commands]
+    assert all(NO_REFRESH in command for command in commands if "diff" in command)
+    commands = [without_settings(command) for command in commands]
     assert {command[1] for command in commands} <= GIT_READS | {"show-ref", "symbolic-ref"}
     assert all(command[2] == "--stdin-paths" for command in commands if command[1] == "hash-object")
     assert all(command[2] == "--quiet" for command in commands if command[1] == "symbolic-ref")

@@ -8,6 +8,8 @@ from support.documents.judged_tests import compared
 from support.documents.strategies import calling, simple_test
 
 from pytest_opprof.compare.common_cause import beginnings_of
+from pytest_opprof.compare.comparison import Change, Rewrite, RewriteKind
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import advice_on, blocks_of, first_rows
 from pytest_opprof.report.section import change_lines
 from pytest_opprof.results.run import TestResult
@@ -54,11 +56,20 @@ def test_only_a_copy_in_a_hook_is_advised_on(line: str, words: str, code: str) -
     assert advice_on(block, found)[-len("(OP103)") :] == code
 
 
-def test_an_op_says_what_it_replaced_once() -> None:
+@pytest.mark.parametrize(("width", "is_told"), [(80, True), (30, False)], ids=["room", "no room"])
+def test_an_op_says_what_it_replaced_once(width: int, *, is_told: bool) -> None:
+    """In its row, or else in the table of other changes, which also has what was removed."""
     found = compared(calling(("aten::mul_", 2)), calling(("aten::mul", 2)))
     (block,) = blocks_of(found)
     assert [(row.name, row.words) for row in block.rows] == [("aten::mul", "was aten::mul_")]
-    assert "aten::mul_ -> aten::mul" not in "\n".join(change_lines(found, width=80))
+    gone = Rewrite(kind=RewriteKind.REMOVED, before=("aten::to",), after=())
+    none, two = (Samples.constant(count, steps=3) for count in (0, 2))
+    removed = Change(
+        op="aten::to", metric="count", base=two, head=none, verdict=Verdict.IMPROVED, rewrite=gone
+    )
+    text = "\n".join(change_lines(replace(found, changes=(*found.changes, removed)), width=width))
+    assert ("was aten::mul_" in text, "renamed" in text) == (is_told, not is_told)
+    assert "aten::to " in text
     assert [change.op for change in beginnings_of(found)] == ["aten::mul"]
 
 
