@@ -1,7 +1,8 @@
 """Which statements of Python sources are new or edited since an older version of them.
 
-Names make no difference if they are renamed where they are bound, those of attributes and functions also if
-nothing has the old name any more. A function or a class may move to another place or file.
+Names of variables make no difference if they are renamed where they are bound; nor do, wherever they are
+used, attributes whose old name is gone, renamed methods, and keywords of renamed parameters. A function or a
+class may move to another place or file.
 """
 
 from __future__ import annotations
