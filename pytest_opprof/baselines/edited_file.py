@@ -106,14 +106,17 @@ class EditedFile:
         return any(all(number in lines for number in numbers) for lines in loops)
 
     def head_around(self, number: int) -> int:
-        """The edited line in the innermost edited head of a loop or branch around a line; 0 without one."""
+        """The edited line in the innermost edited head of a loop, branch or function around a line, or 0.
+
+        That of a function is its edited decorator, or its `def` if one is gone.
+        """
         edited = (
             min(self.lines.intersection(head))
             for node, _, head in self._parts
             if isinstance(node, _WITH_HEAD) and not self.lines.isdisjoint(head)
             if number in lines_in(node) and number not in head
         )
-        return max(edited, default=0)
+        return max(edited, default=0) or self.decoration(self._innermost.get(number, ""))
 
     def distance(self, edit: int, line: int) -> float:
         """How far an edit is from deciding how often a later line of its function runs: 0 is the nearest.

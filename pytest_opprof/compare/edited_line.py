@@ -27,7 +27,7 @@ def edit_behind(
 ) -> CallLine:
     """The line itself, or the edited one that makes it run more often: that of `caller_of` first.
 
-    In a loop or branch with an edited head, it is the head.
+    In a loop, branch or function with an edited head, it is the head.
 
     If it does not call more ops, it calls others: then it is an edit that gives it something else. A line
     that was only rewritten has another cause if an edit decides how often it runs.
@@ -69,7 +69,7 @@ def edited_line(
     If the whole function of the line runs more often (`is_of_callers`), edits of it come after those of
     functions on the way to it. If the line only calls other ops (not `calls_more`), edits of functions on the
     way count only if they bind what is used there. The found line is certain if no other is as near; of
-    several on the way it is the busiest, or the edited head of the loop around them.
+    several on the way it is the busiest, or the edited head of what is around them.
     """
     ways = list(_ways(line, head))
     for near in ways[1:]:
@@ -91,11 +91,11 @@ def edited_line(
 
 
 def _edited_way(found: Sequence[CallLine], edited: Mapping[str, EditedFile], *, is_certain: bool) -> CallLine:
-    """One of several edited lines that are as near; of unedited ones in an edited loop, its head."""
+    """One of several edited lines that are as near; of unedited ones the edited head of what they are in."""
     first = found[0]
     file = edited[first.file]
     head = 0 if first.number in file.changed else file.head_around(first.number)
-    if head and len(found) > 1:
+    if head:
         is_one = all(
             one.file == first.file and one.number not in file.changed and file.head_around(one.number) == head
             for one in found

@@ -117,6 +117,23 @@ def test_in_a_loop_with_an_edited_head_that_is_named(tmp_path: Path, edited: int
     assert (found.number, found.is_edited, found.is_certain) == (number, edited == number, False)
 
 
+@pytest.mark.parametrize(
+    ("decorators", "edited", "number"), [("@a\n@b\n", set(), 3), ("@a\n@b\n", {2}, 2), ("", {3}, 3)]
+)
+def test_in_a_function_with_other_decorators_these_are_named(
+    tmp_path: Path, decorators: str, edited: set[int], number: int
+) -> None:
+    """A lost `no_grad` leaves no line of its own; what was edited below it is nearer."""
+    path = tmp_path / "model.py"
+    path.write_text(f"{decorators}def run(x):\n    y = 2\n    return x * y\n")
+    edits = {"model.py": EditedFile(path, lines=frozenset(edited), decorated=frozenset({"run"}))}
+    last = 3 + decorators.count("@")
+    test = simple_test({"aten::mul": 8})
+    line = CallLine(function="run", file="model.py", number=last, text="return x * y")
+    found = edit_behind(line, CallSites(test, test), edits)
+    assert (found.number, found.is_edited, found.is_certain) == (number, True, True)
+
+
 def test_a_candidates_caller_is_a_candidate() -> None:
     head = replace(simple_test({"aten::mul": 8}), callers=WAYS)
     found = edited_line(replace(LINE, is_certain=False), head, edits_of({"train.py": {12}}))
