@@ -58,13 +58,13 @@ __attribute__((noinline)) uint8_t count_outs(const at::RecordFunction &fn) {
         for (const c10::Argument &x : schema->arguments())
             outs += x.kwarg_only() && x.alias_info() != nullptr && x.alias_info()->isWrite();
     }
-    return static_cast<uint8_t>(std::min(outs, fn.inputs().size()));
+    return static_cast<uint8_t>(std::min(outs, inputs_of(fn).size()));
 }
 
 // How many of its last inputs an op only writes to: those of `out=`. An overload without a name has
 // none. Each overload's name lies at an address of its own.
 inline size_t outs_of(const at::RecordFunction &fn, KnownName *known) {
-    auto inputs = fn.inputs();
+    auto inputs = inputs_of(fn);
     if (inputs.empty() || !inputs.back().isTensor() || known == nullptr)
         return 0;
     const char *overload = overload_of(fn);
@@ -80,7 +80,7 @@ inline size_t outs_of(const at::RecordFunction &fn, KnownName *known) {
 // Whether a list is one of tensors torch tells from its type, which takes a call.
 inline int64_t bytes_given(const at::RecordFunction &fn, KnownName *known) {
     int64_t bytes = 0;
-    auto inputs = fn.inputs();
+    auto inputs = inputs_of(fn);
     for (const c10::IValue &input : inputs.slice(0, inputs.size() - outs_of(fn, known))) {
         if (input.isTensor()) {
             bytes += bytes_of(input.toTensor());

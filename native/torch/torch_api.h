@@ -21,6 +21,22 @@ namespace {
 
 using torch::profiler::impl::ProfilerStateBase;
 
+// Of a boxed call torch hands out the whole stack, such as all variables of a script, where the op's
+// own values come last. A range has no schema that says how many these are.
+template <typename Values>
+c10::ArrayRef<const c10::IValue> last_of(const Values &values, size_t count) {
+    size_t skipped = count != 0 && count < values.size() ? values.size() - count : 0;
+    return c10::ArrayRef<const c10::IValue>(values.data() + skipped, values.size() - skipped);
+}
+
+inline c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction &fn) {
+    return last_of(fn.inputs(), fn.num_inputs());
+}
+
+inline c10::ArrayRef<const c10::IValue> outputs_of(const at::RecordFunction &fn) {
+    return last_of(fn.outputs(), fn.num_outputs());
+}
+
 // The profiler that is on here: the process's, else this thread's. From torch 2.14 on these are two
 // questions.
 template <typename State> auto profiler_here(int) -> decltype(State::getTLS()) {

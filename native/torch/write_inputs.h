@@ -255,7 +255,7 @@ inline bool is_told_by_others(const c10::IValue &v) {
 }
 
 bool is_told_inside(const at::RecordFunction &fn) {
-    auto inputs = fn.inputs();
+    auto inputs = inputs_of(fn);
     return std::any_of(inputs.begin(), inputs.end(), is_told_by_others);
 }
 
@@ -263,7 +263,7 @@ bool is_told_inside(const at::RecordFunction &fn) {
 __attribute__((noinline)) int64_t flops_by_formula(const at::RecordFunction &fn, uint8_t formula) {
     uint32_t words[OP_ARGS_MAX_WORDS];
     InputWriter w(words);
-    for (const c10::IValue &input : fn.inputs()) {
+    for (const c10::IValue &input : inputs_of(fn)) {
         if (is_told_by_others(input) || !write_input(w, input))
             return 0;
     }
@@ -324,7 +324,7 @@ uint32_t write_args(uint32_t *words, const at::RecordFunction &fn, const OpName 
     bool given = with_inputs && !name.is_torchs_own && fn.scope() != at::RecordScope::BACKWARD_FUNCTION;
     if (given || with_modules.load(std::memory_order_relaxed))
         write_named(w, fn, given);
-    for (const auto &input : with_inputs ? fn.inputs() : c10::ArrayRef<const c10::IValue>()) {
+    for (const auto &input : with_inputs ? inputs_of(fn) : c10::ArrayRef<const c10::IValue>()) {
         if (!write_input(w, input)) {
             w.cut();
             break;
@@ -339,7 +339,7 @@ uint32_t write_outputs(uint32_t *words, const at::RecordFunction &fn) {
     auto schema = fn.operator_schema();
     std::string text = schema ? c10::toString(*schema) : std::string();
     w.put(text.empty() ? OP_NAME_NONE : op_names_intern(text.data(), text.size()));
-    for (const auto &output : fn.outputs()) {
+    for (const auto &output : outputs_of(fn)) {
         if (!write_input(w, output)) {
             w.cut();
             break;

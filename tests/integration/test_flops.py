@@ -67,6 +67,13 @@ def attend(
     return work
 
 
+def scripted(torch: Any, source: str) -> Callable[[], object]:
+    """A call of TorchScript's, whose variables lie on the stack that its ops take their inputs from."""
+    function = getattr(torch.jit.CompilationUnit(source), "f")  # noqa: B009  # mypy knows no such attribute
+    inputs = torch.randn(4, 8), torch.randn(8, 8)
+    return lambda: function(*inputs)
+
+
 PROGRAMS: dict[str, Callable[[Any], Callable[[], object]]] = {
     "linear": lambda t: lambda: t.nn.Linear(8, 5)(t.randn(3, 7, 8)).sum().backward(),
     "linear of a vector": lambda t: lambda: t.nn.functional.linear(t.randn(8), t.randn(3, 8)),
@@ -88,6 +95,10 @@ PROGRAMS: dict[str, Callable[[Any], Callable[[], object]]] = {
     "attention of one head": lambda t: attend(t, "MATH", one=(2, 1)),
     "attention to one head": lambda t: attend(t, "MATH", other=(2, 1)),
     "attention of groups": lambda t: attend(t, "MATH", other=(2, 2), enable_gqa=True),
+    "script": lambda t: scripted(t, "def f(x, y):\n    return x + torch.mm(torch.mm(x, y), y)\n"),
+    "gradient of a function": lambda t: (
+        lambda: t.func.grad(lambda x: (x @ t.ones(8, 5)).sum())(t.randn(3, 8))
+    ),
 }
 
 
