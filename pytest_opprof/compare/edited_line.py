@@ -62,8 +62,8 @@ def edited_line(
     It is the nearest edited line on the way to that line: a model that is called once more runs all of its
     ops more often. Else it is an edit that decides how often a line on the way runs, such as of a constant.
     Else it is an edit that runs before, in the nearest edited function on the way, such as of a number of
-    steps. Else, or if that edit only binds what is not used there, it is the edit where a class
-    on the way is made. Else it is the only edit of all, if that is of a module's own statements or of a file
+    steps. Else, or if that edit only binds what is not used there, it is the edit where the nearest class on
+    the way is made. Else it is the only edit of all, if that is of a module's own statements or of a file
     that ran, or else the only one of what ran.
 
     If the whole function of the line runs more often (`is_of_callers`), edits of it come after those of
@@ -160,7 +160,8 @@ def _edit_in(line: CallLine, edited: EditedFile) -> CallLine | None:
 def _edited_elsewhere(
     lines: list[CallLine], edited: Mapping[str, EditedFile], head: TestResult
 ) -> CallLine | None:
-    makers = {(f"{one.function.rpartition('.')[0]}.{name}", one.file) for one in lines for name in _MAKING}
+    classes = dict.fromkeys((one.function.rpartition(".")[0], one.file) for one in lines)
+    makers = [(f"{name}.{method}", file) for name, file in classes for method in _MAKING]
     # What is new runs only if edited code calls it. What is gone has no line.
     places = [
         (function, file, number)
@@ -170,7 +171,7 @@ def _edited_elsewhere(
     ]
     known = {place[:2] for place in places}
     gone = {(function, file) for file, one in edited.items() for function in one.cut | one.decorated} - known
-    near = [place for place in places if place[:2] in makers]
+    near = sorted((one for one in places if one[:2] in makers), key=lambda one: makers.index(one[:2]))
     is_certain = len(near) == 1
     if not near:
         is_certain = len(places) == 1 and not gone
@@ -182,7 +183,7 @@ def _edited_elsewhere(
         if is_certain and near[0][0] and near[0][1] not in {one.file for one in lines}:
             return None
     function, file, number = near[0]
-    if not file.endswith(".py") or any(place[:2] != (function, file) for place in near):
+    if not file.endswith(".py"):
         return None
     return edit_at(function, file, number, edited[file], is_certain=is_certain)
 

@@ -222,6 +222,18 @@ def test_an_edit_beside_the_way_is_found(tmp_path: Path, edited: str, place: str
         assert edited_line(line, head, edits, is_of_callers=True) == found
 
 
+def test_of_two_classes_that_are_made_otherwise_the_nearer_is_a_candidate(tmp_path: Path) -> None:
+    for name in ("model.py", "block.py"):
+        (tmp_path / name).write_text("class A:\n    def __init__(self):\n        self.size = 2\n")
+    edits = {name: EditedFile(tmp_path / name, lines=frozenset({3})) for name in ("model.py", "block.py")}
+    head = replace(
+        simple_test({"aten::mul": 8}), callers={"A.forward, block.py:9": ("A.forward, model.py:9",)}
+    )
+    found = edited_line(CallLine(function="A.forward", file="block.py", number=9), head, edits)
+    assert found is not None
+    assert (found.place, found.is_certain) == ("A.__init__, block.py:3", False)
+
+
 @pytest.mark.parametrize(
     ("ran", "gone", "place"),
     [
