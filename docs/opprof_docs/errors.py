@@ -19,7 +19,8 @@ _OF_VERDICTS = (
 
 def error_lines() -> Iterator[str]:
     """A row for each exit code and error class."""
-    rows = sorted((str(each.exit_code), code(each.__name__), _meaning(each)) for each in _tree(OpprofError))
+    errors = sorted(_tree(OpprofError), key=lambda each: (each.exit_code, each.__name__))
+    rows = [(str(each.exit_code), code(each.__name__), _meaning(each)) for each in errors]
     return table(("exit code", "error", "meaning"), [*_OF_VERDICTS, *rows])
 
 

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=_NEWEST,
         default="",
         metavar="ID",
-        help="resume an interrupted experiment (default: the newest)",
+        help="resume an interrupted experiment (default: the newest with the same plan)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the comparison")
     parser.add_argument("--fail-on", metavar="LIST", help="verdicts that fail (none: nothing does)")

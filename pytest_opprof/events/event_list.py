@@ -278,7 +278,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         write_text(path, _chrome_pieces(self, device=self._use_device))
 
     def to_arrow(self) -> Any:
-        """The events as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
+        """The events as a ``pyarrow.Table``. Needs ``pip install 'pytest-opprof[frames]'``.
 
         Recordings give their columns without a copy: `ResultColumns` says what each means, and ``parent`` and
         ``launcher`` count from a recording's first row. Other events give a row with the main attributes.

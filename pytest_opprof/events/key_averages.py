@@ -70,7 +70,7 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
         return sum(row.self_cpu_time_total for row in self)
 
     def to_arrow(self) -> Any:
-        """The rows as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
+        """The rows as a ``pyarrow.Table``. Needs ``pip install 'pytest-opprof[frames]'``.
 
         Raises:
             UsageError: The package pyarrow is not installed.
@@ -78,7 +78,7 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
         return rows_to_arrow(self)
 
     def to_pandas(self) -> Any:
-        """The rows as a ``pandas.DataFrame``. Needs ``pip install pytest-opprof[frames]``.
+        """The rows as a ``pandas.DataFrame``. Needs ``pip install 'pytest-opprof[frames]'``.
 
         Raises:
             UsageError: The package pandas is not installed.

@@ -134,7 +134,11 @@ OPTIONS: Final = (
         "nothing",
     ),
     Option(name="opprof-sort", metavar="KEY", default="self_cpu_time_total", help="order of op tables"),
-    Option(name="opprof-columns", metavar="LIST", help="columns of op tables (all if not given)"),
+    Option(
+        name="opprof-columns",
+        metavar="LIST",
+        help="columns of op tables (default: torch.profiler's, if they have values)",
+    ),
     Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
     Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
     Option(

@@ -39,7 +39,7 @@ INTRODUCTION: Final = """\
 `make test-gpu` runs the same programs under `profile` and under torch.profiler, each in a process of its own: a training
 step of PyTorch, a CUDA graph, several streams, a Triton kernel and CuPy. The kernels, copies and fills must be the same, by
 name and number, each with its launch, and their time within 5 % + 2 µs. What recording adds to a launch must be at most
-0.8 of what torch.profiler adds. The command prints this page (`--write` keeps it), and exits with 1 if a line does not
+0.8 of what torch.profiler adds. The command prints this page (`make test-gpu WRITE=1` keeps it), and exits with 1 if a line does not
 hold, or with 3 if there is no GPU or nothing could be compared. Then it runs the tests in `tests/gpu`: torch.profiler
 starts while we record, a recording ends in a stream's capture, CuPy's allocators take memory, the module of a named
 kernel is gone, and marked tests are compared unchanged.

@@ -174,7 +174,7 @@ COLLECTOR: Final = (
     ),
     _noticed(
         name="counters that a thread lacks",
-        tells="Threads on which the kernel refused the counters that were asked for.",
+        tells="Threads for which the kernel refused the requested counters.",
         file="native/src/sources/counters.c",
         text="            self->uncounted++;",
         without="        (void)0;",

@@ -14,7 +14,7 @@ class Layer(enum.Enum):
     """Where a detector is on the way from an event to its reader."""
 
     RECORDING = "What is noticed while recording"
-    DOCUMENT = "What documents say"
+    DOCUMENT = "What files say"
     VERDICT = "What verdicts say"
     TABLE = "What tables and reports say"
     SESSION = "What sessions and commands say"

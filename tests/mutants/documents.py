@@ -1,4 +1,4 @@
-"""Detectors in JSON files: of losses of a recording, of a second look, of other programs' files."""
+"""Detectors in JSON files: of losses of a recording, of a second measurement, of other programs' files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DOCUMENTS: Final = (
     ),
     _says(
         name="a sampled test",
-        tells="Which share of torch's ops a test's numbers are of.",
+        tells="The share of torch's ops that a test's numbers cover.",
         file="pytest_opprof/results/recorded.py",
         text="sampled_ppm=min((parts_per_million(one.sampling) for one in stats), default=EVERY_PPM)",
         without="sampled_ppm=EVERY_PPM",
@@ -160,7 +160,7 @@ DOCUMENTS: Final = (
         test="tests/unit/results/test_device.py::test_copies_that_do_not_say_their_way_leave_it_untold",
     ),
     _says(
-        name="losses of a second look: events",
+        name="losses of a second measurement: events",
         tells="That the second measurement of a test dropped events.",
         file="pytest_opprof/results/agreement.py",
         text="        dropped=max(first.dropped, again.dropped),\n",
@@ -168,7 +168,7 @@ DOCUMENTS: Final = (
         test=_AGAIN,
     ),
     _says(
-        name="losses of a second look: the end",
+        name="losses of a second measurement: the end",
         tells="That the second measurement of a test was cut off.",
         file="pytest_opprof/results/agreement.py",
         text="        truncated=first.truncated or again.truncated,\n",
@@ -176,7 +176,7 @@ DOCUMENTS: Final = (
         test=_AGAIN,
     ),
     _says(
-        name="losses of a second look: names",
+        name="losses of a second measurement: names",
         tells="That the second measurement of a test had too many names.",
         file="pytest_opprof/results/agreement.py",
         text="        names_overflowed=max(first.names_overflowed, again.names_overflowed),\n",
@@ -184,7 +184,7 @@ DOCUMENTS: Final = (
         test=_AGAIN,
     ),
     _says(
-        name="losses of a second look: devices",
+        name="losses of a second measurement: devices",
         tells="That the second measurement of a test lacks records of devices.",
         file="pytest_opprof/results/agreement.py",
         text="        device_dropped=max(first.device_dropped, again.device_dropped),\n",

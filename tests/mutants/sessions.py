@@ -51,7 +51,7 @@ SESSIONS: Final = (
         "::test_a_schedule_that_raises_is_a_problem_of_the_measurement",
     ),
     _says(
-        name="a second look before a failure",
+        name="a second measurement before a failure",
         tells="Whether what would fail a test is the same when it is measured once more.",
         file=_STEPPING,
         text="        return self._fails(self)",
@@ -108,7 +108,7 @@ SESSIONS: Final = (
         test="tests/e2e/test_verdicts.py::test_failure_in_the_second_process_prevents_certification",
     ),
     _says(
-        name="what no test stands for",
+        name="a failure that belongs to no test",
         tells="That a test of the baseline is missing, or that there is no baseline: the session fails.",
         file=_CLOSING,
         text="    session.failures += failures_of(session, session.comparison)\n",
@@ -272,7 +272,7 @@ SESSIONS: Final = (
     ),
     _says(
         name="threads of a dead process",
-        tells="How many of its threads are not told of.",
+        tells="How many of its threads the report leaves out.",
         file=_TOLD,
         text="    if more > 0:",
         without="    if False:",

@@ -158,7 +158,7 @@ VERDICTS: Final = (
     ),
     _judges(
         name="a count that disagrees with itself",
-        tells="That a gate was another when it was measured once more.",
+        tells="That the value of a gate was another in the second measurement.",
         file=_JUDGE,
         text="        if varies(self.head, change.path, head, rule):",
         without="        if not head.is_constant:",
@@ -182,7 +182,7 @@ VERDICTS: Final = (
     ),
     _judges(
         name="samples without a single op",
-        tells="That nothing on record of a sample is not nothing.",
+        tells="That a sample without an op does not prove that none ran.",
         file=_TRUST,
         text="            return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)",
         without="            return self._lost(metric) or self._device_gap(through)",
