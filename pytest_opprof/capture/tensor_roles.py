@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,30 +23,37 @@ class TensorRoles:
 
 
 def tensor_roles(torch: Any) -> TensorRoles:
-    """Ask all living modules and optimizers; this walks over all objects of the program."""
+    """Ask all living modules and optimizers; this walks over all objects of the program.
+
+    Objects and tensors that cannot be asked have no role, and what torch warns of is not about the program.
+    """
     module, optimizer = torch.nn.Module, torch.optim.Optimizer
     roles = TensorRoles()
-    for thing in gc.get_objects():
-        kind = type(thing)  # an object's own `__class__` may be anything, or raise
-        if issubclass(kind, module):
-            for parameter in thing.__dict__.get("_parameters", {}).values():
-                roles.parameters.update(_places(torch, parameter))
-                roles.gradients.update(_places(torch, getattr(parameter, "grad", None)))
-        elif issubclass(kind, optimizer):
-            for values in thing.__dict__.get("state", {}).values():
-                for value in values.values() if isinstance(values, dict) else ():
-                    roles.optimizer_state.update(_places(torch, value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for thing in gc.get_objects():
+            kind = type(thing)  # an object's own `__class__` may be anything, or raise
+            with contextlib.suppress(Exception):
+                if issubclass(kind, module):
+                    for parameter in thing.__dict__.get("_parameters", {}).values():
+                        roles.parameters.update(_places(torch, parameter))
+                        roles.gradients.update(_places(torch, parameter, of_gradient=True))
+                elif issubclass(kind, optimizer):
+                    for values in thing.__dict__.get("state", {}).values():
+                        for value in values.values() if isinstance(values, dict) else ():
+                            roles.optimizer_state.update(_places(torch, value))
     return roles
 
 
-def _places(torch: Any, tensor: object) -> Iterator[Place]:
+def _places(torch: Any, tensor: Any, *, of_gradient: bool = False) -> Iterator[Place]:
     if not isinstance(tensor, torch.Tensor):
         return
     try:
+        tensor = tensor.grad if of_gradient else tensor
         address = tensor.untyped_storage().data_ptr()
         kind = DEVICES.get(tensor.device.type)
         index = tensor.device.index
-    except (RuntimeError, NotImplementedError):  # sparse, meta or fake: no real storage
+    except Exception:  # noqa: BLE001  # no gradient, no real storage, or a subclass that refuses
         return
     if kind is not None and address:
         yield kind, -1 if index is None else index, address

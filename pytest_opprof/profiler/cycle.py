@@ -151,6 +151,7 @@ class Cycle(Exported):
 
     Attributes:
         trace_id: The cycle's name.
+        roles: The roles of the tensors that were alive when it ended, if they were asked for.
     """
 
     def __init__(
@@ -162,13 +163,12 @@ class Cycle(Exported):
         settings: Mapping[str, object],
         profile_memory: bool = False,
         with_flops: bool = False,
-        roles: TensorRoles | None = None,
     ) -> None:
         self.recording = recording
         self.trace_id = trace_id
         self._metadata = metadata
         self._settings = settings
-        self._roles = roles
+        self.roles: TensorRoles | None = None
         if with_flops:
             recording.count_flops(registered_formulas())
         self._events = EventList([recording], profile_memory=profile_memory, with_flops=with_flops)
@@ -199,7 +199,7 @@ class Cycle(Exported):
         missing = [f"{name}=True" for name in _NEEDED_FOR_TIMELINE if name not in self._settings]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        return MemoryTimeline(self.recording, self._roles)
+        return MemoryTimeline(self.recording, self.roles)
 
     def expect_stacks(self, stacks: StackKind) -> None:
         """Check that stacks of this kind were recorded.

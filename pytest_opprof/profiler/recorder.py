@@ -187,8 +187,8 @@ class CycleRecorder:
             settings=self._options.settings,
             profile_memory=self._options.profile_memory,
             with_flops=self._options.with_flops,
-            roles=self._roles(),
         )
+        self.latest.roles = self._roles()  # after the recording is kept: an interrupt may end the walk
 
     def _roles(self) -> TensorRoles | None:
         """The roles of living tensors, if a memory timeline can be made."""
