@@ -155,9 +155,12 @@ class Stepper:
         return action_of(self._schedule(step), step=step)
 
     def _transit(self, previous: ProfilerAction, following: ProfilerAction | None) -> None:
+        was_running = self.is_running
         for move in TRANSITIONS[previous, following]:
             if move is Move.WARN:
                 after = "the end" if following is None else following.name
                 warnings.warn(f"Incorrect schedule: {previous.name} followed by {after}", stacklevel=4)
             else:
                 self._moves[move]()
+            if was_running and not self.is_running:
+                return  # a handler stopped the profiler, so nobody would close the next window

@@ -167,6 +167,14 @@ def test_stop_within_a_handler_is_harmless() -> None:
     assert recorder.log.count("C") == 1
 
 
+def test_stop_between_two_cycles_opens_no_window() -> None:
+    stepper, recorder = stepper_of("SS")
+    recorder.on_deliver = stepper.stop
+    stepper.start()
+    take_steps(stepper, 2)
+    assert recorder.log == ["P", "T", "(0", "0)", "X", "C"]
+
+
 def test_start_twice_is_refused() -> None:
     stepper, recorder = stepper_of("R")
     stepper.start()
