@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from os import getpid  # code under test may replace that of `os`
 from pathlib import Path
 from typing import Self
 
@@ -28,7 +29,8 @@ class ExecutionTraceObserver:
 
     def __init__(self) -> None:
         self._path: str | None = None
-        self._registered = False
+        self._file: Path | None = None
+        self._process: int | None = None  # the one that writes the file, and not one forked from it
         self._running = False
         self._owns_window = False
         self._recordings: list[Recording] = []
@@ -58,25 +60,33 @@ class ExecutionTraceObserver:
         return observer
 
     def register_callback(self, output_file_path: str | os.PathLike[str]) -> Self:
-        """Set the file, compressed if it ends in ``.gz``; no effect if one is set and not yet written."""
-        if not self._registered:
+        """Set the file, compressed if it ends in ``.gz``; no effect if one is set and not yet written.
+
+        A process that is forked afterwards writes nothing, unless it sets a file itself.
+        """
+        if not self.is_registered:
             self._path = os.fspath(output_file_path)
-            self._registered = True
+            self._file = Path(self._path).absolute()
+            self._process = getpid()
+            self._running = self._owns_window = False  # those of a parent process
+            self._recordings = []
         return self
 
     def unregister_callback(self) -> None:
-        """Stop, and write the file.
+        """Stop, and write the file; within a profile, write what was recorded so far.
 
         Raises:
             OSError: It cannot be written.
         """
-        if not self._registered:
+        if not self.is_registered:
             return
         self.stop()
-        self._registered = False
+        if self._running:
+            self.take(Collector.instance().peek())
+        self._process = None
         recordings, self._recordings = self._recordings, []
-        assert self._path is not None, "register_callback() set it"
-        write_execution_trace(recordings, self._path)
+        assert self._file is not None, "register_callback() set it"
+        write_execution_trace(recordings, self._file)
         self._save_kernels()
 
     def cleanup(self) -> None:
@@ -89,7 +99,7 @@ class ExecutionTraceObserver:
         Raises:
             CaptureBusyError: A profile is being recorded; give the observer to that one instead.
         """
-        if not self._registered or self._running:
+        if not self.is_registered or self._running:
             return
         collector = Collector.instance()
         collector.open(sources=DEFAULT_SOURCES)
@@ -101,30 +111,30 @@ class ExecutionTraceObserver:
 
     def stop(self) -> None:
         """Stop the recording that `start` began; `unregister_callback` writes it."""
-        if self._running and self._owns_window:
+        if self.is_running() and self._owns_window:
             self._owns_window = False
             self.take(Collector.instance().stop())
 
     def join_window(self) -> None:
         """Take part in the window that a profiler opened."""
-        if self._registered:
+        if self.is_registered:
             self._running = True
             _record_process_groups()
 
     def take(self, recording: Recording) -> None:
         """Keep the recording of the closed window."""
-        if self._running:
+        if self.is_running():
             self._running = False
             self._recordings.append(recording)
 
     @property
     def is_registered(self) -> bool:
-        """Whether a file is set and not yet written."""
-        return self._registered
+        """Whether this process set a file and has not yet written it."""
+        return self._process == getpid()
 
     def is_running(self) -> bool:
         """Whether it records now."""
-        return self._running
+        return self._running and self.is_registered
 
     def get_output_file_path(self) -> str | None:
         """The file, or None before `register_callback`."""
@@ -140,9 +150,9 @@ class ExecutionTraceObserver:
 
     def get_resources_dir(self, can_create: bool = False) -> str | None:  # noqa: FBT001, FBT002  # torch's signature
         """The folder of these copies, beside the file; None unless they are collected."""
-        if not self._collects_resources or self._path is None:
+        if not self._collects_resources or self._file is None:
             return None
-        return self.get_resources_dir_for_et_path(self._path, create_dir=can_create)
+        return self.get_resources_dir_for_et_path(self._file, create_dir=can_create)
 
     @staticmethod
     def get_resources_dir_for_et_path(

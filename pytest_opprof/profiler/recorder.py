@@ -159,15 +159,15 @@ class CycleRecorder:
         self._process = None
         if self._note_collection in gc.callbacks:
             gc.callbacks.remove(self._note_collection)
+        observer = self._options.observer
         try:
             enabled.run_on_profiler_stop()
         finally:
             recording = self._collector.stop(most_events=self._options.keep_events)
+            if isinstance(observer, ExecutionTraceObserver):
+                observer.take(recording)
             self._keep(recording)
-        observer = self._options.observer
-        if isinstance(observer, ExecutionTraceObserver):
-            observer.take(recording)
-        elif observer is not None:
+        if observer is not None and not isinstance(observer, ExecutionTraceObserver):
             observer.stop()
 
     def _keep(self, recording: Recording) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.programs.children import answer_of
 
 from pytest_opprof import ExecutionTraceObserver, _KinetoProfile, profile, record_function, schedule
 from pytest_opprof.errors import CaptureBusyError
@@ -113,6 +114,81 @@ def test_own_window_does_not_disturb_a_profile(tmp_path: Path) -> None:
     assert len(prof.events()) == 1
     observer.cleanup()
     assert names_of(tmp_path / "trace.json") == []
+
+
+def test_unregistered_within_a_profile_has_what_ran_so_far(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    observer = ExecutionTraceObserver().register_callback(path)
+    with profile(execution_trace_observer=observer) as prof:
+        with record_function("before"):
+            pass
+        observer.unregister_callback()
+        assert names_of(path) == ["before"]
+        with record_function("after"):
+            pass
+    assert names_of(path) == ["before"]
+    assert len(prof.events()) == 2
+    observer.register_callback(tmp_path / "next.json").unregister_callback()
+    assert names_of(tmp_path / "next.json") == []
+
+
+def test_relative_path_is_of_the_folder_at_registration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    observer = ExecutionTraceObserver().register_callback("trace.json")
+    monkeypatch.chdir("elsewhere")
+    observer.unregister_callback()
+    assert (tmp_path / "trace.json").exists()
+    assert observer.get_output_file_path() == "trace.json"
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        pytest.param("observer.start(); work()", id="alone"),
+        pytest.param("with profile(execution_trace_observer=observer): work()", id="profile"),
+    ],
+)
+def test_forked_child_leaves_its_parents_file(recorded: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    program = f"""
+        import os
+        from pytest_opprof import ExecutionTraceObserver, profile, record_function
+
+        def child(work):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    work()
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(pid, 0)[1] == 0
+
+        observer = ExecutionTraceObserver().register_callback({str(path)!r})
+
+        def own():
+            observer.cleanup()
+            assert not observer.is_running() and not observer.is_registered
+            observer.register_callback({str(path)!r} + ".child")
+            with profile(execution_trace_observer=observer), record_function("own"):
+                pass
+
+        def work():
+            with record_function("work"):
+                pass
+            child(own)
+
+        {recorded}
+        observer.cleanup()
+        child(observer.cleanup)
+        print("true")
+    """
+    assert answer_of(program)
+    assert names_of(path) == ["work"]
+    assert names_of(Path(f"{path}.child")) == ["own"]
 
 
 def test_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
