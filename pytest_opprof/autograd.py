@@ -118,6 +118,7 @@ class profile(Averaged):  # noqa: N801  # torch's name
     Raises:
         AssertionError: The CPU is left out without ``use_kineto``, or nothing is left to record.
         ValueError: The timeout is negative.
+        TypeError: `experimental_config` is neither ours nor torch's.
     """
 
     record_shapes = _of_inner("record_shapes")

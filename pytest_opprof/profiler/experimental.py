@@ -87,12 +87,17 @@ def read_config(config: object | None) -> ExperimentalConfig:
     Torch's tells its fields only to pickle, in the order of its arguments, but some releases put
     ``performance_events`` last, and older ones lack later fields. So each value goes to the next field of its
     type.
+
+    Raises:
+        TypeError: It is something else.
     """
-    if isinstance(config, ExperimentalConfig):
-        return config
+    if config is None or isinstance(config, ExperimentalConfig):
+        return config or ExperimentalConfig()
     given: dict[str, Any] = {}
-    state = () if config is None else config.__getstate__()
-    for value in state if isinstance(state, tuple) else ():
+    state = config.__getstate__()
+    if not isinstance(state, tuple):
+        raise TypeError(f"experimental_config is {config!r}; give an _ExperimentalConfig, or None")
+    for value in state:
         kind = tuple if isinstance(value, list) else type(value)
         of_kind = (one.name for one in fields(ExperimentalConfig) if type(one.default) is kind)
         name = next((name for name in of_kind if name not in given), None)

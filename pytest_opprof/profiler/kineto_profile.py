@@ -68,6 +68,7 @@ class KinetoProfile(Exported):
         UsageError: `sampling`, `with_stack`, `keep_cycles` or a performance event is invalid.
         AssertionError: No activity is left. Torch raises the same.
         ValueError: An activity is given twice, or the timeout is negative.
+        TypeError: `experimental_config` is neither ours nor torch's.
     """
 
     def __init__(

@@ -43,6 +43,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         AssertionError: No activity is left. Torch raises the same.
         ValueError: An activity is given twice, or the schedule's answer for step 0 is not an action.
         UsageError: `sampling`, `with_stack`, `keep_cycles` or a performance event is invalid.
+        TypeError: `experimental_config` is neither ours nor torch's.
     """
 
     def __init__(

@@ -291,6 +291,12 @@ def test_configs_of_older_torches_are_read() -> None:
     assert read_config(None) == ExperimentalConfig()
 
 
+@pytest.mark.parametrize("config", [{"trace_only": True}, "trace_only", 3, False, {}], ids=repr)
+def test_anything_else_is_no_config(config: object) -> None:
+    with pytest.raises(TypeError, match=r"experimental_config is .*; give an _ExperimentalConfig"):
+        _KinetoProfile(experimental_config=config)
+
+
 @pytest.mark.parametrize("setting", ["verbose", "profile_all_threads"])
 def test_settings_that_always_hold_are_accepted(setting: str) -> None:
     with warnings.catch_warnings():
