@@ -9,6 +9,7 @@ from functools import reduce
 from operator import add
 from typing import Final, Literal, TypeAlias
 
+from pytest_opprof.errors import UsageError
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
@@ -64,6 +65,14 @@ def _counts_on_device(row: TableRow) -> bool:
 
 
 Compat = Literal["torch"]
+
+
+def check_compat(compat: Compat | None) -> None:
+    """Raise a `UsageError` for a `compat` that does not exist."""
+    if compat not in {None, "torch"}:
+        raise UsageError(f'compat is {compat!r}; use "torch", or leave it out')
+
+
 TimeUnit = Literal["s", "ms", "us"]
 
 _WIDTH: Final = 12
@@ -87,6 +96,9 @@ class TableOptions:
     profile_memory: bool = False
     with_flops: bool = False  # show a FLOPs column if any row has FLOPs
     compat: Compat | None = None
+
+    def __post_init__(self) -> None:
+        check_compat(self.compat)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from pytest_opprof.capture.sources import StackKind
 from pytest_opprof.capture.trace_file import write_text
-from pytest_opprof.events.columns import Compat, TableOptions, survey
+from pytest_opprof.events.columns import Compat, TableOptions, check_compat, survey
 from pytest_opprof.events.folded_stacks import METRICS, folded_lines
 from pytest_opprof.events.forest import EventForest, losses_of
 from pytest_opprof.events.frames import (
@@ -212,6 +212,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
 
         Raises:
             AssertionError: ``compat="torch"`` needs nested events, and these are not. Torch raises the same.
+            UsageError: `compat` is anything else.
         """
         grouping = Grouping(
             shapes=group_by_input_shapes, stack_depth=group_by_stack_n, overloads=group_by_overload_name
@@ -220,6 +221,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
 
     def averages(self, grouping: Grouping, *, compat: Compat | None = None) -> KeyAverages:
         """Sum the events up; see `key_averages`."""
+        check_compat(compat)
         if self._recorded is not None and compat is None:
             return self._tabular(
                 average(self._recorded.forests, grouping), notes=losses_of(self._recorded.forests)
@@ -254,9 +256,10 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
 
         Raises:
             ValueError: There is no such metric. Torch raises the same.
-            UsageError: There is no such kind of stacks, or ``compat="torch"`` does not support it.
+            UsageError: There is no such `compat` or kind of stacks, or ``compat="torch"`` lacks it.
             OSError: The file cannot be written.
         """
+        check_compat(compat)
         events = self if compat is None else self._torch_events()
         write_text(path, folded_lines(events, metric, compat=compat, stacks=stacks))
 

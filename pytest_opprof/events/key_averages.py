@@ -105,7 +105,7 @@ class Averaged(ABC):
         """The events summed up by name; see `EventList.key_averages`.
 
         Raises:
-            UsageError: No recording has finished.
+            UsageError: No recording has finished, or there is no such `compat`.
         """
         grouping = Grouping(
             shapes=group_by_input_shape, stack_depth=group_by_stack_n, overloads=group_by_overload_name

@@ -64,7 +64,7 @@ class Tabular(ABC):
             compat: ``"torch"`` repeats the mistakes of torch's table.
 
         Raises:
-            UsageError: The rows cannot be sorted by that attribute.
+            UsageError: The rows cannot be sorted by that attribute, or there is no such `compat`.
         """
         return self._table(
             TableOptions(

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from pytest_opprof.capture.emission import Target, emitting, open_tool
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import CollectorError
-from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.columns import Compat, check_compat
 
 
 class _Emit:
@@ -25,6 +25,7 @@ class _Emit:
         *,
         compat: Compat | None = None,
     ) -> None:
+        check_compat(compat)
         self.enabled = enabled
         self.record_shapes = record_shapes
         self.entered = False
@@ -71,6 +72,7 @@ class emit_itt(_Emit):  # noqa: N801  # torch's name
         compat: ``"torch"`` emits bare names even with shapes, as torch itself does.
 
     Raises:
+        UsageError: There is no such `compat`.
         RuntimeError: It is entered a second time.
         CaptureUnavailableError: Torch is imported, and no C++ compiler can build the observer of its ops.
     """
@@ -96,6 +98,7 @@ class emit_nvtx(_Emit):  # noqa: N801  # torch's name
         compat: ``"torch"`` writes ``seq`` for backward nodes too, which torch does but does not document.
 
     Raises:
+        UsageError: There is no such `compat`.
         RuntimeError: It is entered a second time.
         CaptureUnavailableError: Torch is imported, and no C++ compiler can build the observer of its ops.
     """

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from support.kineto.forests import HandMadeRecording, Span, forests
 
 from pytest_opprof.capture.window import StepInfo
+from pytest_opprof.errors import UsageError
 from pytest_opprof.events.event_list import EventList
+from pytest_opprof.profiler.emit import emit_nvtx
 
 NAMES = ("aten::add", "aten::mul", "forward")
 
@@ -190,3 +193,21 @@ def test_self_times_sum_to_the_roots(spans: list[Span]) -> None:
     assert sum(event.self_cpu_time_total_ns for event in held) == sum(
         event.cpu_time_total_ns for event in roots
     )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda events, path, **other: events.key_averages(**other), id="averages"),
+        pytest.param(lambda events, path, **other: events.table(**other), id="table"),
+        pytest.param(
+            lambda events, path, **other: events.key_averages().table(**other), id="averages' table"
+        ),
+        pytest.param(lambda events, path, **other: events.export_stacks(path, **other), id="stacks"),
+        pytest.param(lambda events, path, **other: emit_nvtx(**other), id="ranges"),
+    ],
+)
+def test_unknown_compat_is_refused(call: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="compat is 'Torch'; use \"torch\""):
+        call(EventList([nested()]), tmp_path / "stacks", compat="Torch")
+    assert not list(tmp_path.iterdir())
