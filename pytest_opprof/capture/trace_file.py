@@ -52,18 +52,30 @@ def _checked(key: str, value: str) -> str:
 
 
 @contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[int]:
-    """A temporary file beside `target` that takes its place if the block succeeds; a device stays itself."""
-    if is_device(target):
-        with target.open("wb", buffering=0) as device:
+def _replacing(path: Path) -> Iterator[int]:
+    """A temporary file that takes the place of `path` if the block succeeds; a device stays itself."""
+    if is_device(path):
+        with path.open("wb", buffering=0) as device:
             yield device.fileno()
         return
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        # A link stays a link: the user wants its target written.
+        with _temporary(Path(os.path.realpath(path)), packed=path.suffix == ".gz") as descriptor:
+            yield descriptor
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextlib.contextmanager
+def _temporary(target: Path, *, packed: bool) -> Iterator[int]:
+    descriptor, name = tempfile.mkstemp(prefix=".opprof-", dir=target.parent)
     temporary = Path(name)
     try:
         try:
             yield descriptor
-            if target.suffix == ".gz":
+            if packed:
                 _compress(temporary)
         finally:
             os.close(descriptor)

@@ -249,14 +249,30 @@ def test_file_has_the_usual_rights(recording: Recording, tmp_path: Path) -> None
 
 
 def test_missing_folder_is_an_os_error(recording: Recording, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="missing"):
-        recording.write_chrome_trace(tmp_path / "missing" / "trace.json")
+    path = tmp_path / "missing" / "trace.json"
+    with pytest.raises(FileNotFoundError, match=f"{path}'$"):
+        recording.write_chrome_trace(path)
+
+
+def test_longest_name_is_written(recording: Recording, tmp_path: Path) -> None:
+    path = tmp_path / f"{'a' * 247}.json.gz"
+    recording.write_chrome_trace(path)
+    assert path.exists()
+
+
+def test_link_stays_and_its_target_is_written(recording: Recording, tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to("trace.json")
+    for _ in range(2):
+        recording.write_chrome_trace(tmp_path / "link.json")
+        assert (tmp_path / "link.json").is_symlink()
+        assert json.loads((tmp_path / "trace.json").read_bytes())
 
 
 def test_folder_in_place_of_the_file_is_an_os_error(recording: Recording, tmp_path: Path) -> None:
-    (tmp_path / "trace.json").mkdir()
-    with pytest.raises(IsADirectoryError):
-        recording.write_chrome_trace(tmp_path / "trace.json")
+    path = tmp_path / "trace.json"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError, match=f": '{path}'$"):
+        recording.write_chrome_trace(path)
     assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]
 
 
