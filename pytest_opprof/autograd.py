@@ -308,6 +308,7 @@ class profile(Averaged):  # noqa: N801  # torch's name
 
         Raises:
             AssertionError: The block has not ended.
+            ValueError: Metadata are not JSON, or have a key that the trace has of itself.
             OSError: The file cannot be written.
         """
         warn_of_python_export(asked=use_python_export)

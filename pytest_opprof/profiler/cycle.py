@@ -26,8 +26,24 @@ if TYPE_CHECKING:
     from pytest_opprof.analysis.memory_timeline import MemoryTimeline
 
 
+# What a trace has besides metadata. A key that occurs twice makes it unreadable, or is lost.
+_TRACES_OWN: Final = frozenset(
+    {
+        "baseTimeNanoseconds",
+        "deviceProperties",
+        "displayTimeUnit",
+        "schemaVersion",
+        "traceEvents",
+        "traceName",
+    }
+)
+
+
 class TraceMetadata:
-    """Names and JSON values for traces, checked when they are set, so that no trace is broken JSON."""
+    """Names and JSON values for traces, checked when they are set, so that no trace is broken JSON.
+
+    A `ValueError` names a value that is not JSON, and a key that each trace has of itself.
+    """
 
     def __init__(self) -> None:
         self.preset_values: dict[str, str] = {}
@@ -35,15 +51,15 @@ class TraceMetadata:
 
     def preset(self, key: str, value: str) -> None:
         """Set a JSON value that `add_json` and `add` override."""
-        self.preset_values[key] = _checked(key, value)
+        self.preset_values[_checked_key(key)] = _checked(key, value)
 
     def add_json(self, key: str, value: str) -> None:
-        """Set a JSON value; a `ValueError` if it is not JSON."""
-        self._values[key] = _checked(key, value)
+        """Set a JSON value."""
+        self._values[_checked_key(key)] = _checked(key, value)
 
     def add(self, key: str, value: str) -> None:
         """Set a string."""
-        self._values[key] = json.dumps(value)
+        self._values[_checked_key(key)] = json.dumps(value)
 
     def merged(self, known: Mapping[str, object]) -> dict[str, str]:
         """All values as JSON text; the user's override the profiler's."""
@@ -70,6 +86,12 @@ def distributed_info() -> dict[str, object] | None:
     if info["backend"] == "nccl":
         info["nccl_version"] = ".".join(str(part) for part in sys.modules["torch"].cuda.nccl.version())
     return info
+
+
+def _checked_key(key: str) -> str:
+    if key in _TRACES_OWN:
+        raise ValueError(f"metadata {key!r}: each trace has this key of itself; choose another one")
+    return key
 
 
 def _checked(key: str, value: str) -> str:

@@ -268,14 +268,18 @@ class KinetoProfile(Exported):
         self._latest("export_chrome_trace()").export_chrome_trace(path)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Add a string to the traces, at any time before they are exported."""
+        """Add a string to the traces, at any time before they are exported.
+
+        Raises:
+            ValueError: The trace has that key of itself, such as ``traceEvents``.
+        """
         self._recorder.metadata.add(key, value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Add a JSON value to the traces, at any time before they are exported.
 
         Raises:
-            ValueError: The value is not JSON.
+            ValueError: The value is not JSON, or the trace has that key of itself.
         """
         self._recorder.metadata.add_json(key, value)
 
@@ -283,7 +287,7 @@ class KinetoProfile(Exported):
         """Add a JSON value to the traces, which `add_metadata` and `add_metadata_json` override.
 
         Raises:
-            ValueError: The value is not JSON.
+            ValueError: The value is not JSON, or the trace has that key of itself.
         """
         self._recorder.metadata.preset(key, value)
 

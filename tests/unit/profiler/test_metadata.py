@@ -1,10 +1,12 @@
 """Metadata of traces: checked when given, merged when written."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from pytest_opprof.profiler.cycle import TraceMetadata
+from pytest_opprof import profile
+from pytest_opprof.profiler.cycle import _TRACES_OWN, TraceMetadata
 
 
 def merged(metadata: TraceMetadata, **known: object) -> dict[str, object]:
@@ -29,6 +31,22 @@ def test_broken_json_is_refused_when_given(value: str) -> None:
         TraceMetadata().add_json("key", value)
     with pytest.raises(ValueError, match="metadata 'key' is not JSON"):
         TraceMetadata().preset("key", value)
+
+
+def test_keys_of_the_trace_itself_are_refused(tmp_path: Path) -> None:
+    with profile() as prof:
+        pass
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    given = {"trace_id", "host_name"}
+    own = json.loads((tmp_path / "trace.json").read_bytes()).keys() - given
+    assert own == _TRACES_OWN
+    metadata = TraceMetadata()
+    for key in own:
+        for add in (metadata.add, metadata.add_json, metadata.preset):
+            with pytest.raises(ValueError, match=f"metadata '{key}': each trace has this key"):
+                add(key, "1")
+    for key in given:
+        metadata.add(key, "mine")
 
 
 def test_user_metadata_overrides_the_profilers() -> None:
