@@ -57,7 +57,9 @@ class _Calls:
         if process is None and len(self._processes) == 1:
             (process,) = self._processes
         before = self._processes.setdefault(process, len(self._processes))
-        return at.number(row, "correlationId") & _CORRELATION_MASK | before << _CORRELATION_MASK.bit_length()
+        return (
+            at.reference(row, "correlationId") & _CORRELATION_MASK | before << _CORRELATION_MASK.bit_length()
+        )
 
 
 def _events(database: Database) -> Iterator[DatabaseEvent]:
@@ -95,7 +97,7 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
 
 
 def _thread(database: Database, row: dict[str, Any], column: str) -> int:
-    return 0 if row[column] is None else database.number(row, column) & _THREAD_BITS
+    return database.reference(row, column) & _THREAD_BITS
 
 
 def _call_name(name: str) -> str:

@@ -101,7 +101,7 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
         [_KERNELS, "CUPTI_ACTIVITY_KIND_KERNEL"],
         texts,
         name_column="name",
-        call_of=lambda row: database.number(row, "correlationId"),
+        call_of=lambda row: database.reference(row, "correlationId"),
     )
 
 

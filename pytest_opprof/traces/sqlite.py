@@ -57,6 +57,10 @@ class Database:
             raise DocumentError(f"{self.path}: {column} is {value!r:.80} instead of a whole number")
         return value
 
+    def reference(self, row: dict[str, Any], column: str) -> int:
+        """The number of something else; 0 if the row names none."""
+        return 0 if row[column] is None else self.number(row, column)
+
     def time(self, row: dict[str, Any], column: str) -> int:
         """A time of a row, nanoseconds on the profiler's clock, small enough for differences."""
         value = self.number(row, column)
@@ -177,5 +181,5 @@ def _device_event(
         linked_correlation_id=call_of(row),
         device_type=DeviceType.CPU if device < 0 else DeviceType.CUDA,
         device_index=max(device, 0),
-        device_resource_id=database.number(row, "streamId"),
+        device_resource_id=database.reference(row, "streamId"),
     )

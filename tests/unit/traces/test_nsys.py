@@ -135,6 +135,18 @@ def test_work_whose_end_is_not_known_has_no_length(tmp_path: Path) -> None:
     assert [event.device_time_total for event in load_nsys(path) if event.name == "gemm"] == [0]
 
 
+@pytest.mark.parametrize("column", ["correlationId", "streamId"])
+def test_work_without_a_number_is_read(tmp_path: Path, column: str) -> None:
+    (kernel,) = nested()["CUPTI_ACTIVITY_KIND_KERNEL"]
+    path = write_nsys(
+        tmp_path / "a.sqlite", **nested(CUPTI_ACTIVITY_KIND_KERNEL=[kernel, {**kernel, column: None}])
+    )
+    events: Any = load_nsys(path)
+    assert [event.device_time_total for event in events if event.name == "gemm"] == [0.4, 0.4]
+    (inner,) = (event for event in events if event.name == "inner")
+    assert len(inner.kernels) == (1 if column == "correlationId" else 2)
+
+
 def test_impossible_time_is_refused(tmp_path: Path) -> None:
     late = {"start": 0, "end": 2**62, "globalTid": 5, "eventType": 59, "text": "late"}
     path = write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, NVTX_EVENTS=[late])
