@@ -10,7 +10,7 @@ from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.events.device import DeviceType, device_type
 from pytest_opprof.events.forest import CALLS, Children, EventForest, launching_op
-from pytest_opprof.events.kineto_event import KinetoEvent
+from pytest_opprof.events.kineto_event import UNTOLD, KinetoEvent
 from pytest_opprof.events.kineto_recording import RecordingView
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.kinds import EventKind
@@ -46,9 +46,11 @@ class RecordedKinetoEvent:
         self._begin_ns = begin_ns
 
     def __getattr__(self, what: str) -> Callable[[], Any]:
-        if what not in _SAME_NAMES:
-            raise AttributeError(what)
-        return lambda: getattr(self._event, _SAME_NAMES[what])
+        if what in _SAME_NAMES:
+            return lambda: getattr(self._event, _SAME_NAMES[what])
+        if what in UNTOLD:
+            return lambda: self._event.told(what)
+        raise AttributeError(what)
 
     def name(self) -> str:
         """The name as recorded."""

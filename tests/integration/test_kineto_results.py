@@ -66,6 +66,19 @@ def test_flat_events_and_the_tree_are_the_same_events() -> None:
     )
 
 
+def test_torch_makes_its_events_of_ours(torch: Any) -> None:
+    with _KinetoProfile(record_shapes=True) as prof:
+        torch.ones(2).add(1)
+    results: Any = prof.kineto_results
+    events = results.events()
+    methods = {name for name in dir(torch._C._autograd._KinetoEvent) if not name.startswith("_")}
+    assert all(callable(getattr(events[0], method)) for method in methods)
+    parsed = torch.autograd.profiler.profile()._parse_kineto_results(results)
+    assert [(event.name, event.input_shapes) for event in parsed] == [
+        (event.name, event.input_shapes) for event in prof.events().as_torch()
+    ]
+
+
 def test_times_count_from_the_epoch() -> None:
     before = time.time_ns()
     results = recorded().kineto_results
