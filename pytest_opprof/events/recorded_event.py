@@ -117,11 +117,6 @@ class RecordedEvent(FunctionEvent):
         return told_stack or self.forest.stacks.torch_stack(self.index)
 
     @property
-    def module_hierarchy(self) -> str:
-        """The torch modules it ran in, such as ``Net_0.Linear_1``. Needs modules' calls."""
-        return ".".join(self.forest.stacks.modules(self.index))
-
-    @property
     def inputs(self) -> Inputs | None:
         """The inputs of an op; None if not recorded."""
         return self.forest.recording.inputs(self.index)

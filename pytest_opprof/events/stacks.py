@@ -16,7 +16,6 @@ from pytest_opprof.kinds import BACKWARD_SCOPE, PYTHON_CALLS, EventKind
 # A row that was not looked up yet; -1 means none.
 _UNKNOWN: Final = -2
 _FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
-_MODULE: Final = "nn.Module: "
 
 
 class StackTree:
@@ -107,18 +106,6 @@ class Stacks:
             found.append(self._recording.name(outer))
             row = outer
         return found
-
-    def modules(self, event: int) -> list[str]:
-        """The torch modules an event ran in, outermost first. Needs modules' calls."""
-        found = []
-        row = self._recording.parent[event] if self.were_recorded else -1
-        while row >= 0:
-            if self._recording.kind[row] == EventKind.PYTHON_CALL:
-                name = self._recording.name(row)
-                if name.startswith(_MODULE):
-                    found.append(name.removeprefix(_MODULE))
-            row = self._recording.parent[row]
-        return found[::-1]
 
     def _calls_around(self, event: int) -> int:
         """The stack of the calls around an event, cached by call: its events differ only in the line."""
