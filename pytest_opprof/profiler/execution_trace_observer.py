@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import shutil
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable
 from os import getpid  # code under test may replace that of `os`
 from pathlib import Path
 from typing import Self
+from weakref import WeakSet
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.ranges import record_function
@@ -70,6 +74,7 @@ class ExecutionTraceObserver:
             self._process = getpid()
             self._running = self._owns_window = False  # those of a parent process
             self._recordings = []
+            _written_at_exit().add(self)
         return self
 
     def unregister_callback(self) -> None:
@@ -178,6 +183,23 @@ class ExecutionTraceObserver:
             source = getattr(module, "__file__", None)
             if source is not None:
                 shutil.copy(source, folder)
+
+
+@functools.cache
+def _written_at_exit() -> WeakSet[ExecutionTraceObserver]:
+    """The observers that write at the end of the program, unless they were written or destroyed before.
+
+    When Python destroys the last objects, the window is closed, and no file can be opened.
+    """
+    observers = WeakSet[ExecutionTraceObserver]()
+    Collector.instance()  # first, because its handler closes the window: handlers run in reverse order
+    atexit.register(_write_all, observers)
+    return observers
+
+
+def _write_all(observers: Iterable[ExecutionTraceObserver]) -> None:
+    for observer in tuple(observers):
+        observer.unregister_callback()
 
 
 def _record_process_groups() -> None:

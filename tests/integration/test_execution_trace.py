@@ -145,6 +145,26 @@ def test_relative_path_is_of_the_folder_at_registration(
 
 
 @pytest.mark.parametrize(
+    "start",
+    ["observer.start()", "profile(execution_trace_observer=observer).start()"],
+    ids=["alone", "profile"],
+)
+def test_forgotten_observer_writes_at_the_end_of_the_program(start: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    assert answer_of(
+        f"""
+        from pytest_opprof import ExecutionTraceObserver, profile, record_function
+
+        observer = ExecutionTraceObserver().register_callback({str(path)!r})
+        {start}
+        with record_function("work"):
+            print("true")
+        """
+    )
+    assert names_of(path) == ["work"]
+
+
+@pytest.mark.parametrize(
     "recorded",
     [
         pytest.param("observer.start(); work()", id="alone"),
