@@ -190,7 +190,7 @@ bool write_tensor_list(InputWriter &w, const c10::IValue &v) {
     if (!w.put(token_of(OP_INPUT_TENSOR_LIST, 0, std::min<size_t>(tensors.size(), UINT16_MAX))))
         return false;
     for (const c10::IValue &x : tensors) {
-        if (!write_tensor(w, x.toTensor()))
+        if (!(x.isTensor() ? write_tensor(w, x.toTensor()) : w.put(token_of(OP_INPUT_UNDEFINED, 0, 0))))
             return false;
     }
     return true;
@@ -219,7 +219,14 @@ bool write_number(InputWriter &w, op_input_tag tag, int64_t bits) {
     return true;
 }
 
-// What is not a tensor. Whether a list is one of tensors torch tells from its type, which takes a call.
+// Whether a list is one of tensors torch tells from its type, which takes a call. Kineto has no tensors
+// of lists that may have gaps, such as those of an index.
+inline bool is_list_of_tensors(const c10::IValue &v) {
+    return v.isTensorList() ||
+           (with_outputs.load(std::memory_order_relaxed) && v.isOptionalTensorList());
+}
+
+// What is not a tensor.
 bool write_other(InputWriter &w, const c10::IValue &v) {
     if (v.isNone())
         return w.put(token_of(OP_INPUT_NONE, 0, 0));
@@ -230,7 +237,7 @@ bool write_other(InputWriter &w, const c10::IValue &v) {
     if (v.isBool())
         return w.put(token_of(OP_INPUT_BOOL, 0, v.toBool()));
     if (v.isList())
-        return v.isTensorList() ? write_tensor_list(w, v) : write_list(w, v);
+        return is_list_of_tensors(v) ? write_tensor_list(w, v) : write_list(w, v);
     if (v.isDevice()) {
         c10::Device device = v.toDevice();
         return w.put(token_of(OP_INPUT_OTHER, 1 + static_cast<uint32_t>(device.type()),

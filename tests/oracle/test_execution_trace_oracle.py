@@ -51,6 +51,8 @@ def lists(torch: Any) -> None:
     torch.split(x, 2)
     torch.einsum("ij,jk->ik", x, torch.ones(4, 2))
     x.sum([0, 1])
+    x[:, torch.tensor([0, 2])]
+    x[torch.tensor([True, False])] = 2.0
 
 
 def views(torch: Any) -> None:
