@@ -216,6 +216,12 @@ def parse_percent(text: str, *, where: str) -> Fraction:
     return Fraction(match[1]) / 100
 
 
+def check_between(option: str, value: float | None, least: float, most: float) -> None:
+    """Raise `UsageError` for an option's number that is not from `least` to `most`."""
+    if value is not None and not least <= value <= most:
+        raise UsageError(f"{option}={value}: it must be a number from {least} to {most}")
+
+
 def parse_limit(limit: object, *, unit: Unit) -> Bound:
     """A limit as users write it: ``"<= 64 MiB"``, ``"== 3"``, ``0`` in ``unit``; a bare value: at most."""
     comparator, value = Comparator.AT_MOST, limit

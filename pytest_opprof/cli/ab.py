@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import Project
 from pytest_opprof.cli.terminated import terminated_as_interrupted
-from pytest_opprof.errors import OpprofError, UsageError
+from pytest_opprof.errors import OpprofError
 
 if TYPE_CHECKING:
     from pytest_opprof.compare.timing.comparison import TimeComparison
@@ -108,14 +108,14 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.experiment.request import Request
     from pytest_opprof.report.ab import ab_lines
     from pytest_opprof.results.files import check_writable
-    from pytest_opprof.units import parse_percent
+    from pytest_opprof.units import check_between, parse_percent
 
     project = Project.here()
     fail_on = project.fail_on(args.fail_on)
     verbosity = args.verbose - args.quiet
-    _check_between("--processes", args.processes, _LEAST_PROCESSES, _MOST_PROCESSES)
-    _check_between("--steps", args.steps, 1, _MOST_STEPS)
-    _check_between("--max-time", args.max_time, 0, _MOST_SECONDS)
+    check_between("--processes", args.processes, _LEAST_PROCESSES, _MOST_PROCESSES)
+    check_between("--steps", args.steps, 1, _MOST_STEPS)
+    check_between("--max-time", args.max_time, 0, _MOST_SECONDS)
     request = Request(
         base=args.base,
         arguments=tuple(args.pytest_args),
@@ -199,8 +199,3 @@ class _Terminal:
     def _clear(self) -> None:
         if self._draws:
             print(_CLEAR, end="", flush=True)
-
-
-def _check_between(option: str, value: float | None, least: int, most: int) -> None:
-    if value is not None and not least <= value <= most:
-        raise UsageError(f"{option}={value}: it must be a number from {least} to {most}")

@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_opprof.cli.recorded import add_capture_options, capture_options
+from pytest_opprof.cli.terminated import terminated_as_interrupted
 from pytest_opprof.errors import CollectorError
+from pytest_opprof.units import check_between
 
 HELP = "record a process that listens, and write its trace"
 EXAMPLE = "opprof attach 4711 --seconds 10"
 
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.02
+_LEAST_SECONDS: Final = 0.01
+_MOST_SECONDS: Final = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,23 +37,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Start, wait, stop."""
+    from pytest_opprof.profiler.on_demand import withdraw  # needs no command else
+    from pytest_opprof.results.files import check_writable
+
+    check_between("--seconds", args.seconds, _LEAST_SECONDS, _MOST_SECONDS)
     path = (args.output or Path(f"opprof-{args.pid}.json.gz")).absolute()
-    _ask(args.pid, {"action": "start", "options": capture_options(args)})
-    print(f"recording process {args.pid} for {args.seconds:g} s")
-    try:
-        time.sleep(args.seconds)
-    except KeyboardInterrupt:
-        print("ended early")
-    answer = _ask(args.pid, {"action": "stop", "path": str(path)})
-    print(f"{answer['events']} events: {path}")
+    check_writable(path)
+    ended = ""
+    with terminated_as_interrupted():
+        start = _request(args.pid, {"action": "start", "options": capture_options(args)})
+        try:
+            _answer(args.pid, start)
+            print(f"recording process {args.pid} for {args.seconds:g} s", flush=True)
+            time.sleep(args.seconds)
+        except (KeyboardInterrupt, CollectorError):
+            if withdraw(args.pid):
+                raise  # it has not started, and will not
+            _answer(args.pid, start)
+            ended = "ended early\n"  # not printed yet: the terminal may be closed
+        stop = _request(args.pid, {"action": "stop", "path": str(path)})
+        answer = _answer(args.pid, stop)
+    print(f"{ended}{answer['events']} events: {path}")
     return 0
 
 
-def _ask(pid: int, request: dict[str, Any]) -> dict[str, Any]:
-    from pytest_opprof.profiler.on_demand import place_of, send  # needs no command else
+def _request(pid: int, request: dict[str, Any]) -> str:
+    from pytest_opprof.profiler.on_demand import send  # needs no command else
 
     number = uuid.uuid4().hex
     send(pid, request | {"id": number})
+    return number
+
+
+def _answer(pid: int, number: str) -> dict[str, Any]:
+    """Wait for the answer to a request, which stays until the next one is sent."""
+    from pytest_opprof.profiler.on_demand import place_of  # needs no command else
+
     place = place_of(pid, "answer")
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:

@@ -51,7 +51,8 @@ def write_whole(path: Path, content: Mapping[str, object]) -> None:
 class _Attached:
     """Serves the requests to this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid  # a forked child inherits the handler, and is another
         self._profile: Any = None
         self._serving = _thread.allocate_lock()
 
@@ -96,6 +97,8 @@ class _Attached:
 def listen() -> None:
     """Let ``opprof attach`` record this process from now on; a second call has no effect.
 
+    A forked child listens if it calls this itself.
+
     The signal is SIGUSR2. Python runs its handler between bytecodes of the main thread, so during a long call
     of C code ``opprof attach`` waits until that returns. If nothing can be recorded here, this does nothing,
     and ``opprof attach`` says why.
@@ -105,18 +108,21 @@ def listen() -> None:
     """
     if ABSENCE is not None:
         return
-    held = signal.getsignal(_SIGNAL)
-    if isinstance(getattr(held, "__self__", None), _Attached):
-        return
-    if held not in {signal.SIG_DFL, signal.SIG_IGN}:
+    held, pid = signal.getsignal(_SIGNAL), os.getpid()
+    attached = getattr(held, "__self__", None)
+    if isinstance(attached, _Attached):
+        if attached.pid == pid:
+            return
+    elif held not in {signal.SIG_DFL, signal.SIG_IGN}:
         raise UsageError("this program handles SIGUSR2 itself, which opprof attach would need")
     try:
-        signal.signal(_SIGNAL, _Attached().on_signal)
+        signal.signal(_SIGNAL, _Attached(pid).on_signal)
     except ValueError as error:
         raise UsageError(
             "listen() must be called on the main thread, where Python handles signals"
         ) from error
-    path, pid = place_of(os.getpid(), "listening"), os.getpid()
+    withdraw(pid)  # left for an earlier process of this number
+    path = place_of(pid, "listening")
     write_whole(path, {"pid": pid})
     atexit.register(_leave, path, pid)
 
@@ -143,6 +149,17 @@ def send(pid: int, request: Mapping[str, object]) -> None:
             f"process {pid} does not listen: start it with {VARIABLE}=1 and pytest_opprof imported, or have "
             "it call pytest_opprof.listen()"
         )
+    if place_of(pid, "request").exists():
+        raise UsageError(f"process {pid} has not answered another opprof attach yet: try again later")
     place_of(pid, "answer").unlink(missing_ok=True)
     write_whole(place_of(pid, "request"), request)
     os.kill(pid, _SIGNAL)
+
+
+def withdraw(pid: int) -> bool:
+    """Remove the request to a process; False if there is none, as the process has taken it."""
+    try:
+        place_of(pid, "request").unlink()
+    except FileNotFoundError:
+        return False
+    return True

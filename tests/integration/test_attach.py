@@ -15,6 +15,7 @@ import pytest
 from support.programs.children import answer_of
 
 from pytest_opprof.cli.main import main
+from pytest_opprof.profiler.on_demand import place_of
 
 WORK = """
     import sys, time
@@ -89,6 +90,56 @@ def test_invalid_share_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--sampling: sampling is 2.0; it is the share of torch's ops to record" in told
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf"])
+def test_impossible_time_is_refused_before_the_start(
+    capsys: pytest.CaptureFixture[str], seconds: str
+) -> None:
+    assert main(["attach", str(os.getpid()), "--seconds", seconds]) == 2
+    assert "it must be a number from 0.01 to" in capsys.readouterr().err
+
+
+@contextlib.contextmanager
+def attaching(pid: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A running ``opprof attach``, killed at the end."""
+    command = [sys.executable, "-m", "pytest_opprof", "attach", str(pid), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+        yield started
+        started.kill()
+
+
+def test_terminated_attach_ends_the_recording(folder: Path) -> None:
+    with process(WORK.format(listen="pytest_opprof.listen()"), folder) as child:
+        with attaching(child.pid, "--seconds", "60", "-o", "first.json") as command:
+            assert command.stdout is not None
+            assert command.stdout.readline().startswith("recording process")
+            command.terminate()
+            assert command.stdout.readline() == "ended early\n"
+            assert command.wait() == 0
+        assert (folder / "first.json").exists()
+        assert main(["attach", str(child.pid), "--seconds", "0.01"]) == 0
+
+
+def test_request_that_nobody_waits_for_is_withdrawn(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = "pytest_opprof.listen(); import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])"
+    monkeypatch.setattr("pytest_opprof.cli.attach._PATIENCE_S", 0.05)
+    with process(WORK.format(listen=busy), folder) as child:
+        request = place_of(child.pid, "request")
+        assert main(["attach", str(child.pid)]) == 3
+        assert "did not answer in 0.05 s" in capsys.readouterr().err
+        assert not request.exists()
+        with attaching(child.pid) as command:
+            while not request.exists():
+                assert command.poll() is None
+            assert main(["attach", str(child.pid)]) == 2
+            assert "has not answered another opprof attach yet" in capsys.readouterr().err
+            command.send_signal(signal.SIGINT)
+            assert command.wait() == 130
+        assert not request.exists()
+
+
 @pytest.mark.slow
 def test_sampling_reaches_the_process(folder: Path) -> None:
     pytest.importorskip("torch")
@@ -123,11 +174,15 @@ def test_busy_process_says_so_and_goes_on(folder: Path, capsys: pytest.CaptureFi
         assert child.poll() is None
 
 
-def test_unwritable_trace_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_trace_is_refused_before_the_start(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with process(WORK.format(listen="pytest_opprof.listen()"), folder) as child:
-        assert main(["attach", str(child.pid), "--seconds", "0", "-o", "no/such/folder/trace.json"]) == 3
-        assert "No such file or directory" in capsys.readouterr().err
-        assert main(["attach", str(child.pid), "--seconds", "0", "-o", "trace.json"]) == 0
+        assert main(["attach", str(child.pid), "-o", str(folder)]) == 5
+        told = capsys.readouterr()
+        assert "cannot be written: it is a folder" in told.err
+        assert told.out == ""
+        assert main(["attach", str(child.pid), "--seconds", "0.01", "-o", "trace.json"]) == 0
 
 
 def test_forked_children_are_not_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,9 +200,27 @@ def test_forked_children_are_not_recorded(folder: Path, capsys: pytest.CaptureFi
             assert main(["attach", str(child)]) == 2
             assert "does not listen" in capsys.readouterr().err
             os.kill(child, signal.SIGUSR2)  # sent by another program, without a request
-            assert main(["attach", str(parent.pid), "--seconds", "0", "-o", "trace.json"]) == 0
+            assert main(["attach", str(parent.pid), "--seconds", "0.01", "-o", "trace.json"]) == 0
         finally:
             os.kill(child, signal.SIGKILL)
+
+
+def test_forked_child_may_listen_too(folder: Path) -> None:
+    forks = """pytest_opprof.listen()
+    import os
+    if child := os.fork():
+        os.waitpid(child, 0)
+    pytest_opprof.listen()
+    open("child", "w").write(str(os.getpid()))
+    """
+    with process(WORK.format(listen=forks), folder):
+        child = int((folder / "child").read_text())
+        try:
+            assert main(["attach", str(child), "--seconds", "0.2", "-o", "trace.json"]) == 0
+        finally:
+            os.kill(child, signal.SIGKILL)
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    assert any(event["name"] == "work" for event in events)
 
 
 def test_listening_leaves_nothing_behind(folder: Path) -> None:
