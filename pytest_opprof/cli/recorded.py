@@ -15,7 +15,7 @@ from pytest_opprof.report.text import Line, Style, escaped
 if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.profiler.profile import profile
-    from pytest_opprof.results.run import Commit
+    from pytest_opprof.results.run import Commit, Run
 
 
 # The profiler's with_stack, by --stack and --cpp-stack.
@@ -91,6 +91,10 @@ class Start:
         from pytest_opprof.events.table import sort_rows
 
         sort_rows([FunctionEventAvg()], args.sort)
+        for path in filter(None, (args.trace, args.output)):
+            from pytest_opprof.results.files import check_writable
+
+            check_writable(path)
         if args.compare:
             from pytest_opprof.baselines.resolve import find_run
 
@@ -133,22 +137,44 @@ def write_and_compare(
     The numbers are not judged unless the code has `passed`.
     """
     with contextlib.chdir(start.folder):
-        if args.trace is not None:
-            recorded.export_chrome_trace(args.trace)
-            told.append(f"trace: {args.trace}   (opprof trace show, or ui.perfetto.dev)")
-        if args.output is None and args.compare is None:
+        try:
+            if args.trace is not None:
+                _write_trace(args.trace, recorded, told)
+        finally:  # neither file that cannot be written loses the other
+            made = _write_run(args, recorded, name=name, passed=passed, start=start, told=told)
+        if made is None or args.compare is None:
             return None
         from pytest_opprof.cli.comparison import compare_run
-        from pytest_opprof.results.files import write_run
-        from pytest_opprof.results.program_run import run_of_program
 
-        (cycle,) = recorded.cycles
-        made = run_of_program(
-            cycle.recording, name=name, passed=passed, created=start.time, commit=start.commit
-        )
-        if args.output is not None:
-            write_run(args.output, made)
-            told.append(f"run: {args.output}   (opprof show, opprof compare)")
-        if args.compare is None:
-            return None
         return compare_run(args.compare, made, store=args.store, gates=[], renames=[])
+
+
+def _write_trace(path: Path, recorded: profile, told: list[Line | str]) -> None:
+    from pytest_opprof.results.files import store_errors
+
+    with store_errors(path, "cannot be written"):
+        recorded.export_chrome_trace(path)
+    told.append(f"trace: {path}   (opprof trace show, or ui.perfetto.dev)")
+
+
+def _write_run(
+    args: argparse.Namespace,
+    recorded: profile,
+    *,
+    name: str,
+    passed: bool,
+    start: Start,
+    told: list[Line | str],
+) -> Run | None:
+    """Make the run that a file or a comparison needs, and write the file."""
+    if args.output is None and args.compare is None:
+        return None
+    from pytest_opprof.results.files import write_run
+    from pytest_opprof.results.program_run import run_of_program
+
+    (cycle,) = recorded.cycles
+    made = run_of_program(cycle.recording, name=name, passed=passed, created=start.time, commit=start.commit)
+    if args.output is not None:
+        write_run(args.output, made)
+        told.append(f"run: {args.output}   (opprof show, opprof compare)")
+    return made

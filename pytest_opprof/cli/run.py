@@ -46,10 +46,11 @@ def run(args: argparse.Namespace) -> int:
     """Run the program, write and print the recording; end with the program's own exit code if not 0."""
     from pytest_opprof.profiler.program import Program, run_program
 
-    if not args.program:
+    typed = args.program[1:] if args.program[:1] == ["--"] else args.program
+    if not typed:
         raise UsageError("opprof run needs a script, or -m and a module")
-    start = Start.now(args)  # an unknown sort key or baseline is an error before the program runs
-    name, *arguments = args.program
+    start = Start.now(args)  # what cannot be sorted, written or compared is an error before the program runs
+    name, *arguments = typed
     program = Program(name=name, is_module=args.module, arguments=tuple(arguments))
     process = os.getpid()
     try:

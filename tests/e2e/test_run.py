@@ -201,11 +201,23 @@ def test_a_reader_that_goes_away_loses_no_file(folder: Path) -> None:
     assert json.loads((folder / "t.json").read_text())["traceEvents"]
 
 
-def test_a_file_that_cannot_be_written_loses_no_table(folder: Path) -> None:
-    done = opprof(folder, "--trace=t.json", "-o", "package", "fib.py")
-    assert done.returncode == 5
-    assert rows(done.stdout)["fib.py: <module>"] == "1"
-    assert "trace: t.json" in done.stdout
+@pytest.mark.parametrize("lost", ["t.json", "run.json"])
+def test_a_file_that_cannot_be_written_loses_nothing_else(folder: Path, lost: str) -> None:
+    (folder / "spoils.py").write_text(f"import os; os.mkdir({lost!r})\n")
+    (kept,) = {"t.json", "run.json"} - {lost}
+    done = opprof(folder, "--trace=t.json", "-o", "run.json", "--", "spoils.py")
+    assert (done.returncode, done.stderr.count("\n")) == (5, 1)
+    assert f"{lost} cannot be written: it is a folder" in done.stderr
+    assert rows(done.stdout)["spoils.py: <module>"] == "1"
+    assert f": {kept} " in done.stdout
+    assert (folder / kept).is_file()
+
+
+@pytest.mark.parametrize("option", ["--trace", "--output"])
+def test_an_unwritable_file_is_refused_before_the_program_runs(folder: Path, option: str) -> None:
+    done = opprof(folder, option, "package", "fib.py")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.startswith("opprof: package cannot be written: it is a folder")
 
 
 def test_a_child_that_was_forked_prints_no_table(folder: Path) -> None:
