@@ -21,11 +21,12 @@ from urllib.parse import quote, unquote
 
 from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.keys import LONG_AGO, entry_of, is_key
-from pytest_opprof.baselines.store import Change, Changed, Entry, Put
+from pytest_opprof.baselines.store import Change, Changed, Entry, Put, kind_and_place
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
 from pytest_opprof.results.document import refusal
 from pytest_opprof.results.files import MAX_DOCUMENT_BYTES
+from pytest_opprof.wording import did_you_mean
 
 _OBJECT = re.compile(r"(?P<key>.+)\.(?P<time>\d{8}T\d{12})Z\.(?P<digest>[0-9a-f]{16})\.json\.gz")
 _TIME = "%Y%m%dT%H%M%S%f"
@@ -33,6 +34,8 @@ _DIGITS = 16
 # Protocols that write an object atomically. For others, a file is written beside, then renamed.
 _WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 _UNCHANGED = "The store is unchanged"
+_LOCAL = ("dir", "counts", "git")
+_KNOWN = "dir:PATH, counts:PATH, git: or an address of fsspec, such as s3://bucket/folder"
 _S3 = ("s3:", "s3a:")
 # How often a reader looks again for a run that others have just moved.
 _MOST_TRIES = 10
@@ -43,7 +46,10 @@ def open_remote(uri: str) -> RemoteStore:
 
     If it cannot be opened, it raises `StoreError`: some connect and log in at once.
     """
-    place = shown(uri)
+    place, (kind, _) = shown(uri), kind_and_place(uri)
+    if "://" not in uri:  # fsspec would take it for a local file
+        why = did_you_mean(kind, _LOCAL, otherwise="it has no ://, and is none of")
+        raise UsageError(f"--opprof-store={place}: unknown kind of store ({why}); use {_KNOWN}")
     fsspec = needed("fsspec", extra="remote", by=f"--opprof-store={place}: a store at an address")
     try:
         _check_scheme(fsspec, uri)
@@ -68,9 +74,8 @@ def _check_scheme(fsspec: Any, uri: str) -> None:
     try:
         fsspec.get_filesystem_class(fsspec.utils.get_protocol(uri))
     except ValueError as error:
-        known = "dir:PATH, counts:PATH, git: or an address of fsspec, such as s3://bucket/folder"
         raise UsageError(
-            f"--opprof-store={shown(uri)}: unknown kind of store ({_said(error, uri=uri)}); use {known}"
+            f"--opprof-store={shown(uri)}: unknown kind of store ({_said(error, uri=uri)}); use {_KNOWN}"
         ) from error
 
 

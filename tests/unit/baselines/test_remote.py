@@ -166,6 +166,23 @@ def test_messages_hide_passwords(uri: str, shown: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(f"--opprof-store={shown}: unknown kind of store (")
 
 
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("gti:", "did you mean 'git'?"),
+        ("dri:.opprof", "did you mean 'dir'?"),
+        ("s3:bucket/x", "it has no ://, and is none of: dir, counts, git"),
+    ],
+)
+def test_mistyped_kind_is_no_folder(uri: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_store(uri, root=tmp_path)
+    assert str(caught.value) == (
+        f"--opprof-store={uri}: unknown kind of store ({why}); use dir:PATH, counts:PATH, git: or an address "
+        "of fsspec, such as s3://bucket/folder"
+    )
+
+
 def test_places_and_faults_hide_passwords(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = remote(opened())
     store = Archive(RemoteStore(inner._filesystem, inner._root, uri="ftp://me:s3%20cret@host/folder/"))
