@@ -32,7 +32,7 @@ from pytest_opprof.baselines.keys import (
     old_key_of,
 )
 from pytest_opprof.baselines.store import BaselineStore, Change, Entry, Put, Saved, kind_and_place
-from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.errors import DocumentError, MissingBaselineError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
 from pytest_opprof.results.merge import Collected, joined, left_behind, merged
 from pytest_opprof.results.run import Run
@@ -190,11 +190,14 @@ class Archive:
         }
         return self.remove(name, is_meant=lambda entry: entry.key in dropped) if dropped else ()
 
-    def take(self, other: Archive, names: Iterable[str]) -> tuple[str, ...]:
+    def take(self, other: Archive, names: Sequence[str]) -> tuple[str, ...]:
         """Copy another archive's runs, join those that both have, and give sentences on what was done.
 
-        If a run here that must be joined is damaged, it raises `DocumentError`.
+        If a run here that must be joined is damaged, it raises `DocumentError`; without a name,
+        `MissingBaselineError`.
         """
+        if not names:
+            raise MissingBaselineError(f"{other.uri} has no baselines to copy")
         notes: list[str] = []
         for name in names:
             documents, problems = _documents_of(other, name)

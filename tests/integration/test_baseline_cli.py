@@ -295,6 +295,14 @@ def test_push_and_pull_between_stores(
     assert told(capsys, "push", code=2)[0].startswith("opprof: dir:.opprof has no remotes")
 
 
+def test_nothing_to_copy_is_an_error(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "pull", "--from", "dir:none", code=6) == ["opprof: dir:none has no baselines to copy"]
+    assert told(capsys, "push", "--to", "dir:other", "--store=dir:none", code=6) == [
+        "opprof: dir:none has no baselines to copy"
+    ]
+    assert not Path("other").exists()
+
+
 def test_push_and_pull_by_git(store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder in ("bare", "here"):
         (tmp_path / folder).mkdir()
