@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pytest_opprof.cli.pytest_config import Section
 
 HELP = "set a project up: pytest's configuration and .gitignore"
 EXAMPLE = "opprof init --try tests/models -k forward"
@@ -20,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", type=Path, default=Path(), help="the project's folder (default: this one)"
     )
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="where baselines will be kept")
+    parser.add_argument("--store", metavar="URI", help="where baselines will be kept, default: dir:.opprof")
     parser.add_argument(
         "--try",
         dest="try_args",
@@ -34,13 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Extend the project's files, and say what changed."""
     from pytest_opprof.baselines.archive import open_store
-    from pytest_opprof.cli.pytest_config import pytest_section
     from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON
 
-    store = open_store(args.store, root=args.folder)
-    section = pytest_section(args.folder)
+    section = _section(args.folder)
+    given = _store(args.store, section)
+    store = open_store(given, root=args.folder)
     # Write the address that the user gave: the store's own URI hides a password.
-    uri = args.store if "://" in args.store else store.uri
+    uri = given if "://" in given else store.uri
     values = {"opprof_store": uri, "opprof_fail_on": DEFAULT_FAIL_ON}
     if missing := section.missing(values):
         section.extend(values)
@@ -52,6 +59,36 @@ def run(args: argparse.Namespace) -> int:
     are_marked = args.try_args is not None and _propose(args.folder, args.try_args)
     print(_NEXT.format("" if are_marked else " mark a test with @pytest.mark.profile, then"), end="")
     return 0
+
+
+def _section(folder: Path) -> Section:
+    """The section to extend; UsageError in a folder of a project that is configured above."""
+    from pytest_opprof.cli.pytest_config import enclosing_section, pytest_section
+
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder")
+    around = enclosing_section(folder)
+    if around is not None and around.path.parent != folder.resolve():
+        raise UsageError(
+            f"{folder}: its project is configured in {around.path}. To set that up: "
+            f"opprof init {shlex.quote(str(around.path.parent))}"
+        )
+    return pytest_section(folder)
+
+
+def _store(given: str | None, section: Section) -> str:
+    """The store's URI as given, else as configured; UsageError if they differ."""
+    from pytest_opprof.addresses import shown
+    from pytest_opprof.baselines.store import kind_and_place
+    from pytest_opprof.cli.project import Project
+
+    configured = Project(root=section.path.parent, where=str(section.path), values=dict(section.values)).store
+    is_set = "opprof_store" in section.values
+    if given and is_set and kind_and_place(given) != kind_and_place(configured):
+        raise UsageError(
+            f"--store={shown(given)}: opprof_store is {shown(configured)} in {section.path}. Change it there"
+        )
+    return given or configured
 
 
 def _propose(folder: Path, pytest_args: list[str]) -> bool:

@@ -87,11 +87,12 @@ def reason_of(line: str, tests: Sequence[Tried]) -> str:
 
 
 def _run(folder: Path, pytest_args: Sequence[str]) -> Run:
+    from pytest_opprof.experiment.one_commit import QUIET
     from pytest_opprof.results.files import read_run
 
     with tempfile.TemporaryDirectory() as reports:
         document = Path(reports) / "run.json"
-        own = ("--opprof-mark=.", "--opprof-history=off", f"--opprof-json={document}")
+        own = (*QUIET, "--opprof-mark=.", f"--opprof-json={document}")
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *pytest_args, *own],
             cwd=folder,

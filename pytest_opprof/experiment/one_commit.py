@@ -19,7 +19,7 @@ from pytest_opprof.results.run import Run, TestResult, value_in
 
 _LINK: Final = "120000 "  # the mode of a symbolic link
 # Overrides whatever an ini file compares, keeps or writes: only the run is wanted.
-_QUIET: Final = (
+QUIET: Final = (
     *("--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces=", "--opprof-history=off"),
     *("--opprof-report=", "-q"),
 )
@@ -96,7 +96,7 @@ def measure_commit(target: Target, commit: str) -> Measured:
                 locks=(tree.lock, place.lock),
             )
             spot = made_ready(spot, setup=target.setup, side=name, whose=name)
-            run, listing, done = measure_and_list([*_QUIET, target.test], spot, timeout=target.timeout)
+            run, listing, done = measure_and_list([*QUIET, target.test], spot, timeout=target.timeout)
             refuse_strangers(listing, whose=name, base=tree.folder, head=top)
             found = _value(run, target)
             return replace(found, error=done.output) if done.code and found.value is None else found

@@ -93,6 +93,17 @@ def test_arguments_after_the_option_go_to_pytest(suite: Project) -> None:
     assert "\nnext:\n    pytest --opprof-save=main" in told  # marked tests need no further mark
 
 
+@pytest.mark.slow
+def test_trial_keeps_and_compares_nothing(suite: Project) -> None:
+    asked = (
+        "opprof_save = main\nopprof_baseline = main\nopprof_traces = all\nopprof_report = json:report.json"
+    )
+    suite.replace("pytest.ini", "[pytest]", f"[pytest]\n{asked}")
+    assert "    models   # 2 tests" in init(suite, "--try", "models", "-k", "test_one")
+    assert not (suite.folder / ".opprof" / "main").exists()
+    assert not (suite.folder / "report.json").exists()
+
+
 def test_without_the_option_no_test_is_run(suite: Project) -> None:
     told = init(suite)
     assert "opprof_mark" not in told

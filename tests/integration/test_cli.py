@@ -169,6 +169,32 @@ def test_init_is_safe_to_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == first
 
 
+def test_init_refuses_a_folder_inside_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "tests").mkdir()
+    assert main(["init", str(tmp_path / "tests")]) == 2
+    told = f"its project is configured in {tmp_path}/pytest.ini. To set that up: opprof init {tmp_path}\n"
+    assert capsys.readouterr().err == f"opprof: {tmp_path}/tests: {told}"
+    assert not list((tmp_path / "tests").iterdir())
+    assert main(["init", str(tmp_path / "test")]) == 2
+    assert "test: no such folder" in capsys.readouterr().err
+    assert not (tmp_path / "test").exists()
+
+
+def test_init_refuses_another_store_than_the_configured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(tmp_path), "--store=counts:ci"]) == 0
+    assert main(["init", str(tmp_path), "--store=counts:ci"]) == 0
+    assert "nothing to ignore for counts:ci" in capsys.readouterr().out
+    assert main(["init", str(tmp_path)]) == 0
+    assert "nothing to ignore for counts:ci" in capsys.readouterr().out
+    assert main(["init", str(tmp_path), "--store=git:"]) == 2
+    assert capsys.readouterr().err == (
+        f"opprof: --store=git:: opprof_store is counts:ci in {tmp_path}/pytest.ini. Change it there\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("ignored", "store", "told"),
     [
