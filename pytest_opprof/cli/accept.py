@@ -16,7 +16,9 @@ EXAMPLE = 'opprof accept --cause 1 --reason "the caller changes its input"'
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments."""
     parser.description = "Name a test, or all tests that fail for one cause, or all that failed."
-    parser.add_argument("test", nargs="?", metavar="TEST", help="the test's node id, as its failure names it")
+    parser.add_argument(
+        "test", nargs="?", metavar="TEST", help="the test's node id, or a part of it that no other has"
+    )
     parser.add_argument("metric", nargs="?", metavar="METRIC", help="one gate that failed (default: all)")
     parser.add_argument("--cause", type=int, metavar="N", help="accept all tests of the summary's cause N")
     parser.add_argument("--all", action="store_true", help="accept all tests that failed")
@@ -35,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over
     from pytest_opprof.compare.document import read_comparison
     from pytest_opprof.compare.last import last_comparison, refuse_stale
+    from pytest_opprof.history.trend import find_test
     from pytest_opprof.report.text import escaped
     from pytest_opprof.results.files import shown
 
@@ -46,7 +49,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         comparison = last_comparison(folder)
         refuse_stale(comparison, folder.parent)
-    tests = failed_by(comparison, cause=args.cause) if args.test is None else [args.test]
+    if args.test is None:
+        tests = failed_by(comparison, cause=args.cause)
+    else:
+        compared = [test.node_id for test in comparison.tests]
+        tests = [find_test(args.test, compared, where=str(args.comparison or "the last comparison"))]
     created = datetime.now(UTC).replace(microsecond=0)
     entries = [
         entry

@@ -59,9 +59,7 @@ def accepted_of(
     if not why or len(why) > _LONGEST_REASON:
         raise UsageError(f"--reason: write 1 to {_LONGEST_REASON} characters for the reviewers")
     test = comparison.test(node_id)
-    if test is None:
-        near = _near(node_id, [test.node_id for test in comparison.tests])
-        raise UsageError(f"the last comparison has no test {node_id!a}{near}")
+    assert test is not None, "it is a test of this comparison"
     base, head = comparison.base, comparison.head
     new = partial(
         Acceptance,
@@ -125,8 +123,6 @@ def _why_nothing(test: TestComparison) -> str:
 
 
 def _near(text: str, known: Iterable[str]) -> str:
-    """A suggestion in brackets; a test is often named without its file."""
-    candidates = list(known)
-    ends = [candidate for candidate in candidates if candidate.endswith(f"::{text}")]
-    near = ends or difflib.get_close_matches(text, candidates, n=1, cutoff=0.5)
+    """A suggestion in brackets."""
+    near = difflib.get_close_matches(text, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]!a}?)" if near else ""
