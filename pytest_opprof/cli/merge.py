@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from pathlib import Path
 
 from pytest_opprof.cli.output import print_lines
@@ -50,7 +51,10 @@ def _node_ids(path: Path) -> list[str]:
     from pytest_opprof.results.names import canonical_node_id
 
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
-    found = dict.fromkeys(canonical_node_id(line.strip()) for line in lines if "::" in line)
+    ids = itertools.dropwhile(lambda line: "::" not in line, lines)
+    # A blank line ends them: a summary of warnings, which may have :: too, comes after it.
+    ids = itertools.takewhile(str.strip, ids)
+    found = dict.fromkeys(canonical_node_id(line.strip()) for line in ids if "::" in line)
     if not found:
         raise UsageError(f"{path} names no test: write it with pytest --opprof=only --collect-only -q")
     return list(found)
