@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -122,7 +123,7 @@ def question_of(
 
     Raises `UsageError` without such an exact metric, such a commit, or a stored run to begin at.
     """
-    path = _path_of(metric, test=test)
+    path, test = _path_of(metric, test=test), _from_here(test, repository)
     if path.metric.family is not Family.EXACT:
         raise UsageError(f"{metric} is not an exact metric: two measurements of it differ. Use opprof ab")
     newest = _commit(bad, option="--bad", repository=repository)
@@ -139,6 +140,15 @@ def question_of(
             f"name a commit where {metric} was right: --good=REV"
         )
     return Question(pattern=metric, test=test, good=oldest, bad=newest, setup=setup, python=python)
+
+
+def _from_here(test: str, folder: Path) -> str:
+    """A test's id with a relative path: an absolute one is not in the work tree of a commit."""
+    path, *names = test.split("::")
+    if Path(path).is_absolute():
+        real = Path(path).parent.resolve() / Path(path).name  # a link stays one
+        path = os.path.relpath(real, folder.resolve())
+    return "::".join((path, *names))
 
 
 def _path_of(metric: str, *, test: str) -> MetricPath:

@@ -5,7 +5,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 from e2e.project import Project, environment
 
+from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.errors import ExperimentError, UsageError
+from pytest_opprof.experiment.bisect import question_of
 from pytest_opprof.experiment.commits import base_of, head_of
 from pytest_opprof.experiment.one_commit import test_files as files_at
 from pytest_opprof.experiment.sides import copy_tests
@@ -77,6 +79,24 @@ def test_before_the_first_commit_there_is_nothing_to_compare_with(tmp_path: Path
     new.git("init", "-q")
     with pytest.raises(UsageError, match="the repository has no commit yet"):
         head_of(new.folder)
+
+
+def test_an_absolute_test_is_searched_in_each_work_tree(tmp_path: Path, project: Project) -> None:
+    (tmp_path / "link").symlink_to(project.folder)
+    project.write("tests/test_it.py", "")
+    for place in (project.folder, tmp_path / "link"):
+        for test in ("tests/test_it.py::test_x[a::b]", f"{place}/tests/test_it.py::test_x[a::b]"):
+            question = question_of(
+                test,
+                "work.count",
+                good="main",
+                bad="HEAD",
+                setup="",
+                python="",
+                store=open_store("dir:.opprof", root=project.folder),
+                repository=project.folder,
+            )
+            assert question.test == "tests/test_it.py::test_x[a::b]"
 
 
 def test_test_files_and_the_conftests_above_them_become_the_sources(tmp_path: Path) -> None:
