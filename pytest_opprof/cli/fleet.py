@@ -16,6 +16,7 @@ from pytest_opprof.cli.actions import add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import Line, Style, escaped
+from pytest_opprof.units import check_between
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 HELP = "find stragglers and regressions in jobs of many ranks"
 EXAMPLE = "opprof fleet show night"
 
+_MOST_WORKERS = 1_000
 _TABLES = ".opprof/fleet"
 
 
@@ -98,6 +100,7 @@ def _ingest(args: argparse.Namespace) -> int:
     from pytest_opprof.fleet.manifest import Status, missing_ranks
     from pytest_opprof.fleet.summary import file_problems, missing_problem
 
+    check_between("--workers", args.workers, 1, _MOST_WORKERS)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported rank by rank
     with engine(args.engine, workers=args.workers) as on:
         files = ingest(

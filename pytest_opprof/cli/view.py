@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.cli.output import print_lines
 from pytest_opprof.cli.project import Project
 from pytest_opprof.report.text import escaped
+from pytest_opprof.units import check_between
 
 if TYPE_CHECKING:
     from pytest_opprof.baselines.viewing import Viewable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 HELP = "show a test's traces in Perfetto, base beside head"
 EXAMPLE = "opprof view test_step"
 
+_MOST_PORT = 65_535
 _SIDES = ("both", "base", "head")
 
 
@@ -60,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.baselines.keys import TRACES
     from pytest_opprof.traces.merged import merge_files
 
+    check_between("--port", args.port, 0, _MOST_PORT)
     folder = args.traces or Project.here().folder / TRACES
     files = _files(args, folder)
     if len(files) > 1:
