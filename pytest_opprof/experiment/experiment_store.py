@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.keys import EXPERIMENTS
-from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.errors import DocumentError, StoreError, UsageError
 from pytest_opprof.experiment.interleave import Turn
 from pytest_opprof.locks import hold, opened
 from pytest_opprof.results.files import (
@@ -35,8 +35,9 @@ _PLAN: Final = "plan.json"
 _DEATHS: Final = "deaths.json"
 _FINISHED: Final = "finished"
 _LOCK: Final = "lock"
-# The newest finished experiments are kept, for users who want to look at a process's run.
-_MOST_FINISHED: Final = 5
+# So many of the newest finished experiments are kept, for users who want to look at a process's run, and of
+# those that may be resumed.
+_MOST_KEPT: Final = 5
 # The types of the JSON value of a member.
 _TYPES: Final = {"str": (str,), "int": (int,), "float": (int, float), "tuple[str, ...]": (tuple,)}
 
@@ -125,14 +126,18 @@ class Kept:
         _write(self.folder / _DEATHS, [asdict(one) for one in (*self.deaths(), death)])
 
     def finish(self) -> None:
-        """Mark it as finished, so that `--resume` no longer finds it, and remove older finished ones."""
+        """Mark it as finished, so that `--resume` no longer finds it, and remove older experiments."""
         write_bytes(self.folder / _FINISHED, b"")
-        finished = [each for each in _all(self.folder.parent) if (each / _FINISHED).exists()]
-        for folder in finished[_MOST_FINISHED:]:
-            shutil.rmtree(folder, ignore_errors=True)
+        others: tuple[list[Kept], list[Kept]] = [], []
+        for folder in _all(self.folder.parent):
+            kept = Kept(folder, self.plan)
+            others[kept.is_finished].append(kept)
+        for kept in (*others[False][_MOST_KEPT:], *others[True][_MOST_KEPT:]):
+            with contextlib.suppress(StoreError, UsageError), kept.held():  # in use, or just removed
+                kept.discard()
 
     def discard(self) -> None:
-        """Remove it: nothing was measured, so there is nothing to resume."""
+        """Remove it."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextlib.contextmanager

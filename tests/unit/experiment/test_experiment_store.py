@@ -82,13 +82,15 @@ def test_newest_unfinished_comes_first(tmp_path: Path) -> None:
         named(tmp_path, middle.name)
 
 
-def test_few_finished_ones_are_kept_and_all_that_are_not(tmp_path: Path) -> None:
-    first = begin(tmp_path, PLAN, now=NOW)
-    done = [begin(tmp_path, PLAN, now=NOW + timedelta(hours=hour)) for hour in range(1, 8)]
-    for kept in done:
-        kept.finish()
-    assert [kept.folder.exists() for kept in done] == [False, False, *[True] * 5]
-    assert first.folder.exists()
+def test_few_experiments_of_each_kind_are_kept(tmp_path: Path) -> None:
+    cut_short = [begin(tmp_path, PLAN, now=NOW + timedelta(hours=hour)) for hour in range(8)]
+    done = []
+    with cut_short[1].held():  # resumed elsewhere
+        for hour in range(8):
+            done.append(begin(tmp_path, PLAN, now=NOW + timedelta(hours=hour)))
+            done[-1].finish()
+    assert [kept.folder.exists() for kept in done] == [*[False] * 3, *[True] * 5]
+    assert [kept.folder.exists() for kept in cut_short] == [False, True, False, *[True] * 5]
 
 
 def test_only_planned_processes_are_counted_of_a_total(tmp_path: Path) -> None:
