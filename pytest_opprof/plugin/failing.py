@@ -88,7 +88,7 @@ def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -
     has its own test's command.
     """
     by_test = {canonical_node_id(node_id): report for node_id, report in reports.items()}
-    for node_id, intended in intentions(common_causes(comparison), ACCEPT).items():
+    for node_id, intended in intentions(common_causes(comparison), ACCEPT, comparison.tests).items():
         report = by_test.get(node_id)
         if report is not None and isinstance(report.longrepr, str):
             own = escaped(test_acceptance(node_id, ACCEPT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_opprof.compare.common_cause import Beginning, CommonCause
 from pytest_opprof.compare.comparison import TestComparison
@@ -79,15 +79,17 @@ def showing(node_id: str) -> str:
     return f"opprof show --test {shlex.quote(node_id.partition('::')[2] or node_id)}"
 
 
-def intentions(causes: Sequence[CommonCause], accept: str) -> dict[str, str]:
-    """What ends the sentence ``intended? ...`` of each test that can be accepted, by node id.
+def intentions(causes: Sequence[CommonCause], accept: str, tests: Iterable[TestComparison]) -> dict[str, str]:
+    """What ends the sentence ``intended? ...`` of each of these tests that can be accepted, by node id.
 
-    The first test of a cause has the command.
+    The first of them with a cause has the command.
     """
     told: dict[str, str] = {}
+    shown = {test.node_id for test in tests}
     for cause in causes:
-        if command := acceptance(cause, accept):
-            first, *others = (test.node_id for test in cause.tests)
+        names = [test.node_id for test in cause.tests if test.node_id in shown]
+        if names and (command := acceptance(cause, accept)):
+            first, *others = names
             told[first] = command
             told |= dict.fromkeys(others, f"accept cause {cause.number}, see {first}")
     return told

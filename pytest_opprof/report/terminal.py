@@ -88,7 +88,7 @@ def comparison_lines(
 
 
 def section_lines(
-    tests: Iterable[TestComparison],
+    tests: Sequence[TestComparison],
     comparison: Comparison,
     *,
     width: int,
@@ -96,7 +96,7 @@ def section_lines(
     show: str | None,
 ) -> list[Line]:
     """The sections of some tests of a comparison, each after an empty line."""
-    intended = intentions(common_causes(comparison), accept) if accept else {}
+    intended = intentions(common_causes(comparison), accept, tests) if accept else {}
     name = comparison.base.name if comparison.base else None
     lines: list[Line] = []
     for test in tests:

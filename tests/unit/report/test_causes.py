@@ -8,13 +8,13 @@ from support.documents.strategies import simple_run, simple_test
 from support.html.rendered import pages, text_of
 
 from pytest_opprof.compare.common_cause import common_causes
-from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.report.annotations import github_annotations
-from pytest_opprof.report.causes import cause_title
+from pytest_opprof.report.causes import ACCEPT, cause_title
 from pytest_opprof.report.html.data import page_index
 from pytest_opprof.report.markdown import markdown_comment
 from pytest_opprof.report.summary import Summary
-from pytest_opprof.report.terminal import summary_lines
+from pytest_opprof.report.terminal import section_lines, summary_lines
 
 
 @pytest.fixture
@@ -51,6 +51,22 @@ def test_names_of_tests_are_unique_in_all_causes(two_files: Comparison) -> None:
     for text in reports:
         assert all(test.node_id in text for test in two_files.tests)
         assert re.findall(r"(?<!::)test_(?:step|eval)", text) == []
+
+
+def test_the_first_printed_test_of_a_cause_has_the_command(two_files: Comparison) -> None:
+    for cause in common_causes(two_files):
+        first, second = cause.tests
+        command = f'intended? opprof accept --cause {cause.number} --reason "..."'
+        for tests in ([first], [second]):
+            assert intended(two_files, tests) == [command]
+        see = f"intended? accept cause {cause.number}, see {first.node_id}"
+        assert intended(two_files, [first, second]) == [command, see]
+
+
+def intended(comparison: Comparison, tests: list[TestComparison]) -> list[str]:
+    """How the sections of these tests end."""
+    lines = section_lines(tests, comparison, width=100, accept=ACCEPT, show="")
+    return [line.text for line in lines if line.text.startswith("intended? ")]
 
 
 def test_a_cause_has_the_bounds_of_all_its_tests() -> None:
