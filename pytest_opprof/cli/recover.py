@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the folder for the traces; default: the project's .opprof/crashes",
     )
-    parser.add_argument("--all", action="store_true", help="also take the session files of other projects")
+    parser.add_argument(
+        "--all", action="store_true", help="also take session files from outside this project's tests"
+    )
     parser.add_argument("--remove", action="store_true", help="remove the session files that were read")
 
 
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.folder}: no such folder")
     files = list(left_sessions(None if args.folder is None else [args.folder]))
     project, found = Project.here(), False
-    files = files if args.all else _without_other_projects(files, root=project.root)
+    files = files if args.all else _without_others(files, root=project.root)
     for number, file in enumerate(files, start=1):
         if sys.stderr.isatty():
             print(f"\rreading {number} of {len(files)}\x1b[K", end="", file=sys.stderr, flush=True)
@@ -69,19 +71,26 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _without_other_projects(files: Sequence[SessionFile], *, root: Path) -> list[SessionFile]:
-    """The files of this project, and those of others if a user at the terminal agrees."""
+def _without_others(files: Sequence[SessionFile], *, root: Path) -> list[SessionFile]:
+    """The files of this project's tests, and others if a user at the terminal agrees.
+
+    A recording outside of a test may be of any project. One of neither a test nor a recording says nothing.
+    """
     from pytest_opprof.recovery.sessions import Note, project_of
 
     here = project_of(root)
     notes = [Note.of(file.note) for file in files]
-    own = [file for file, note in zip(files, notes, strict=True) if note is None or note.project == here]
-    others = counted(len(files) - len(own), "session file")
+    own = [
+        file
+        for file, note in zip(files, notes, strict=True)
+        if (note and note.project == here) or not (file.note or file.was_recording)
+    ]
+    others = f"{counted(len(files) - len(own), 'session file')} from outside this project's tests"
     if len(own) == len(files):
         return own
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        print_lines([f"skipped {others} of other projects: --all reads them too"])
+        print_lines([f"skipped {others}: --all reads them too"])
         return own
     # stdout may be a file. At the end of input the line is empty: no.
-    print(f"Read {others} of other projects too? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"Read {others} too? [y/N] ", end="", file=sys.stderr, flush=True)
     return list(files) if sys.stdin.readline().strip().lower() in {"y", "yes"} else own

@@ -113,11 +113,21 @@ def test_recover_leaves_other_projects_alone(project: Project, sessions: Path, t
     other = Project(tmp_path / "other")
     done = other.python(*RECOVER, str(sessions))
     assert done.stdout.splitlines() == [
-        "skipped 1 session file of other projects: --all reads them too",
+        "skipped 1 session file from outside this project's tests: --all reads them too",
         "none of your processes died in a test or while recording",
     ]
     assert list(sessions.iterdir())
     assert "test_it.py::test_dies did not end" in other.python(*RECOVER, str(sessions), "--all").stdout
+    assert not list(sessions.iterdir())
+
+
+def test_recover_leaves_recordings_outside_of_tests_alone(project: Project, sessions: Path) -> None:
+    records = "import os, signal, pytest_opprof; pytest_opprof.profile().start(); pytest_opprof.record_function('x').__enter__()"
+    assert project.python("-c", f"{records}; os.kill(os.getpid(), signal.SIGKILL)").returncode == -9
+    told = project.python(*RECOVER, str(sessions)).stdout
+    assert told.startswith("skipped 1 session file from outside this project's tests: --all reads them too")
+    assert list(sessions.iterdir())
+    assert "trace: .opprof/crashes/" in project.python(*RECOVER, str(sessions), "--all").stdout
     assert not list(sessions.iterdir())
 
 
@@ -132,7 +142,7 @@ def test_recover_asks_on_a_terminal(
     dying(project)
     project.pytest()
     shown = Project(tmp_path / "other").on_a_terminal(*RECOVER, str(sessions), types=answer)
-    assert "Read 1 session file of other projects too? [y/N]" in shown
+    assert "Read 1 session file from outside this project's tests too? [y/N]" in shown
     assert ("reading 1 of 1" in shown, "test_dies did not end" in shown) == (is_taken, is_taken)
     assert bool(list(sessions.iterdir())) is not is_taken
     assert "Traceback" not in shown
@@ -144,7 +154,7 @@ def test_recover_asks_where_the_user_sees_it(project: Project, sessions: Path, t
     code = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]], stdout=open('told', 'w'))"
     other = Project(tmp_path / "other")
     shown = other.on_a_terminal("-c", code, *RECOVER, str(sessions), types="y\n")
-    assert "Read 1 session file of other projects too? [y/N]" in shown
+    assert "Read 1 session file from outside this project's tests too? [y/N]" in shown
     told = (other.folder / "told").read_text()
     assert told.startswith("test_it.py::test_dies did not end")
 
