@@ -22,9 +22,11 @@ KEPT_RUNS = 200
 # Folders in ``.opprof``, beside the folders of names.
 EXPERIMENTS = "ab"
 CRASHES = "crashes"
+FLEET = "fleet"
+HISTORY = "history"
 TRACES = "traces"
 # No baseline has these names: their files are not its runs.
-OTHER_FOLDERS = frozenset({EXPERIMENTS, CRASHES, TRACES})
+OTHER_FOLDERS = frozenset({EXPERIMENTS, CRASHES, FLEET, HISTORY, TRACES})
 # It follows the project in a name of another project.
 IN_PROJECT = ":"
 _MAX_NAME = 100

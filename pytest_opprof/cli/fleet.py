@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.keys import FLEET
 from pytest_opprof.cli.actions import add_action
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.errors import UsageError
@@ -26,7 +27,7 @@ HELP = "find stragglers and regressions in jobs of many ranks"
 EXAMPLE = "opprof fleet show night"
 
 _MOST_WORKERS = 1_000
-_TABLES = ".opprof/fleet"
+_TABLES = f".opprof/{FLEET}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.git import Git
+from pytest_opprof.baselines.keys import HISTORY
 from pytest_opprof.baselines.store import kind_and_place
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.record import record_of
 from pytest_opprof.results.run import Run
-
-_FOLDER = "history"
 
 
 def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryLog:
@@ -27,7 +26,7 @@ def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryL
     folder = root / path if kind == "dir" else (project or root) / FOLDER
     project = (project or root).resolve()
     is_own = folder.resolve().is_relative_to(project)
-    return HistoryLog(folder / _FOLDER / ("" if is_own else name_of(project)))
+    return HistoryLog(folder / HISTORY / ("" if is_own else name_of(project)))
 
 
 def name_of(project: Path) -> str:

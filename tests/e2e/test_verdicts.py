@@ -325,7 +325,7 @@ def test_command_line_beats_marker_beats_ini_file(story: Story) -> None:
         ("--opprof-columns=Name,Self_CPU", "unknown column 'Self_CPU' (did you mean 'Self CPU'?)"),
         ("--opprof-store=nowhere://bucket", "unknown kind of store (Protocol not known: nowhere)"),
         ("--opprof-baseline= --opprof-save=feature:x", "--opprof-save='feature:x': a name has 1 to 100 "),
-        ("--opprof-baseline= --opprof-save=traces", "has no colon, and is none of ab, crashes, traces"),
+        ("--opprof-baseline= --opprof-save=traces", "has no colon, and is none of ab, crashes, fleet, "),
         ("--opprof-baseline= --opprof-save=main --opprof-store=nowhere://x", "unknown kind of store ("),
     ],
 )

@@ -55,14 +55,14 @@ def test_pipe_in_the_store_blocks_nobody(store: Archive, name: str) -> None:
     assert len(store.entries("main")) == 3
 
 
-@pytest.mark.parametrize("name", ["ab", "crashes", "traces"])
+@pytest.mark.parametrize("name", ["ab", "crashes", "fleet", "history", "traces"])
 def test_our_other_folders_are_not_baselines(store: Archive, tmp_path: Path, name: str) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     other = tmp_path / ".opprof" / name
     other.mkdir()
     (other / "test_x.json.gz").write_bytes(b"")
     assert (store.names(), store.entries(name)) == (("main",), ())
-    with pytest.raises(UsageError, match="is none of ab, crashes, traces"):
+    with pytest.raises(UsageError, match="is none of ab, crashes, fleet, history, traces"):
         store.save(name, run_of(1), collected=NOBODY)
 
 
