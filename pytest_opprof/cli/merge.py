@@ -51,9 +51,9 @@ def _node_ids(path: Path) -> list[str]:
     from pytest_opprof.results.names import canonical_node_id
 
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
-    ids = itertools.dropwhile(lambda line: "::" not in line, lines)
+    listed = itertools.dropwhile(lambda line: "::" not in line, lines)
     # A blank line ends them: a summary of warnings, which may have :: too, comes after it.
-    ids = itertools.takewhile(str.strip, ids)
+    ids = itertools.takewhile(str.strip, listed)
     found = dict.fromkeys(canonical_node_id(line.strip()) for line in ids if "::" in line)
     if not found:
         raise UsageError(f"{path} names no test: write it with pytest --opprof=only --collect-only -q")
