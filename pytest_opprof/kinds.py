@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Final
 
 # Bits of an event's flags, and numbers of its scope.
-FLAG_CROSSING: Final = 0x01
-FLAG_VIEW: Final = 0x02
+FLAG_CROSSING: Final = 0x01  # a call that overlaps an op or range in part
+FLAG_VIEW: Final = 0x02  # an op
 FLAG_ASYNC: Final = 0x10
 FLAG_UNFINISHED: Final = 0x20
 FLAG_BACKGROUND: Final = 0x40

@@ -37,34 +37,21 @@ _MOST_ELEMENTS: Final = 1 << 53  # so that bytes fit 64 bits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:
-    """One collective, as one rank saw it.
+    """One collective, as one rank saw it."""
 
-    Attributes:
-        event: Index of its kernel.
-        step: Index of the step that launched it; -1 for none.
-        name: In lower case without underscores: ``allreduce``, ``allgather``, ``sendrecv``. A
-            coalesced one has no name of its own.
-        start_ns: When its kernel began, from the trace's start.
-        duration_ns: The duration of its kernel, including the wait for other ranks.
-        device: Torch's number of the device.
-        group: The process group's name; "" if unknown.
-        group_size: The number of ranks in the group; 0 if unknown.
-        ranks: Those ranks; empty if unknown.
-        sequence: The collective's number in its group; -1 if unknown.
-        nbytes: The larger of this rank's input and output; 0 if unknown.
-    """
-
-    event: int
-    step: int
+    event: int  # index of its kernel
+    step: int  # index of the step that launched it; -1 for none
+    # in lower case without underscores: ``allreduce``, ``allgather``, ``sendrecv``. A coalesced one has no
+    # name of its own.
     name: str
-    start_ns: int
-    duration_ns: int
-    device: int
-    group: str = ""
-    group_size: int = 0
-    ranks: tuple[int, ...] = ()
-    sequence: int = -1
-    nbytes: int = 0
+    start_ns: int  # when its kernel began, from the trace's start
+    duration_ns: int  # the duration of its kernel, including the wait for other ranks
+    device: int  # torch's number of the device
+    group: str = ""  # the process group's name; "" if unknown
+    group_size: int = 0  # the number of ranks in the group; 0 if unknown
+    ranks: tuple[int, ...] = ()  # those ranks; empty if unknown
+    sequence: int = -1  # the collective's number in its group; -1 if unknown
+    nbytes: int = 0  # the larger of this rank's input and output; 0 if unknown
 
     @property
     def is_joint(self) -> bool:

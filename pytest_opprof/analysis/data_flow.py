@@ -63,13 +63,7 @@ class FlowNode:
 
 
 class DataFlow:
-    """The storages of a recording, and the nodes that use them.
-
-    Attributes:
-        storages: In the order in which they were first seen.
-        nodes: In start order.
-        gradients: Storages that autograd accumulated a gradient in.
-    """
+    """The storages of a recording, and the nodes that use them."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -79,14 +73,14 @@ class DataFlow:
         self._live: dict[Place, int] = {}
         self._ops: set[int] = set()
         self._of_tensors: set[int] = set()
-        self.storages: list[Storage] = []
-        self.gradients: set[int] = set()
+        self.storages: list[Storage] = []  # in the order in which they were first seen
+        self.gradients: set[int] = set()  # storages that autograd accumulated a gradient in
         for row in sorted(range(len(recording)), key=recording.start_ns.__getitem__):
             if recording.kind[row] == EventKind.MEMORY:
                 self._change(row)
             elif recording.kind[row] == EventKind.TORCH:
                 self._use(row)
-        self.nodes = sorted(self._nodes(), key=lambda node: (node.start_ns, node.row))
+        self.nodes = sorted(self._nodes(), key=lambda node: (node.start_ns, node.row))  # in start order
         self._count_versions()
 
     def at_end(self, place: Place) -> int | None:

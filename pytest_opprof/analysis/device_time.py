@@ -15,33 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTime:
-    """One device's time in a window. All but `communication_ns` and `overlap_ns` add up to `span_ns`.
+    """One device's time in a window. All but `communication_ns` and `overlap_ns` add up to `span_ns`."""
 
-    Attributes:
-        span_ns: The whole window.
-        communication_ns: Collectives ran.
-        overlap_ns: Collectives and computing kernels ran at once.
-        compute_ns: Computing kernels ran.
-        exposed_communication_ns: Collectives ran, but no computing kernel: it waited for a collective.
-        copy_ns: Only copies and fills ran.
-        launch_bound_ns: Nothing ran; the next work was not launched yet, and its thread was in ops and calls.
-        host_ns: As `launch_bound_ns`, but the thread was in none: Python code, data loading.
-        synchronize_ns: As `launch_bound_ns`, but the thread waited for the device.
-        queued_ns: Nothing ran; the next work was launched but had not begun.
-        unknown_ns: Nothing ran, and the next work or its launch was not recorded.
-    """
-
-    span_ns: int = 0
-    communication_ns: int = 0
-    overlap_ns: int = 0
-    compute_ns: int = 0
-    exposed_communication_ns: int = 0
-    copy_ns: int = 0
+    span_ns: int = 0  # the whole window
+    communication_ns: int = 0  # collectives ran
+    overlap_ns: int = 0  # collectives and computing kernels ran at once
+    compute_ns: int = 0  # computing kernels ran
+    exposed_communication_ns: int = 0  # collectives ran, but no computing kernel: it waited for a collective
+    copy_ns: int = 0  # only copies and fills ran
+    # nothing ran; the next work was not launched yet, and its thread was in ops and calls
     launch_bound_ns: int = 0
-    host_ns: int = 0
-    synchronize_ns: int = 0
-    queued_ns: int = 0
-    unknown_ns: int = 0
+    host_ns: int = 0  # as `launch_bound_ns`, but the thread was in none: Python code, data loading
+    synchronize_ns: int = 0  # as `launch_bound_ns`, but the thread waited for the device
+    queued_ns: int = 0  # nothing ran; the next work was launched but had not begun
+    unknown_ns: int = 0  # nothing ran, and the next work or its launch was not recorded
 
     @property
     def idle_ns(self) -> int:

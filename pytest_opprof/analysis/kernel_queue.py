@@ -28,17 +28,11 @@ _Tie = tuple[Literal["call", "op"], int]
 
 @dataclass
 class Interval:
-    """An interval of time, as ``torch.profiler._utils.Interval``.
+    """An interval of time, as ``torch.profiler._utils.Interval``."""
 
-    Attributes:
-        start: Nanoseconds.
-        end: Nanoseconds; an interval that ends before it starts is empty.
-        queue_depth: Kernels launched but not started, if the interval is that of a launch or a kernel.
-    """
-
-    start: int
-    end: int
-    queue_depth: int = 0
+    start: int  # nanoseconds
+    end: int  # nanoseconds; an interval that ends before it starts is empty
+    queue_depth: int = 0  # kernels launched but not started, if the interval is that of a launch or a kernel
 
 
 class Cover:
@@ -97,16 +91,12 @@ def gaps(busy: Iterable[Interval], start: int, end: int) -> list[Interval]:
 
 
 class KernelQueue:
-    """The launches and kernels of a profile.
-
-    Attributes:
-        launches: In start order, each call with the kernels that it launched, in start order.
-        kernels: In start order.
-    """
+    """The launches and kernels of a profile."""
 
     def __init__(self, kineto_events: Iterable[Any]) -> None:
         events = sorted(kineto_events, key=lambda event: int(event.start_ns()))
-        self.kernels = [event for event in events if is_kernel(event)]
+        self.kernels = [event for event in events if is_kernel(event)]  # in start order
+        # in start order, each call with the kernels that it launched, in start order
         self.launches = _launches([event for event in events if is_launch(event)], self.kernels)
         self._launch_starts = [call.start_ns() for call, _ in self.launches]
         self._launched = [0, *accumulate(len(kernels) for _, kernels in self.launches)]

@@ -18,17 +18,12 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 class CallSite(NamedTuple):
-    """A line of the user's own code.
+    """A line of the user's own code."""
 
-    Attributes:
-        file: Path as Python imported it.
-        line: Counted from 1; 0 if unknown.
-        caller: The line that called the function; None if callers were not noted, or none is the user's.
-    """
-
-    file: str
+    file: str  # path as Python imported it
     function: str
-    line: int
+    line: int  # counted from 1; 0 if unknown
+    # the line that called the function; None if callers were not noted, or none is the user's
     caller: CallSite | None = None
 
 

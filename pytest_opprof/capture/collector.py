@@ -29,18 +29,15 @@ _MOST_FRAMES: Final = 256  # of a C++ stack, the native side's limit
 
 
 class Collector:
-    """The one collector of a process: interpreters and allocators report to a single observer.
-
-    Attributes:
-        problems: For each requested source that cannot be captured, a sentence why not.
-        lapses: For each source that stopped before the last window ended, a sentence why.
-    """
+    """The one collector of a process: interpreters and allocators report to a single observer."""
 
     _instance: Self | None = None
 
     def __init__(self) -> None:
         """Use `instance` instead: a second collector would share the first one's native state."""
+        # for each requested source that cannot be captured, a sentence why not
         self.problems: dict[str, str] = {}
+        # for each source that stopped before the last window ended, a sentence why
         self.lapses: dict[str, str] = {}
         self._sources: frozenset[str] = DEFAULT_SOURCES
         self._torch = TorchSource()

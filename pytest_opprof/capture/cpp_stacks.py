@@ -12,19 +12,12 @@ _INTERPRETER: Final = "_PyEval_EvalFrameDefault"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppFrame:
-    """A call of a C or C++ function.
+    """A call of a C or C++ function."""
 
-    Attributes:
-        function: Its C++ name; "" if its file has none or can no longer be read.
-        module: Path of its file; "" for code made at run time, and if the stack is from a trace file.
-        offset: Of the call in the file, as ``addr2line -e MODULE`` takes it.
-        address: Of the call in the process; 0 if only the function is known.
-    """
-
-    function: str
-    module: str = ""
-    offset: int = 0
-    address: int = 0
+    function: str  # its C++ name; "" if its file has none or can no longer be read
+    module: str = ""  # path of its file; "" for code made at run time, and if the stack is from a trace file
+    offset: int = 0  # of the call in the file, as ``addr2line -e MODULE`` takes it
+    address: int = 0  # of the call in the process; 0 if only the function is known
 
     def __str__(self) -> str:
         place = f"{self.module}({self.offset:#x})" if self.module else f"({self.address:#x})"

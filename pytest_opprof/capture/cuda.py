@@ -148,15 +148,12 @@ def _candidates() -> Iterator[str]:
 
 
 class CudaSource:
-    """Checks CUDA anew for each window, as it may start at any time.
-
-    Attributes:
-        problem: Why requested CUDA events were not recorded, or not all of them; None if they were.
-        memory_problem: Why device memory is not recorded although the rest is; None if it is.
-    """
+    """Checks CUDA anew for each window, as it may start at any time."""
 
     def __init__(self) -> None:
+        # why requested CUDA events were not recorded, or not all of them; None if they were
         self.problem: str | None = None
+        # why device memory is not recorded although the rest is; None if it is
         self.memory_problem: str | None = None
         self._is_asked_for = self._is_wanted = self._is_recording = False
 

@@ -63,19 +63,12 @@ _SCALAR_LISTS: Final = frozenset({Tag.INT_LIST, Tag.DOUBLE_LIST, Tag.BOOL_LIST})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What an op was given; each list has one entry per input.
+    """What an op was given; each list has one entry per input."""
 
-    Attributes:
-        shapes: Sizes of a tensor, a list of sizes for a tensor list, else [].
-        strides: The same for strides, in elements.
-        dtypes: Kineto's names: "float", "long int", "TensorList", "Scalar", "ScalarList" or "".
-        concrete: The values of scalars and short scalar lists, else None.
-    """
-
-    shapes: list[Any]
-    strides: list[Any]
-    dtypes: list[str]
-    concrete: list[Any]
+    shapes: list[Any]  # sizes of a tensor, a list of sizes for a tensor list, else []
+    strides: list[Any]  # the same for strides, in elements
+    dtypes: list[str]  # kineto's names: "float", "long int", "TensorList", "Scalar", "ScalarList" or ""
+    concrete: list[Any]  # the values of scalars and short scalar lists, else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

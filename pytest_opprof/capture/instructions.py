@@ -46,17 +46,12 @@ class FunctionCalls(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The instructions of a stretch of code.
+    """The instructions of a stretch of code."""
 
-    Attributes:
-        rows: For each metric of the counter, by function and file (``Block.forward, model.py``).
-        doubt: Why they may differ next time; empty if nothing suggests it.
-        calls: Of functions by lines of the project, if they were noted.
-    """
-
+    # for each metric of the counter, by function and file (``Block.forward, model.py``)
     rows: tuple[Mapping[str, int], ...]
-    doubt: str = ""
-    calls: tuple[FunctionCalls, ...] = ()
+    doubt: str = ""  # why they may differ next time; empty if nothing suggests it
+    calls: tuple[FunctionCalls, ...] = ()  # of functions by lines of the project, if they were noted
 
     @property
     def totals(self) -> tuple[int, ...]:

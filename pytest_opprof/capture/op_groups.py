@@ -19,56 +19,37 @@ _CODES: Final = {"uint8_t": "B", "uint32_t": "I", "int32_t": "i", "uint64_t": "Q
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpGroup:
-    """One row of the key averages.
+    """One row of the key averages."""
 
-    Attributes:
-        name: The op's name; all ``ProfilerStep#k`` are ``ProfilerStep*``.
-        first_event: Index of the earliest event.
-        background: Run during steps, by threads that are not part of them.
-        is_async: The earliest event ended out of order or on another thread.
-        total_ns: Sum of durations, including nested events of the same name.
-        self_ns: The same without the time of events inside.
-        device_type: Torch's number of the events' device type; 0 for the host. Events of a device have only
-            device time, and `total_ns` 0.
-        device_total_ns: Time of the kernels, copies and fills launched in the events.
-        self_device_ns: The same without those launched by an op or range inside.
-        args_event: Index of an event with this row's inputs.
-        cpu_memory: Host bytes taken less given back, including events inside.
-        self_cpu_memory: The same without events inside.
-        device_memory: `cpu_memory` of all devices.
-        self_device_memory: `self_cpu_memory` of all devices.
-        flops: FLOPs, including events inside; 0 until `Recording.count_flops`.
-        counted_flops: The part of `flops` that is not in an enclosing event; these parts add up to the total.
-        views: How many of `count` returned an input by torch's schema, and ran no op but views.
-        sums: The collector's columns, each summed over all events; of `MEASURES`, what is outside of steps.
-        steps: The same for each step of the recording.
-    """
-
-    name: str
+    name: str  # the op's name; all ``ProfilerStep#k`` are ``ProfilerStep*``
     kind: EventKind
     scope: int
     is_user_annotation: bool
-    background: bool
-    is_async: bool
+    background: bool  # run during steps, by threads that are not part of them
+    is_async: bool  # the earliest event ended out of order or on another thread
     count: int
-    total_ns: int
-    self_ns: int
+    total_ns: int  # sum of durations, including nested events of the same name
+    self_ns: int  # the same without the time of events inside
     min_ns: int
     max_ns: int
-    first_event: int
+    first_event: int  # index of the earliest event
+    # the collector's columns, each summed over all events; of `MEASURES`, what is outside of steps
     sums: Mapping[str, int]
-    steps: Mapping[str, tuple[int, ...]]
+    steps: Mapping[str, tuple[int, ...]]  # the same for each step of the recording
+    # torch's number of the events' device type; 0 for the host. Events of a device have only device time, and
+    # `total_ns` 0.
     device_type: int = 0
-    device_total_ns: int = 0
-    self_device_ns: int = 0
-    args_event: int = 0
-    cpu_memory: int = 0
-    self_cpu_memory: int = 0
-    device_memory: int = 0
-    self_device_memory: int = 0
-    flops: int = 0
+    device_total_ns: int = 0  # time of the kernels, copies and fills launched in the events
+    self_device_ns: int = 0  # the same without those launched by an op or range inside
+    args_event: int = 0  # index of an event with this row's inputs
+    cpu_memory: int = 0  # host bytes taken less given back, including events inside
+    self_cpu_memory: int = 0  # the same without events inside
+    device_memory: int = 0  # `cpu_memory` of all devices
+    self_device_memory: int = 0  # `self_cpu_memory` of all devices
+    flops: int = 0  # FLOPs, including events inside; 0 until `Recording.count_flops`
+    # the part of `flops` that is not in an enclosing event; these parts add up to the total
     counted_flops: int = 0
-    views: int = 0
+    views: int = 0  # how many of `count` returned an input by torch's schema, and ran no op but views
 
 
 def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> list[OpGroup]:
@@ -161,26 +142,16 @@ class DeviceUse:
     host, of a row or of all, and ``idle_ns`` the part of it in which a device ran nothing; both are summed
     over the devices in use. ``depth`` adds up the kernels that were launched but had not begun, at each
     launch (for a row: at each of its events); ``depths`` is the number of these moments.
-
-    Attributes:
-        steps: One value per step; measures that are 0 in all steps are left out.
-        outside: What belongs to no step: everything if there are no steps.
-        launchers: For rows that are device work: the row that launched most of it.
-        unmatched_launches: Launches whose kernel is not on record.
-        unmatched_kernels: Kernels, copies and fills since the first step whose launch is not on record.
-        untimed: Work without a time.
-        unsized: Copies of unknown size.
-        undirected: Copies of unknown direction.
     """
 
-    steps: Mapping[str, tuple[int, ...]]
-    outside: Mapping[str, int]
-    launchers: Mapping[int, int]
-    unmatched_launches: int
-    unmatched_kernels: int
-    untimed: int
-    unsized: int
-    undirected: int
+    steps: Mapping[str, tuple[int, ...]]  # one value per step; measures that are 0 in all steps are left out
+    outside: Mapping[str, int]  # what belongs to no step: everything if there are no steps
+    launchers: Mapping[int, int]  # for rows that are device work: the row that launched most of it
+    unmatched_launches: int  # launches whose kernel is not on record
+    unmatched_kernels: int  # kernels, copies and fills since the first step whose launch is not on record
+    untimed: int  # work without a time
+    unsized: int  # copies of unknown size
+    undirected: int  # copies of unknown direction
 
 
 def add_device_work(result: Any, groups: list[OpGroup], *, steps: int) -> DeviceUse | None:

@@ -42,20 +42,14 @@ class TensorValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpValue:
-    """One value.
+    """One value."""
 
-    Attributes:
-        type: As in an execution trace, such as "Tensor(float)", "GenericList[Int,Int]" or "None"; "" if it
-            was not recorded.
-        value: A number, a text, a `TensorValue`, None, or a list of these.
-        shape: Sizes of a tensor, a list of them for a list, else [].
-        strides: The same, in elements.
-    """
-
+    # as in an execution trace, such as "Tensor(float)", "GenericList[Int,Int]" or "None"; "" if it was not
+    # recorded
     type: str
-    value: Any
-    shape: list[Any]
-    strides: list[Any]
+    value: Any  # a number, a text, a `TensorValue`, None, or a list of these
+    shape: list[Any]  # sizes of a tensor, a list of them for a list, else []
+    strides: list[Any]  # the same, in elements
 
 
 @dataclass(frozen=True, slots=True)

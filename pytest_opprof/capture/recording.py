@@ -43,17 +43,13 @@ _DEVICE_NAMES: Final = {1: "cuda", 12: "xpu", 15: "hpu", 19: "mtia", 20: "privat
 
 
 class Recording(ResultColumns):
-    """One finished window of the collector, or what a file says about one.
-
-    Attributes:
-        sources: The names of the sources that events came from.
-        compilations: What torch.compile did in each step; empty if nothing watched.
-    """
+    """One finished window of the collector, or what a file says about one."""
 
     def __init__(self, result: Any, *, sources: tuple[str, ...]) -> None:
         """Take ownership of a native ``op_result``."""
         super().__init__(result)
-        self.sources = sources
+        self.sources = sources  # the names of the sources that events came from
+        # what torch.compile did in each step; empty if nothing watched
         self.compilations: tuple[Compilations, ...] = ()
 
     @functools.cached_property

@@ -21,30 +21,7 @@ class ResultColumns:
     """The columns of a native result: thread by thread, the events of each in the order in which they began.
 
     Columns are read-only memoryviews of native memory with one entry per event, valid as long as they are
-    referenced. Times are integer nanoseconds.
-
-    Attributes:
-        start_ns: Since `trace_start_ns`.
-        duration_ns: -1 for an event that was open when the window closed.
-        self_ns: The duration less that of the events inside; 0 for open and asynchronous events.
-        sequence_nr: Autograd's numbers; -1 for none.
-        forward_thread: Torch's number of the thread that ran the forward op; 0 for none.
-        parent: Index of the enclosing event; -1 for none.
-        step: Index into `steps`; -1 for none.
-        launcher: For a device event: index of the host event that caused it; -1 if unknown.
-        line: The line of the enclosing Python function at which the event began; 0 if unknown, or if an op
-            around the event has one. Needs Python calls.
-        kind: Numbers of `EventKind`.
-        flags: ``FLAG_CROSSING`` (a call that overlaps an op or range in part), ``FLAG_VIEW`` (an op),
-            ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED`` (memory that the
-            enclosing event, or none, accounts for).
-        scope: Torch's RecordScope; 7 for every user annotation.
-        thread: Index into `threads`.
-        first_id: Event n has the id ``first_id + 1 + n``, unique in the process.
-        trace_start_ns: Nanoseconds since the epoch.
-        trace_end_ns: Since `trace_start_ns`.
-        is_summed: There were too many events to keep: the columns are empty, but `groups` by name, `steps`
-            and `stats` cover them all.
+    referenced. Times are integer nanoseconds. Event n has the id ``first_id + 1 + n``, unique in the process.
     """
 
     def __init__(self, result: Any) -> None:
@@ -55,25 +32,31 @@ class ResultColumns:
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)
         self._count: int = columns.count
-        self.start_ns = view_of(self._result, columns.start_ns, count=self._count, code="q")
-        self.duration_ns = view_of(self._result, columns.duration_ns, count=self._count, code="q")
-        self.self_ns = view_of(self._result, columns.self_ns, count=self._count, code="q")
-        self.sequence_nr = view_of(self._result, columns.sequence_nr, count=self._count, code="q")
-        self.name_id = view_of(self._result, columns.name, count=self._count, code="I")
-        self.thread = view_of(self._result, columns.thread, count=self._count, code="I")
-        self.forward_thread = view_of(self._result, columns.forward_thread, count=self._count, code="I")
-        self._args_at = view_of(self._result, columns.args, count=self._count, code="I")
-        self.parent = view_of(self._result, columns.parent, count=self._count, code="i")
-        self.step = view_of(self._result, columns.step, count=self._count, code="i")
-        self.launcher = view_of(self._result, columns.launcher, count=self._count, code="i")
-        self.line = view_of(self._result, columns.line, count=self._count, code="H")
-        self.kind = view_of(self._result, columns.kind, count=self._count, code="B")
-        self.flags = view_of(self._result, columns.flags, count=self._count, code="B")
-        self.scope = view_of(self._result, columns.scope, count=self._count, code="B")
+        view = functools.partial(view_of, self._result, count=self._count)
+        self.start_ns = view(columns.start_ns, code="q")  # since `trace_start_ns`
+        self.duration_ns = view(columns.duration_ns, code="q")  # -1 if it was open when the window closed
+        # the duration less that of the events inside; 0 for open and asynchronous events
+        self.self_ns = view(columns.self_ns, code="q")
+        self.sequence_nr = view(columns.sequence_nr, code="q")  # autograd's numbers; -1 for none
+        self.name_id = view(columns.name, code="I")
+        self.thread = view(columns.thread, code="I")  # index into `threads`
+        # torch's number of the thread that ran the forward op; 0 for none
+        self.forward_thread = view(columns.forward_thread, code="I")
+        self._args_at = view(columns.args, code="I")
+        self.parent = view(columns.parent, code="i")  # index of the enclosing event; -1 for none
+        self.step = view(columns.step, code="i")  # index into `steps`; -1 for none
+        self.launcher = view(columns.launcher, code="i")  # the host event that caused a device event; or -1
+        # the line of the enclosing Python function at which it began; 0 if unknown, or if an op around it has
+        # one; needs Python calls
+        self.line = view(columns.line, code="H")
+        self.kind = view(columns.kind, code="B")  # numbers of `EventKind`
+        self.flags = view(columns.flags, code="B")  # see ``FLAG_*`` in `kinds`
+        self.scope = view(columns.scope, code="B")  # torch's RecordScope; 7 for every user annotation
+        # there were too many events to keep: only `groups` by name, `steps` and `stats` cover them
         self.is_summed = bool(lib.op_result_is_folded(self._result))
         self.first_id: int = lib.op_result_first_id(self._result)
-        self.trace_start_ns: int = lib.op_result_trace_start(self._result)
-        self.trace_end_ns: int = lib.op_result_trace_duration(self._result)
+        self.trace_start_ns: int = lib.op_result_trace_start(self._result)  # since the epoch
+        self.trace_end_ns: int = lib.op_result_trace_duration(self._result)  # since `trace_start_ns`
 
     def __len__(self) -> int:
         return self._count

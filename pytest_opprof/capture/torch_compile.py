@@ -41,15 +41,12 @@ def compiled() -> Compiled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compilations:
-    """What torch.compile did in a step.
-
-    Attributes:
-        recompiles: How often functions were compiled again, by reason.
-        graph_breaks: How often functions were compiled in more than one graph, by reason.
-    """
+    """What torch.compile did in a step."""
 
     graphs: int = 0
+    # how often functions were compiled again, by reason
     recompiles: Mapping[str, int] = field(default_factory=dict)
+    # how often functions were compiled in more than one graph, by reason
     graph_breaks: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -183,20 +183,14 @@ def torch_ops(torch: Any, *, by_itt: bool) -> TorchOps | str:
 
 
 class TorchSource:
-    """Looks for torch before each window, as it may be imported at any time; a way once found is kept.
-
-    Attributes:
-        problem: Why requested ops of torch cannot be recorded; None if they can.
-        active: The way that is switched on; None without torch, or without a request.
-        details: What the open window records of each op.
-        sampling: The share of the ops that it records.
-    """
+    """Looks for torch before each window, as it may be imported at any time; a way once found is kept."""
 
     def __init__(self) -> None:
-        self.problem: str | None = None
+        self.problem: str | None = None  # why requested ops of torch cannot be recorded; None if they can
+        # the way that is switched on; None without torch, or without a request
         self.active: TorchOps | None = None
-        self.details = OpDetails(0)
-        self.sampling = 1.0
+        self.details = OpDetails(0)  # what the open window records of each op
+        self.sampling = 1.0  # the share of the ops that it records
         self._ops: TorchOps | None = None
         self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was requested; a text says why not
 

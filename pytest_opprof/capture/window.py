@@ -20,95 +20,60 @@ _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's limit, and the native si
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadInfo:
-    """A thread that recorded at least one event, or a stream of a device that ran one.
-
-    Attributes:
-        torch_thread: Torch's own number for it, as in `Recording.forward_thread`; 0 if it ran no op.
-        device_type: Torch's number of the kind of device; 0 for the host.
-        device_index: Which device of that kind; -1 for the host.
-        resource: A device's stream.
-    """
+    """A thread that recorded at least one event, or a stream of a device that ran one."""
 
     index: int
     os_tid: int
     name: str
-    torch_thread: int = 0
-    device_type: int = 0
-    device_index: int = -1
-    resource: int = 0
+    torch_thread: int = 0  # torch's own number for it, as in `Recording.forward_thread`; 0 if it ran no op
+    device_type: int = 0  # torch's number of the kind of device; 0 for the host
+    device_index: int = -1  # which device of that kind; -1 for the host
+    resource: int = 0  # a device's stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInfo:
-    """One step of the schedule.
+    """One step of the schedule."""
 
-    Attributes:
-        number: As the schedule counts, from 0.
-        start_ns: Nanoseconds since the epoch.
-        end_ns: Nanoseconds since the epoch; the window's end for a step that was open then.
-    """
-
-    number: int
-    start_ns: int
-    end_ns: int
+    number: int  # as the schedule counts, from 0
+    start_ns: int  # nanoseconds since the epoch
+    end_ns: int  # nanoseconds since the epoch; the window's end for a step that was open then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
-    """A Python call that was open when its thread joined the window; it encloses the thread's events.
+    """A Python call that was open when its thread joined the window; it encloses the thread's events."""
 
-    Attributes:
-        thread: Index into `Recording.threads`.
-        line: Where it was when the thread joined; 0 if unknown.
-        end_ns: When it ended, nanoseconds from `Recording.trace_start_ns`; -1 if it did not.
-    """
-
-    thread: int
+    thread: int  # index into `Recording.threads`
     name: str
-    line: int
-    end_ns: int
+    line: int  # where it was when the thread joined; 0 if unknown
+    end_ns: int  # when it ended, nanoseconds from `Recording.trace_start_ns`; -1 if it did not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingStats:
-    """What was recorded, and what was lost.
-
-    Attributes:
-        dropped: Events without room; in a recovered recording at least so many.
-        truncated: The byte budget or the disk ended the recording early.
-        names: Distinct names known to this process.
-        spilled_bytes: Written to the spill file.
-        unmatched_ends: Ends whose begin is not on record, as for ranges begun before the window.
-        names_overflowed: Events that share the name "(overflow)": the process had too many names.
-        crash_recovery: Another process could have recovered the recording after a crash.
-        sampling: The share of torch's ops that was recorded, drawn at random; 1 for all.
-        uncounted_threads: Threads whose counters the kernel refused, though others' were opened, or whose
-            counters the program closed.
-        device_events: Recorded events of devices; 0 if CUDA was not recorded, as for all of the following.
-        device_dropped: Records of CUDA's activities without room.
-        device_untimed: Device events whose time is unknown.
-        device_unlaunched: Device events whose launching call is not on record.
-        device_overhead_ns: Time that CUPTI says it took for itself.
-        device_partial: CUPTI delivered only a part: another profiler took it over, or it failed.
-    """
+    """What was recorded, and what was lost."""
 
     events: int
-    dropped: int = 0
-    truncated: bool = False
+    dropped: int = 0  # events without room; in a recovered recording at least so many
+    truncated: bool = False  # the byte budget or the disk ended the recording early
     threads: int
-    names: int
-    spilled_bytes: int = 0
-    unmatched_ends: int = 0
-    names_overflowed: int = 0
-    crash_recovery: bool = False
-    sampling: float = EVERY_OP
+    names: int  # distinct names known to this process
+    spilled_bytes: int = 0  # written to the spill file
+    unmatched_ends: int = 0  # ends whose begin is not on record, as for ranges begun before the window
+    names_overflowed: int = 0  # events that share the name "(overflow)": the process had too many names
+    crash_recovery: bool = False  # another process could have recovered the recording after a crash
+    sampling: float = EVERY_OP  # the share of torch's ops that was recorded, drawn at random; 1 for all
+    # threads whose counters the kernel refused, though others' were opened, or whose counters the program
+    # closed
     uncounted_threads: int = 0
+    # recorded events of devices; 0 if CUDA was not recorded, as for all of the following
     device_events: int = 0
-    device_dropped: int = 0
-    device_untimed: int = 0
-    device_unlaunched: int = 0
-    device_overhead_ns: int = 0
-    device_partial: bool = False
+    device_dropped: int = 0  # records of CUDA's activities without room
+    device_untimed: int = 0  # device events whose time is unknown
+    device_unlaunched: int = 0  # device events whose launching call is not on record
+    device_overhead_ns: int = 0  # time that CUPTI says it took for itself
+    device_partial: bool = False  # CUPTI delivered only a part: another profiler took it over, or it failed
 
     def as_metadata(self) -> dict[str, Any]:
         """What a trace of the recording says about its losses."""
@@ -141,23 +106,14 @@ class CallNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChange:
-    """What an allocator did in one event of kind `OpKind.MEMORY`.
+    """What an allocator did in one event of kind `OpKind.MEMORY`."""
 
-    Attributes:
-        address: Of the block; 0 if the request failed.
-        nbytes: Bytes taken; negative if given back.
-        total_allocated: Bytes that the allocator had given out by then; -1 for unknown.
-        total_reserved: Bytes that it held by then; -1 for unknown.
-        device_type: Torch's number of the kind of device; 0 for the host.
-        device_index: Which device of that kind; -1 for the host.
-    """
-
-    address: int
-    nbytes: int
-    total_allocated: int
-    total_reserved: int
-    device_type: int
-    device_index: int
+    address: int  # of the block; 0 if the request failed
+    nbytes: int  # bytes taken; negative if given back
+    total_allocated: int  # bytes that the allocator had given out by then; -1 for unknown
+    total_reserved: int  # bytes that it held by then; -1 for unknown
+    device_type: int  # torch's number of the kind of device; 0 for the host
+    device_index: int  # which device of that kind; -1 for the host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

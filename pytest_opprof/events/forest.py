@@ -23,17 +23,12 @@ CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceWork:
-    """The device work that each event of a recording launched.
+    """The device work that each event of a recording launched."""
 
-    Attributes:
-        launched: Device rows by the row of the op or range that launched them, in column order.
-        self_ns: By row, the time of the device work that the event launched itself.
-        total_ns: By row, `self_ns` of the event and of all events inside it.
-    """
-
+    # device rows by the row of the op or range that launched them, in column order
     launched: dict[int, list[int]]
-    self_ns: array[int]
-    total_ns: array[int]
+    self_ns: array[int]  # by row, the time of the device work that the event launched itself
+    total_ns: array[int]  # by row, `self_ns` of the event and of all events inside it
 
 
 def launching_op(recording: RecordingView, row: int) -> int:

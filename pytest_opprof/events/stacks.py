@@ -19,17 +19,12 @@ _FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.*)", r
 
 
 class StackTree:
-    """Stacks that share their outer entries. A node is a stack's innermost entry; -1 is the empty stack.
-
-    Attributes:
-        outer: By node, the stack without its innermost entry.
-        entry: By node, the innermost entry.
-    """
+    """Stacks that share their outer entries. A node is a stack's innermost entry; -1 is the empty stack."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[int, str], int] = {}
-        self.outer: list[int] = []
-        self.entry: list[str] = []
+        self.outer: list[int] = []  # by node, the stack without its innermost entry
+        self.entry: list[str] = []  # by node, the innermost entry
 
     def inside(self, outer: int, entry: str) -> int:
         """The stack with one more, innermost entry."""

@@ -59,6 +59,13 @@ def renamed(old: str, new: str) -> property:
     return property(read, doc=f"Deprecated: use `{new}`.")
 
 
+def _text_of(name: str) -> Any:
+    def read(self: Any) -> str:
+        return format_time_us(getattr(self, name))
+
+    return property(read, doc=f"`{name}` as text.")
+
+
 class FormattedTimesMixin:
     """The times of torch's events and averages per call, and as text."""
 
@@ -107,36 +114,12 @@ class FormattedTimesMixin:
         """Time of device work per call, microseconds."""
         return self.device_time_total / self.count if self.count else 0.0
 
-    @property
-    def cpu_time_str(self) -> str:
-        """`cpu_time` as text."""
-        return format_time_us(self.cpu_time)
-
-    @property
-    def device_time_str(self) -> str:
-        """`device_time` as text."""
-        return format_time_us(self.device_time)
-
-    @property
-    def cpu_time_total_str(self) -> str:
-        """`cpu_time_total` as text."""
-        return format_time_us(self.cpu_time_total)
-
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        """`self_cpu_time_total` as text."""
-        return format_time_us(self.self_cpu_time_total)
-
-    @property
-    def device_time_total_str(self) -> str:
-        """`device_time_total` as text."""
-        return format_time_us(self.device_time_total)
-
-    @property
-    def self_device_time_total_str(self) -> str:
-        """`self_device_time_total` as text."""
-        return format_time_us(self.self_device_time_total)
-
+    cpu_time_str = _text_of("cpu_time")
+    device_time_str = _text_of("device_time")
+    cpu_time_total_str = _text_of("cpu_time_total")
+    self_cpu_time_total_str = _text_of("self_cpu_time_total")
+    device_time_total_str = _text_of("device_time_total")
+    self_device_time_total_str = _text_of("self_device_time_total")
     cuda_time = renamed("cuda_time", "device_time")
     cuda_time_total = renamed("cuda_time_total", "device_time_total")
     self_cuda_time_total = renamed("self_cuda_time_total", "self_device_time_total")

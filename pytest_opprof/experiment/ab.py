@@ -122,15 +122,11 @@ def run_ab(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Experiment:
-    """Both prepared sides, and the store of their measurements.
-
-    Attributes:
-        died_before: How many processes died before this start.
-    """
+    """Both prepared sides, and the store of their measurements."""
 
     sides: Sides
     kept: Kept
-    died_before: int
+    died_before: int  # how many processes died before this start
     head: Head
     request: Request
     top: Path

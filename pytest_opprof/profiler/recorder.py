@@ -79,15 +79,7 @@ def sources_of(sources: frozenset[str], *, stacks: frozenset[str], with_modules:
 
 
 class CycleRecorder:
-    """Makes the moves of a `Stepper` on this process's collector.
-
-    Attributes:
-        metadata: For the traces of all cycles.
-        cycles: The delivered cycles, oldest first.
-        latest: The last recorded cycle, delivered or not.
-        trace_id: The name of the cycle being recorded, or of the last one.
-        trace_id_callback: Returns the next name.
-    """
+    """Makes the moves of a `Stepper` on this process's collector."""
 
     def __init__(
         self,
@@ -105,11 +97,11 @@ class CycleRecorder:
         self._collection: record_function | None = None
         self._told: set[str] = set()
         self._losses: list[str] = []
-        self.metadata = TraceMetadata()
-        self.cycles: deque[Cycle] = deque(maxlen=options.keep_cycles)
-        self.latest: Cycle | None = None
-        self.trace_id: str | None = None
-        self.trace_id_callback = trace_id_callback
+        self.metadata = TraceMetadata()  # for the traces of all cycles
+        self.cycles: deque[Cycle] = deque(maxlen=options.keep_cycles)  # the delivered cycles, oldest first
+        self.latest: Cycle | None = None  # the last recorded cycle, delivered or not
+        self.trace_id: str | None = None  # the name of the cycle being recorded, or of the last one
+        self.trace_id_callback = trace_id_callback  # returns the next name
 
     @property
     def is_open(self) -> bool:

@@ -67,13 +67,6 @@ class Stepper:
     Args:
         schedule: Maps a step's number to its action.
         moves: What makes some of the moves instead of the recorder.
-
-    Attributes:
-        named_steps: Whether each step begins where the last one ends; otherwise `begin_step` begins it.
-        step_num: The number of the current step. It may be set. A second start begins at 0 again.
-        action: The current step's action; it may be set.
-        is_running: Whether it is between `start` and `stop`.
-        was_started: Whether `start` ever succeeded.
     """
 
     def __init__(
@@ -93,11 +86,12 @@ class Stepper:
             Move.DELIVER: recorder.deliver,
             **(moves or {}),
         }
+        # whether each step begins where the last one ends; otherwise `begin_step` begins it
         self.named_steps = named_steps
-        self.is_running = False
-        self.was_started = False
-        self.step_num = 0
-        self.action = self._action(0)
+        self.is_running = False  # whether it is between `start` and `stop`
+        self.was_started = False  # whether `start` ever succeeded
+        self.step_num = 0  # the number of the current step. It may be set. A second start begins at 0 again.
+        self.action = self._action(0)  # the current step's action; it may be set
 
     def start(self) -> None:
         """Begin step 0; a `UsageError` if the profiler is running."""

@@ -18,27 +18,18 @@ from pytest_opprof.units import Unit, format_change, format_precise_duration, fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One change of one test. All texts are the document's: whoever shows them escapes them.
-
-    Attributes:
-        what: The op, ``a -> b`` of a rewrite, ``ops, total``, or a limit's path; empty for the test itself.
-        metric: The metric's name; ``limit`` for a limit, ``time`` for the time of an A/B.
-        base: The value before; for a limit the allowed one.
-        change: The difference with its sign; ``over`` for a limit.
-        why: Where it comes from, or why it has its verdict.
-        verdict: None if advisory.
-        source: The change that it shows; None for limits, times and tests.
-    """
+    """One change of one test. All texts are the document's: whoever shows them escapes them."""
 
     test: str
+    # the op, ``a -> b`` of a rewrite, ``ops, total``, or a limit's path; empty for the test itself
     what: str = ""
-    metric: str = ""
-    base: str = ""
+    metric: str = ""  # the metric's name; ``limit`` for a limit, ``time`` for the time of an A/B
+    base: str = ""  # the value before; for a limit the allowed one
     head: str = ""
-    change: str = ""
-    why: str = ""
-    verdict: Verdict | None = None
-    source: Change | None = None
+    change: str = ""  # the difference with its sign; ``over`` for a limit
+    why: str = ""  # where it comes from, or why it has its verdict
+    verdict: Verdict | None = None  # None if advisory
+    source: Change | None = None  # the change that it shows; None for limits, times and tests
 
     @property
     def is_total(self) -> bool:
