@@ -127,10 +127,13 @@ def test_an_error_shows_as_usual_below_the_table(tmp_path: Path) -> None:
 
 
 def test_unwritable_file_does_not_hide_the_cells_error(tmp_path: Path) -> None:
-    _, failed, fine = run_cells(tmp_path, LOAD, "%opprof -o . 1 / 0", "%opprof -o . 1")
+    taken = "__import__('os').mkdir('run.json')"
+    _, refused, failed = run_cells(
+        tmp_path, LOAD, "%opprof -o . 1 / 0", f"%opprof -o run.json ({taken}, 1 / 0)"
+    )
+    assert (refused.error or "").startswith("UsageError: . cannot be written: it is a folder")
     assert failed.error == "ZeroDivisionError: division by zero"
-    assert "opprof: . cannot be written: it is a folder" in failed.printed
-    assert (fine.error or "").startswith("UsageError: . cannot be written: it is a folder")
+    assert "opprof: run.json cannot be written: it is a folder" in failed.printed
 
 
 @pytest.mark.slow
