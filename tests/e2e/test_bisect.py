@@ -126,11 +126,12 @@ def test_good_that_was_merged_in_has_the_old_value(
 
 @pytest.mark.slow
 def test_leftovers_of_a_killed_bisection_are_removed_once_unused(project: Project, tmp_path: Path) -> None:
-    """Its pytest process outlives it and works in the folders that it left."""
+    """A server that its test started outlives it, and works in the folders that it left."""
     gate, temporary = tmp_path / "gate", tmp_path / "temporary"
     os.mkfifo(gate)
     temporary.mkdir()
-    waits = f"import os\nif os.path.exists({str(gate)!r}): open({str(gate)!r}).read()\n"
+    server = f"subprocess.Popen(['cat', {str(gate)!r}], start_new_session=True, close_fds=False)"
+    waits = f"import os, subprocess\nif os.path.exists({str(gate)!r}): {server}.wait()\n"
     commits = built(project, waits + MODULE.format(count=2), "5")
     own = {"TMPDIR": str(temporary)}
     command = ["-m", "pytest_opprof.cli.main", "bisect", "test_model.py::test_step", "work.count"]
@@ -145,7 +146,7 @@ def test_leftovers_of_a_killed_bisection_are_removed_once_unused(project: Projec
     def left() -> list[str]:
         return sorted(path.name.rpartition("-")[0] for path in temporary.glob("opprof-*-*"))
 
-    with gate.open("w"):  # opened once the test reads from it
+    with gate.open("w"):  # opened once the server reads from it
         process.kill()
         process.wait(timeout=60)
         assert left() == ["opprof-bisect", "opprof-worktree"]
@@ -154,7 +155,7 @@ def test_leftovers_of_a_killed_bisection_are_removed_once_unused(project: Projec
         again = project.python(*command, f"--good={commits[0]}", env=own)
         assert f"{commits[1]} changed work.count from 2 to 5" in again.stdout
         assert {"opprof-bisect", "opprof-worktree"} <= set(left()), "a process still works there"
-    # The process now ends on its own and releases its lock.
+    # The server now ends on its own and releases its lock.
     for folder in temporary.glob("opprof-*-*"):
         with (folder / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -335,7 +336,8 @@ def test_interrupted_search_is_resumed(project: Project, tmp_path: Path) -> None
     """The second newest commit hangs the first time; both ends are measured by then."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    waits = f"import os\nif os.path.exists({str(gate)!r}): open({str(gate)!r}).read()\n"
+    server = f"subprocess.Popen(['cat', {str(gate)!r}], start_new_session=True, close_fds=False)"
+    waits = f"import os, subprocess\nif os.path.exists({str(gate)!r}): {server}.wait()\n"
     commits = built(project, "2", waits + MODULE.format(count=5), "5")
     command = ["bisect", "test_model.py::test_step", "work.count", f"--good={commits[0]}"]
     process = subprocess.Popen(
