@@ -136,12 +136,21 @@ def write_and_compare(
 
     The numbers are not judged unless the code has `passed`.
     """
+    made = None
     with contextlib.chdir(start.folder):
+        if args.output is not None or args.compare is not None:
+            from pytest_opprof.results.program_run import run_of_program
+
+            (cycle,) = recorded.cycles
+            made = run_of_program(
+                cycle.recording, name=name, passed=passed, created=start.time, commit=start.commit
+            )
         try:
             if args.trace is not None:
                 _write_trace(args.trace, recorded, told)
         finally:  # neither file that cannot be written loses the other
-            made = _write_run(args, recorded, name=name, passed=passed, start=start, told=told)
+            if made is not None and args.output is not None:
+                _write_run(args.output, made, told)
         if made is None or args.compare is None:
             return None
         from pytest_opprof.cli.comparison import compare_run
@@ -157,24 +166,8 @@ def _write_trace(path: Path, recorded: profile, told: list[Line | str]) -> None:
     told.append(f"trace: {path}   (opprof trace show, or ui.perfetto.dev)")
 
 
-def _write_run(
-    args: argparse.Namespace,
-    recorded: profile,
-    *,
-    name: str,
-    passed: bool,
-    start: Start,
-    told: list[Line | str],
-) -> Run | None:
-    """Make the run that a file or a comparison needs, and write the file."""
-    if args.output is None and args.compare is None:
-        return None
+def _write_run(path: Path, made: Run, told: list[Line | str]) -> None:
     from pytest_opprof.results.files import write_run
-    from pytest_opprof.results.program_run import run_of_program
 
-    (cycle,) = recorded.cycles
-    made = run_of_program(cycle.recording, name=name, passed=passed, created=start.time, commit=start.commit)
-    if args.output is not None:
-        write_run(args.output, made)
-        told.append(f"run: {args.output}   (opprof show, opprof compare)")
-    return made
+    write_run(path, made)
+    told.append(f"run: {path}   (opprof show, opprof compare)")
